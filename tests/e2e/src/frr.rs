@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -85,10 +86,27 @@ impl Frr {
     #[track_caller]
     #[must_use]
     pub fn state_changes(&self) -> u64 {
+        self.details("stateChangeCounter").iter().sum()
+    }
+
+    /// The shortest time until a neighbour is lost that is not heard any more.
+    ///
+    /// # Panics
+    /// If there are no neighbours.
+    #[track_caller]
+    #[must_use]
+    pub fn dead_in(&self) -> Duration {
+        let due = self.details("routerDeadIntervalTimerDueMsec");
+        Duration::from_millis(due.into_iter().min().unwrap_or_default())
+    }
+
+    /// A number of each neighbour.
+    #[track_caller]
+    fn details(&self, name: &str) -> Vec<u64> {
         let sessions = self.sessions("show ip ospf neighbor detail json");
-        let changes = |one: &Value| one["stateChangeCounter"].as_u64().unwrap_or_else(|| panic!("{one}"));
         assert!(!sessions.is_empty(), "no neighbours");
-        sessions.iter().map(changes).sum()
+        let number = |one: &Value| one[name].as_u64().unwrap_or_else(|| panic!("{name}: {one}"));
+        sessions.iter().map(number).collect()
     }
 
     /// The sessions with all neighbours, from a `vtysh` command that lists these.
@@ -111,11 +129,17 @@ impl Drop for Frr {
 /// A configuration for OSPF in area 0 on these interfaces, with the shortest intervals.
 #[must_use]
 pub fn ospf(router_id: &str, interfaces: &[&str]) -> String {
+    ospf_with(router_id, interfaces, &["dead-interval 4"])
+}
+
+/// A configuration for OSPF in area 0 on these interfaces, with hellos every second and these options (`ip ospf OPTION`).
+#[must_use]
+pub fn ospf_with(router_id: &str, interfaces: &[&str], options: &[&str]) -> String {
     let mut out = String::new();
     for interface in interfaces {
-        out += &format!(
-            "interface {interface}\n ip ospf area 0\n ip ospf hello-interval 1\n ip ospf dead-interval 4\n!\n"
-        );
+        out += &format!("interface {interface}\n ip ospf area 0\n ip ospf hello-interval 1\n");
+        options.iter().for_each(|option| out += &format!(" ip ospf {option}\n"));
+        out += "!\n";
     }
     out + &format!("router ospf\n ospf router-id {router_id}\n timers throttle spf 0 50 200\n!\n")
 }

@@ -1,9 +1,10 @@
 //! Somebody else's routing daemons, unmodified: in networks' namespaces by `hueplane exec`, and in hosts.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use hue_e2e::document::all;
-use hue_e2e::frr::{Frr, ospf};
+use hue_e2e::frr::{Frr, ospf, ospf_with};
 use hue_e2e::traffic::Flow;
 use hue_e2e::{Daemon, Lab, Pair, bird, can_run, until};
 use serde_json::Value;
@@ -53,7 +54,7 @@ fn frr_runs_ospf_in_two_networks_at_once() {
             assert_eq!(from.ping(loopback(1 - number, side), 1), 0);
         }
         let flow = Flow::start_to(&pair.left, &pair.right, loopback(number, 1), 500, 100);
-        std::thread::sleep(std::time::Duration::from_secs(1));
+        std::thread::sleep(Duration::from_secs(1));
         let report = flow.stop();
         assert!(report.sent > 0 && report.lost() == 0, "{report}");
         let stats = daemon.cli.stats(pair.name());
@@ -82,9 +83,12 @@ fn a_restart_of_the_daemon_costs_no_routing_neighbour() {
     let mut daemon = Daemon::start(&lab, &all(&[lab.node_document(""), pair.document.yaml()]));
     let cli = daemon.cli.clone();
     pair.warm_up();
-    let inner = ospf("10.1.1.1", &["left", "right"]);
+    // However long the daemon takes to start; a lost carrier ends a neighbour at once.
+    let dead = Duration::from_secs(120);
+    let options = ["network point-to-point", "dead-interval 120"];
+    let inner = ospf_with("10.1.1.1", &["left", "right"], &options);
     let inside = Frr::start(lab.folder(), "red-r", &inner, |line| cli.exec(pair.name(), line));
-    let outer = ospf("10.1.1.2", &["eth0"]);
+    let outer = ospf_with("10.1.1.2", &["eth0"], &options);
     let outside = Frr::start(lab.folder(), "red-a", &outer, |line| pair.left.space.run(line[0], &line[1..]));
     until("they are full neighbours", 60, || inside.full_neighbours() == 1 && outside.full_neighbours() == 1);
     let carriers = || -> Vec<u64> {
@@ -110,8 +114,11 @@ fn a_restart_of_the_daemon_costs_no_routing_neighbour() {
             daemon.kill();
         }
         daemon.replace(&lab);
-        // Longer than the interval after which a neighbour that was not heard is lost.
-        std::thread::sleep(std::time::Duration::from_secs(5));
+        // Longer than what "heard just now" may mean.
+        std::thread::sleep(Duration::from_secs(4));
+        until("they hear each other again", 60, || {
+            [&inside, &outside].iter().all(|one| dead - one.dead_in() < Duration::from_secs(3))
+        });
         assert_eq!((carriers(), changes(), holders()), before, "keep: {keep}");
         assert_eq!((inside.full_neighbours(), outside.full_neighbours()), (1, 1));
         pair.warm_up();
