@@ -20,10 +20,13 @@ impl Deadline {
     }
 }
 
+/// How many times as long a step may take on a busy machine.
+pub const PATIENCE: u64 = 3;
+
 /// Asks every 50 ms until the answer is `true`.
 ///
 /// # Panics
-/// When it is not `true` within `seconds`.
+/// When it is not `true` within [`PATIENCE`] times `seconds`.
 #[track_caller]
 pub fn until(what: &str, seconds: u64, mut ask: impl FnMut() -> bool) {
     until_some(what, seconds, || ask().then_some(()));
@@ -32,9 +35,10 @@ pub fn until(what: &str, seconds: u64, mut ask: impl FnMut() -> bool) {
 /// Asks every 50 ms until there is an answer.
 ///
 /// # Panics
-/// When there is none within `seconds`.
+/// When there is none within [`PATIENCE`] times `seconds`.
 #[track_caller]
 pub fn until_some<T>(what: &str, seconds: u64, mut ask: impl FnMut() -> Option<T>) -> T {
+    let seconds = seconds * PATIENCE;
     let deadline = Deadline::seconds(seconds);
     loop {
         if let Some(answer) = ask() {
