@@ -265,6 +265,7 @@ fn a_move_that_fails_leaves_the_network_where_it_is() {
         for step in steps {
             let (text, _) = refused(&daemon, &[red.name(), "--to", to, "--fail", step]);
             assert!(text.contains(step) && text.contains("did not move"), "{text}");
+            assert!(!text.contains("out of order"), "{text}");
             assert_eq!(network(&daemon, red.name())["substrate"], at, "{step}");
         }
         // And then it does.

@@ -43,6 +43,8 @@ use crate::error::CardError;
 const SETTLE_NS: u64 = 5_000_000_000;
 /// How long frames may take to leave after their index was returned.
 const CLEAR_UP_NS: u64 = 100_000_000;
+const HOLD_ENDED: &str =
+    "the card's hold ended too early: packets that left out of order are counted as reordered";
 
 /// The two sides between which a network moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -335,7 +337,9 @@ impl Runner {
                     if !self.debts_are_there(transfer, now_ns).map_err(text)? {
                         return Ok(false);
                     }
-                    self.card().end_out_hold().map_err(text)?;
+                    if !self.card().end_out_hold().map_err(text)? {
+                        transfer.fault(HOLD_ENDED);
+                    }
                     transfer.expect(now_ns);
                     let next = if transfer.goal == Side::Card { Phase::Switch } else { Phase::Join };
                     self.enter(transfer, next, now_ns)?;
@@ -349,7 +353,7 @@ impl Runner {
                 let aside = transfer.aside.unwrap_or(transfer.net);
                 if transfer.through_card && !self.card().waits_out(aside).map_err(text)? {
                     if !planted(Bug::HoldStays) && !self.card().end_out_hold().map_err(text)? {
-                        transfer.fault("the card's hold ended too early: packets that left out of order are counted as reordered");
+                        transfer.fault(HOLD_ENDED);
                     }
                     if !planted(Bug::NetStays) {
                         self.card().return_net();
@@ -553,8 +557,13 @@ impl Transfer {
         self.followed.is_multiple_of(10).then_some(mishap)
     }
 
+    /// Notes why the move failed. What goes wrong while it is undone is told as well.
     fn fault(&mut self, text: &str) {
-        self.failed.get_or_insert_with(|| text.to_owned());
+        match &mut self.failed {
+            Some(before) if before.contains(text) => {}
+            Some(before) => *before = format!("{before}; {text}"),
+            None => self.failed = Some(text.to_owned()),
+        }
     }
 
     /// Whether this step must fail, because a test wants it or the time limit was exceeded.
