@@ -125,6 +125,26 @@ pub struct Down {
     pub output: Output,
 }
 
+/// Replace the daemon's program without ending networks
+///
+/// Starts the program that is installed now in place of the running daemon, with the same options. Namespaces, virtual
+/// ports, the programs in networks and their routing neighbours stay. While no daemon runs, software forwards nothing;
+/// the command says how long this took. If the new program does not start, the old one is started again.
+///
+/// A daemon that a service manager started is restarted by the service manager.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hueplane upgrade
+  hueplane upgrade --program ./target/release/hueplane")]
+pub struct Upgrade {
+    /// The new program; default: the file from which the running daemon was started, which may have been replaced
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// Show what applying files would change
 #[derive(Args, Debug)]
 #[command(after_help = "\

@@ -64,6 +64,7 @@ pub enum Command {
     Doctor(Doctor),
     Up(Up),
     Down(Down),
+    Upgrade(Upgrade),
     Diff(Diff),
     Apply(Apply),
     History(History),

@@ -28,6 +28,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Doctor(args) => live::doctor(args),
         Command::Up(args) => live::up(args, connection),
         Command::Down(args) => live::down(args, connection),
+        Command::Upgrade(args) => live::upgrade(args, connection),
         Command::Diff(args) => live::diff(args, connection),
         Command::Apply(args) => live::apply(args, connection),
         Command::History(args) => live::history(args, connection),

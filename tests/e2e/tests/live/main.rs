@@ -1,6 +1,6 @@
 //! The live system from outside: real hosts in namespaces, the built `hueplane`, and its command line. Needs root.
 //!
-//! Each module is a group of the issues' points; a test makes a lab of its own unless it says otherwise. None measures wall time:
+//! Each module tests a group of features; a test makes a lab of its own unless it says otherwise. None measures wall time:
 //! what counts is what arrived, and what was counted.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -28,3 +28,4 @@ mod reconcile;
 mod remote;
 mod report;
 mod routing;
+mod upgrade;

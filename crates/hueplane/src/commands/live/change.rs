@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hueplaned::api::{
-    Action, ApplyRequest, ApplyResult, CONFIRM_SECONDS_MAX, DiffRequest, DownOptions, NetworkState,
-    ObjectKind, Verb,
+    Action, ApplyRequest, ApplyResult, CONFIRM_SECONDS_MAX, DiffRequest, DownOptions, DownResult,
+    NetworkState, ObjectKind, Verb,
 };
-use hueplaned::client::ClientError;
+use hueplaned::client::{Client, ClientError};
 use serde_json::Value;
 
 use super::{Painter, client, sources};
@@ -19,7 +19,7 @@ use crate::print::{DIM, GREEN, RED, YELLOW, count, result, styled};
 /// Longest time that a daemon may take to stop.
 const END_MAX: Duration = Duration::from_secs(120);
 /// Interval of checks whether it has stopped.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Runs `hueplane apply`.
 pub fn apply(args: &Apply, connection: &Connection) -> Result<(), Failure> {
@@ -77,7 +77,17 @@ pub fn delete(args: &Delete, connection: &Connection) -> Result<(), Failure> {
 /// Runs `hueplane down`: returns when the daemon has stopped.
 pub fn down(args: &Down, connection: &Connection) -> Result<(), Failure> {
     let client = client(connection)?;
-    let going = client.down(&DownOptions { keep: args.keep })?;
+    let going = stop(&client, args.keep)?;
+    result(args.output.format, &going, || {
+        let what = if args.keep { "left in place" } else { "removed" };
+        let networks = count(going.networks, "network");
+        format!("the daemon has stopped, process {}; {networks} {what}\n", going.pid)
+    })
+}
+
+/// Stops the daemon, and waits until its process has ended.
+pub(super) fn stop(client: &Client, keep: bool) -> Result<DownResult, Failure> {
+    let going = client.down(&DownOptions { keep })?;
     let deadline = Instant::now() + END_MAX;
     while !matches!(client.status(), Err(ClientError::NotRunning { .. })) || is_running(going.pid) {
         if Instant::now() > deadline {
@@ -86,11 +96,7 @@ pub fn down(args: &Down, connection: &Connection) -> Result<(), Failure> {
         }
         std::thread::sleep(POLL_INTERVAL);
     }
-    result(args.output.format, &going, || {
-        let what = if args.keep { "left in place" } else { "removed" };
-        let networks = count(going.networks, "network");
-        format!("the daemon has stopped, process {}; {networks} {what}\n", going.pid)
-    })
+    Ok(going)
 }
 
 /// Whether the daemon's process still exists: its API stops before it has cleaned up.

@@ -12,6 +12,7 @@ mod image;
 mod migrate;
 mod stats;
 mod up;
+mod upgrade;
 mod watch;
 
 use std::collections::HashMap;
@@ -36,6 +37,7 @@ pub use image::image;
 pub use migrate::migrate;
 pub use stats::stats;
 pub use up::up;
+pub use upgrade::upgrade;
 
 use crate::cli::Connection;
 use crate::failure::Failure;

@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -108,37 +108,60 @@ fn run_background(
     client: &Client,
     sources: Vec<SourceText>,
 ) -> Result<(), Failure> {
+    let program = std::env::current_exe().map_err(cannot_start)?;
+    let mut started = start(&program, args, run_dir, client, |_| {})?;
+    match if sources.is_empty() { Ok(None) } else { apply(client, sources).map(Some) } {
+        Ok(applied) => {
+            let text =
+                applied.map_or_else(String::new, |applied| applied_text(&applied, &Painter::ask(client)));
+            print::text(&format!(
+                "{text}the daemon is running, process {}; its log is {}\n",
+                started.child.id(),
+                started.log.display()
+            ))
+        }
+        Err(failure) => {
+            stop_child(&mut started.child, client);
+            Err(failure)
+        }
+    }
+}
+
+fn cannot_start(error: std::io::Error) -> Failure {
+    Failure::Broken(format!("the daemon cannot be started: {error}"))
+}
+
+/// A daemon in the background that answers.
+pub(super) struct Started {
+    pub child: Child,
+    pub log: PathBuf,
+}
+
+/// Starts a program as the daemon in the background, without the files of `args`, and waits until it answers.
+///
+/// # Errors
+/// When it does not; then it has ended.
+pub(super) fn start(
+    program: &Path,
+    args: &Up,
+    run_dir: &Path,
+    client: &Client,
+    change: impl FnOnce(&mut Command),
+) -> Result<Started, Failure> {
     let log = run_dir.join(LOG);
     let failed = |source| Failure::Output { path: log.clone(), source };
     fs::create_dir_all(run_dir).map_err(failed)?;
     let file = hueplaned::log::open(&log).map_err(failed)?;
     let said_before = file.metadata().map_err(failed)?.len();
     let errors = file.try_clone().map_err(failed)?;
-    let broken = |error| Failure::Broken(format!("the daemon cannot be started: {error}"));
-    let mut child = Command::new(std::env::current_exe().map_err(broken)?)
-        .args(arguments(args))
-        .arg("--log-file")
-        .arg(&log)
-        .stdin(Stdio::null())
-        .stdout(file)
-        .stderr(errors)
-        // Ctrl-C in this terminal must not reach it.
-        .process_group(0)
-        .spawn()
-        .map_err(broken)?;
-    let started = wait(&mut child, client, || log_text(&log, said_before));
-    let done =
-        started.and_then(|()| if sources.is_empty() { Ok(None) } else { apply(client, sources).map(Some) });
-    match done {
-        Ok(applied) => {
-            let text =
-                applied.map_or_else(String::new, |applied| applied_text(&applied, &Painter::ask(client)));
-            print::text(&format!(
-                "{text}the daemon is running, process {}; its log is {}\n",
-                child.id(),
-                log.display()
-            ))
-        }
+    let mut command = Command::new(program);
+    command.args(arguments(args)).arg("--log-file").arg(&log);
+    // Ctrl-C in this terminal must not reach it.
+    command.stdin(Stdio::null()).stdout(file).stderr(errors).process_group(0);
+    change(&mut command);
+    let mut child = command.spawn().map_err(cannot_start)?;
+    match wait(&mut child, client, || log_text(&log, said_before)) {
+        Ok(()) => Ok(Started { child, log }),
         Err(failure) => {
             stop_child(&mut child, client);
             Err(failure)
@@ -152,7 +175,7 @@ fn arguments(args: &Up) -> Vec<OsString> {
     let mut option = |name: &str, value: Option<OsString>| {
         list.extend(value.into_iter().flat_map(|value| [OsString::from(name), value]));
     };
-    let path = |path: &Option<std::path::PathBuf>| path.clone().map(OsString::from);
+    let path = |path: &Option<PathBuf>| path.clone().map(OsString::from);
     option("--run-dir", path(&args.places.run_dir));
     option("--state-dir", path(&args.places.state_dir));
     option("--namespace-prefix", args.places.namespace_prefix.clone().map(OsString::from));
@@ -198,10 +221,12 @@ fn wait(child: &mut Child, client: &Client, log_text: impl Fn() -> String) -> Re
     }
 }
 
-/// Stops a daemon whose start failed.
+/// Stops a daemon whose start failed. Networks that an earlier daemon left stay as they are.
 fn stop_child(child: &mut Child, client: &Client) {
-    if client.down(&DownOptions::default()).is_err() {
-        // It does not answer, or has stopped already.
+    let ended = child.try_wait().is_ok_and(|status| status.is_some());
+    // Another daemon may be running, which must not be stopped.
+    let answers = || client.status().is_ok_and(|status| status.pid == Some(child.id()));
+    if !ended && !(answers() && client.down(&DownOptions { keep: true }).is_ok()) {
         let _ = child.kill();
     }
     let _ = child.wait();

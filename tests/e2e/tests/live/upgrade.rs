@@ -1,0 +1,115 @@
+//! Another program takes the daemon's place.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hue_e2e::document::all;
+use hue_e2e::traffic::Flow;
+use hue_e2e::{Cli, Lab, can_run, daemon, until};
+
+/// Ends the lab's daemon in the background, whatever happens to the test.
+struct Running<'a>(&'a Cli);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.run(&["down"]);
+    }
+}
+
+#[test]
+fn another_program_takes_the_daemons_place_and_networks_stay() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let pair = lab.pair("red", 1, 1, [0, 1]);
+    let documents = all(&[lab.node_document(""), pair.document.yaml()]);
+    let file = lab.folder().join("first.yaml");
+    fs::write(&file, &documents).unwrap();
+    let cli = Cli::new(&lab);
+    // Relative paths are relative to the directory in which the daemon was started, and `--empty` was meant once.
+    let up = ["up", "--detach", "--empty", "--workers", "1", "--run-dir", "run", "-f", &file.to_string_lossy()];
+    let program = lab.folder().join("hueplane-installed");
+    fs::copy(daemon::binary(), &program).unwrap();
+    let mut command = std::process::Command::new(&program);
+    command.args(up).current_dir(lab.folder()).env("HUEPLANE_STATE_DIR", &cli.state_dir);
+    let _ = lab.node().run_command(&mut command).expect_ok();
+    let running = Running(&cli);
+    pair.warm_up();
+    let pid = || cli.json(&["get", "nodes"])[0]["status"]["pid"].as_u64().unwrap();
+    let program_of = |pid: u64| fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_else(|_| PathBuf::new());
+    let upgrade = |arguments: &[&str]| {
+        let all = [&["upgrade"], arguments].concat();
+        lab.node().run_command(&mut cli.command(&all))
+    };
+    let first = pid();
+    let mut owner = cli.command(&["exec", pair.name(), "--", "sleep", "600"]).spawn().unwrap();
+    let inside = |cli: &Cli| {
+        let carrier = "/sys/class/net/left/carrier_changes";
+        cli.exec(pair.name(), &["sh", "-c", &format!("readlink /proc/self/ns/net; cat {carrier}")])
+            .expect_ok()
+            .stdout
+    };
+    let before = inside(&cli);
+
+    // What is refused stops nothing.
+    for (arguments, expected) in [
+        (vec!["--program".to_owned(), "/nowhere/hueplane".to_owned()], "/nowhere/hueplane: cannot be run"),
+        (vec!["--program".to_owned(), "/bin/true".to_owned()], "/bin/true: is not hueplane"),
+    ] {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let refused = upgrade(&arguments).expect_code(3);
+        assert!(refused.stderr.contains(expected) && refused.stderr.contains("--program"), "{refused}");
+    }
+    let elsewhere = cli.run(&["upgrade"]).expect_code(3);
+    assert!(elsewhere.stderr.contains("nsenter --net --target"), "{elsewhere}");
+    let heavier = pair.document.clone().with("weight", "3");
+    cli.apply(&heavier.yaml(), &["--confirm-within", "600s"]);
+    let pending = upgrade(&[]).expect_code(3);
+    assert!(pending.stderr.contains("hueplane confirm"), "{pending}");
+    let _ = cli.run(&["confirm"]).expect_ok();
+    assert_eq!(pid(), first);
+
+    // The package put another file in the place of the one that runs.
+    fs::remove_file(&program).unwrap();
+    fs::copy(daemon::binary(), &program).unwrap();
+    let flow = Flow::start(&pair.left, &pair.right, 1_000, 100);
+    until("traffic", 20, || flow.received() > 100);
+    let done = upgrade(&["-o", "json"]).expect_ok().json();
+    let second = pid();
+    assert!(second != first && done["pid"] == second, "{done}");
+    assert_eq!(done["networks"]["total"], 1, "{done}");
+    assert_eq!(program_of(second), program);
+    let line = fs::read_to_string(format!("/proc/{second}/cmdline")).unwrap();
+    assert!(line.contains("--workers\x001\0") && !line.contains("--empty") && !line.contains("first.yaml"), "{line}");
+    until("traffic flows again", 30, || {
+        let received = flow.received();
+        std::thread::sleep(Duration::from_millis(50));
+        flow.received() > received
+    });
+    let report = flow.stop();
+    assert!(report.received > 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
+    eprintln!("interrupted for at most {} ms, as the command says; {report}", done["interrupted_ms"]);
+    assert_eq!(inside(&cli), before, "the namespace, and its carrier");
+    assert!(owner.try_wait().unwrap().is_none(), "what ran in the network goes on");
+    let _ = cli.run_with(&["diff", "--exit-code", "-f", "-"], &heavier.yaml()).expect_ok();
+
+    // A program that does not start: the one before is started again, though its file has gone.
+    fs::remove_file(&program).unwrap();
+    let broken = lab.folder().join("broken");
+    fs::write(&broken, "#!/bin/sh\n[ \"$1\" = --version ] && echo hueplane 9.9.9 && exit 0\necho no luck >&2\nexit 1\n")
+        .unwrap();
+    fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
+    let failed = upgrade(&["--program", &broken.to_string_lossy()]).expect_code(1);
+    assert!(failed.stderr.contains("no luck") && failed.stderr.contains("was started again"), "{failed}");
+    assert_ne!(pid(), second);
+    assert!(program_of(pid()).to_string_lossy().contains("hueplane-installed"));
+    assert_eq!(inside(&cli), before);
+    assert!(owner.try_wait().unwrap().is_none());
+    pair.warm_up();
+    drop(running);
+    let _ = owner.wait();
+    until("nothing is left", 20, || daemon::namespaces(&lab).is_empty());
+}
