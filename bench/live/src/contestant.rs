@@ -1,7 +1,7 @@
 //! Who forwards: hueplane by each of its drivers, Linux, an XDP program, and Open vSwitch in user space. Each has wires of its
 //! own and is set up before anything is measured.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hue_e2e::document::{self, all};
 use hue_e2e::frame::Mac;
@@ -154,7 +154,7 @@ impl Contestant {
     /// Lets it run, or stops it where it would take processor time while others are measured.
     pub fn run(&self, on: bool) {
         if let Kind::Ovs(ovs) = &self.kind {
-            ovs.signal(if on { Signal::SIGCONT } else { Signal::SIGSTOP });
+            signal(&ovs.folder, if on { Signal::SIGCONT } else { Signal::SIGSTOP });
         }
     }
 
@@ -194,6 +194,48 @@ pub fn hueplane(wires: &Wires, driver: &str) -> Daemon {
 /// Open vSwitch's database and switch.
 pub struct Ovs {
     folder: PathBuf,
+}
+
+/// Restarts the switch of an [`Ovs`]; may be sent to another thread.
+#[derive(Clone)]
+pub struct OvsRestart {
+    folder: PathBuf,
+}
+
+impl OvsRestart {
+    /// Kills the switch and starts it again, as `ovs-ctl restart` does: ports wait until the flows are there. `space` is the
+    /// node's namespace, as an option of `nsenter`.
+    pub fn restart(&self, space: &str) {
+        let file = |name: &str| self.folder.join(name).to_string_lossy().into_owned();
+        let database = format!("unix:{}", file("db.sock"));
+        let run = |line: &[&str]| {
+            let mut command = shell::command("nsenter");
+            command.arg(space).args(line).env("OVS_RUNDIR", &self.folder);
+            command.env("OVS_LOGDIR", &self.folder).env("OVS_DBDIR", &self.folder);
+            let _ = shell::run(&mut command).expect_ok();
+        };
+        let vsctl = |more: &[&str]| run(&[&["ovs-vsctl", "--no-wait", "--db", &database], more].concat());
+        vsctl(&["set", "Open_vSwitch", ".", "other_config:flow-restore-wait=true"]);
+        signal(&self.folder, Signal::SIGKILL);
+        run(&["ovs-vswitchd", &database, "--pidfile", "--detach", "--log-file", "--disable-system"]);
+        let management = format!("unix:{}", file("br0.mgmt"));
+        run(&["ovs-ofctl", "-O", "OpenFlow13", "add-flows", &management, &file("flows")]);
+        vsctl(&["remove", "Open_vSwitch", ".", "other_config", "flow-restore-wait"]);
+        if let Some(pid) = pid_in(&self.folder, "ovs-vswitchd.pid") {
+            pin_process(pid, FORWARDER_CORE);
+        }
+    }
+}
+
+fn pid_in(folder: &Path, file: &str) -> Option<u32> {
+    std::fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
+}
+
+fn signal(folder: &Path, signal: Signal) {
+    if let Some(pid) = pid_in(folder, "ovs-vswitchd.pid") {
+        // It may have ended.
+        let _ = kill(Pid::from_raw(pid as i32), signal);
+    }
 }
 
 impl Ovs {
@@ -264,28 +306,22 @@ impl Ovs {
         let management = format!("unix:{}", file("br0.mgmt"));
         let _ = run("ovs-ofctl", &["-O", "OpenFlow13", "del-flows", &management]).expect_ok();
         let _ = run("ovs-ofctl", &["-O", "OpenFlow13", "add-flows", &management, &flow_file]).expect_ok();
-        if let Some(pid) = ovs.pid("ovs-vswitchd.pid") {
+        if let Some(pid) = pid_in(&ovs.folder, "ovs-vswitchd.pid") {
             pin_process(pid, FORWARDER_CORE);
         }
         Some(ovs)
     }
 
-    fn pid(&self, file: &str) -> Option<u32> {
-        std::fs::read_to_string(self.folder.join(file)).ok()?.trim().parse().ok()
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(pid) = self.pid("ovs-vswitchd.pid") {
-            // It may have ended.
-            let _ = kill(Pid::from_raw(pid as i32), signal);
-        }
+    /// What restarts it.
+    pub fn restarter(&self) -> OvsRestart {
+        OvsRestart { folder: self.folder.clone() }
     }
 }
 
 impl Drop for Ovs {
     fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
-        if let Some(pid) = self.pid("ovsdb-server.pid") {
+        signal(&self.folder, Signal::SIGKILL);
+        if let Some(pid) = pid_in(&self.folder, "ovsdb-server.pid") {
             let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
         }
     }

@@ -18,6 +18,7 @@ mod migration;
 #[allow(dead_code)] // the other benches use all of it
 #[path = "../../src/report.rs"]
 mod report;
+mod restart;
 #[allow(dead_code)] // the other benches use all of it
 #[path = "../../src/rib.rs"]
 mod rib;
@@ -50,6 +51,7 @@ Commands:
   live-migration   networks move between card and software, and the card's image changes, under traffic
   live-table       a network with a full Internet table moves between card and software
   live-contention  a modest rate beside busy processes, by how threads are scheduled
+  live-restart     the time without forwarding when the forwarder is restarted or upgraded
   live-soak        minutes under faults
   live-all         all of these
 
@@ -146,7 +148,7 @@ fn number(option: &str, text: &str) -> Result<f64, String> {
 /// One command: fills its report, and says what is not as it must be.
 type Run = fn(&Settings, &mut Report) -> Result<(), String>;
 
-const COMMANDS: [(&str, Run); 8] = [
+const COMMANDS: [(&str, Run); 9] = [
     ("live-forwarding", forwarding::run),
     ("live-shares", shares::run),
     ("live-migration", migration::run),
@@ -154,6 +156,7 @@ const COMMANDS: [(&str, Run); 8] = [
     ("live-isolation", isolation::run),
     ("live-table", table::run),
     ("live-contention", contention::run),
+    ("live-restart", restart::run),
     ("live-soak", soak::run),
 ];
 

@@ -68,6 +68,7 @@ impl Arguments {
             log: true,
             log_file: None,
             empty: self.empty,
+            take_over: false,
             hold: true,
         }
     }

@@ -4,11 +4,11 @@
 //! the socket exists before the node reports that it is ready; the API stops before the node, so that it accepts no
 //! change that the node would not make.
 
-use std::net::TcpListener as StdTcpListener;
+use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hue_host::holder::Holder;
 use hue_host::service;
@@ -18,19 +18,24 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::api::{DownOptions, EventKind};
+use crate::client::{Client, ClientError, socket_in};
 use crate::error::DaemonError;
 use crate::http::{Listeners, TlsListener, serve};
 use crate::log::LogFile;
 use crate::node::{self, About, NodeHandle, Running};
-use crate::options::{Listen, Options, images};
+use crate::options::{Options, images};
 use crate::place::Place;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use crate::tls;
 
 /// Threads that answer the API. There are few, because packets need the processors.
 const API_THREADS: usize = 2;
 /// How often the daemon checks that the node is alive.
 const LOOK: Duration = Duration::from_secs(1);
+/// Longest time that a daemon that is replaced may take to stop.
+const STOP_MAX: Duration = Duration::from_secs(120);
+/// How often the next daemon checks whether it has.
+const TAKE_OVER_POLL: Duration = Duration::from_millis(1);
 /// Rights that the daemon cannot work without.
 const REQUIRED: [hue_host::Capability; 3] = [
     hue_host::Capability::CAP_NET_ADMIN,
@@ -57,11 +62,30 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     if options.least_rights {
         service::drop_capabilities(&service::NEEDED)?;
     }
-    let tls = options.listen.as_ref().map(listen).transpose()?;
-    let place = Place::take(&options.run_dir)?;
-    let opened = match options.empty {
-        false => Store::open(&options.state_dir)?,
-        true => Store::open_empty(&options.state_dir)?,
+    let tls = options.listen.as_ref();
+    let tls = tls.map(|listen| Ok::<_, DaemonError>((listen.address, tls::server_config(&listen.tls)?)));
+    let tls = tls.transpose()?;
+    // Meanwhile, the rest starts. Without it, the first port takes as long.
+    let preparing = std::thread::Builder::new().name("hue-prepare".to_owned()).spawn(hue_ports::prepare_afxdp);
+    let place = match options.take_over {
+        false => Place::take(&options.run_dir)?,
+        true => {
+            let _ = preparing.map(std::thread::JoinHandle::join);
+            take_over(&options.run_dir)?
+        }
+    };
+    let tls = tls.map(|(address, config)| listen(address, config)).transpose()?;
+    let deadline = Instant::now() + if options.take_over { STOP_MAX } else { Duration::ZERO };
+    let opened = loop {
+        let opened = match options.empty {
+            false => Store::open(&options.state_dir),
+            true => Store::open_empty(&options.state_dir),
+        };
+        match opened {
+            // The daemon before closes its store last.
+            Err(StoreError::Open { .. }) if Instant::now() < deadline => std::thread::sleep(TAKE_OVER_POLL),
+            opened => break opened?,
+        }
     };
     // The kernel's default allows too few neighbours for a machine with many networks.
     if let Err(error) = hue_host::sysctl::raise_neighbour_limits() {
@@ -93,9 +117,29 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         holder.end();
     }
     runtime.shutdown_timeout(LOOK);
+    // The next daemon needs the store as soon as it has the place.
+    drop(handle);
     drop(place);
     ended?;
     stopped
+}
+
+/// Stops the daemon that runs, and takes its place.
+fn take_over(run_dir: &Path) -> Result<Place, DaemonError> {
+    let failed = |error: ClientError| DaemonError::TakeOver(error.to_string());
+    let client = Client::unix(socket_in(run_dir)).map_err(failed)?;
+    match client.down(&DownOptions { keep: true }) {
+        // One that has just stopped is no obstacle.
+        Ok(_) | Err(ClientError::NotRunning { .. }) => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let deadline = Instant::now() + STOP_MAX;
+    loop {
+        match Place::take(run_dir) {
+            Err(DaemonError::Running { .. }) if Instant::now() < deadline => std::thread::sleep(TAKE_OVER_POLL),
+            taken => return taken,
+        }
+    }
 }
 
 /// The holder of descriptors in the state directory.
@@ -106,12 +150,14 @@ fn holder(state_dir: &Path) -> Holder {
     })
 }
 
-/// A TCP socket and its certificates.
-fn listen(listen: &Listen) -> Result<(StdTcpListener, Arc<rustls::ServerConfig>), DaemonError> {
-    let config = tls::server_config(&listen.tls)?;
-    let socket = StdTcpListener::bind(listen.address)
+/// A TCP socket for these certificates.
+fn listen(
+    address: SocketAddr,
+    config: Arc<rustls::ServerConfig>,
+) -> Result<(StdTcpListener, Arc<rustls::ServerConfig>), DaemonError> {
+    let socket = StdTcpListener::bind(address)
         .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
-        .map_err(|source| DaemonError::Listen { address: listen.address, source })?;
+        .map_err(|source| DaemonError::Listen { address, source })?;
     Ok((socket, config))
 }
 

@@ -25,6 +25,9 @@ pub enum DaemonError {
         /// Its process id, if the lock has it.
         pid: Option<u32>,
     },
+    /// The daemon that runs does not stop for this one.
+    #[error("the daemon that runs cannot be replaced: {0}")]
+    TakeOver(String),
     /// A privilege is missing; the caller's fault.
     #[error("missing capabilities: {0}; run as root")]
     Rights(String),

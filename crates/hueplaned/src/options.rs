@@ -79,6 +79,9 @@ pub struct Options {
     pub log_file: Option<PathBuf>,
     /// Whether to start with nothing: the stored state is kept under another name, and running networks are removed.
     pub empty: bool,
+    /// Whether to take the place of the daemon that runs: once everything else is prepared, it is stopped, and its
+    /// networks are adopted.
+    pub take_over: bool,
     /// Whether a process keeps the descriptors of virtual ports while no daemon runs; the program must call
     /// [`hue_host::holder::run_if_asked`] first.
     pub hold: bool,
@@ -98,6 +101,7 @@ impl Default for Options {
             log: false,
             log_file: None,
             empty: false,
+            take_over: false,
             hold: false,
         }
     }

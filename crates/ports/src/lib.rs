@@ -22,7 +22,7 @@ mod replay;
 mod sys;
 mod tap;
 
-pub use afxdp::{AfXdp, AfXdpOptions, GroupLimits};
+pub use afxdp::{AfXdp, AfXdpOptions, GroupLimits, prepare as prepare_afxdp};
 pub use batch::{Batch, Frame};
 pub use capture::{CaptureInfo, CaptureReader, LINK_TYPE_ETHERNET, MAX_RECORD_BYTES, Resolution, scan};
 pub use error::PortError;

@@ -40,7 +40,7 @@ pub struct Connection {
 ///
 /// With --detach, the log is hueplaned.log in the run directory. At 8 MiB a new file begins, and the older one is kept as
 /// hueplaned.log.1.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   hueplane up -f labs/live/hueplane.yaml --detach
@@ -72,6 +72,9 @@ pub struct Up {
     /// Stop at the end of standard input, for a parent program that may be killed
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub until_eof: bool,
+    /// Stop the daemon that runs, and adopt its networks; from `hueplane upgrade`
+    #[arg(long, hide = true, conflicts_with_all = ["empty", "files"])]
+    pub take_over: bool,
     /// The file that is standard error, to begin a new one when it is full; from `--detach`
     #[arg(long, hide = true, value_name = "FILE", conflicts_with = "detach")]
     pub log_file: Option<PathBuf>,

@@ -14,7 +14,7 @@ mod share;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-pub use program::GroupLimits;
+pub use program::{GroupLimits, prepare};
 use program::{Program, QUEUES_MAX, index_of};
 use ring::Socket;
 use share::Share;

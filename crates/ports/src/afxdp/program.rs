@@ -11,6 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use aya::maps::lpm_trie::Key;
 use aya::maps::{Array, HashMap as BpfHashMap, LpmTrie, Map, MapData, XskMap};
@@ -193,15 +194,29 @@ fn missing(what: &str) -> io::Error {
     io::Error::other(format!("the XDP object has no {what}"))
 }
 
+/// Loads XDP programs. Making one takes tens of milliseconds, because it reads the kernel's types, which ours do not
+/// need.
+static LOADER: LazyLock<Mutex<EbpfLoader<'static>>> = LazyLock::new(|| {
+    let mut loader = EbpfLoader::new();
+    loader.btf(None);
+    Mutex::new(loader)
+});
+
+/// Does now what the first port on AF_XDP would otherwise wait for.
+pub fn prepare() {
+    LazyLock::force(&LOADER);
+}
+
 impl Program {
     /// Loads the program for an interface of `queues` queues; it is not attached yet.
     pub(super) fn load(queues: u32, pass_unknown: bool, limits: GroupLimits) -> io::Result<Self> {
         let words = queues * CLASSES as u32;
-        let mut loader = EbpfLoader::new();
+        let mut loader = LOADER.lock().unwrap_or_else(PoisonError::into_inner);
         for map in ["ADMITTED", "CONSUMED", "POLICED", "PROBED"] {
             loader.map_max_entries(map, words);
         }
         let bpf = loader.load(OBJECT).map_err(other)?;
+        drop(loader);
         let array = |name: &str, count: usize| match bpf.map(name) {
             Some(Map::Array(data)) => Words::map(data, count),
             _ => Err(missing(name)),

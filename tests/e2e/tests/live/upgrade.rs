@@ -96,14 +96,26 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
     assert!(owner.try_wait().unwrap().is_none(), "what ran in the network goes on");
     let _ = cli.run_with(&["diff", "--exit-code", "-f", "-"], &heavier.yaml()).expect_ok();
 
-    // A program that does not start: the one before is started again, though its file has gone.
-    fs::remove_file(&program).unwrap();
+    // A program that does not start: the daemon goes on.
     let broken = lab.folder().join("broken");
-    fs::write(&broken, "#!/bin/sh\n[ \"$1\" = --version ] && echo hueplane 9.9.9 && exit 0\necho no luck >&2\nexit 1\n")
-        .unwrap();
-    fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
-    let failed = upgrade(&["--program", &broken.to_string_lossy()]).expect_code(1);
-    assert!(failed.stderr.contains("no luck") && failed.stderr.contains("was started again"), "{failed}");
+    let write = |then: &str| {
+        let text = format!("#!/bin/sh\n[ \"$1\" = --version ] && echo hueplane 9.9.9 && exit 0\n{then}\nexit 1\n");
+        fs::write(&broken, text).unwrap();
+        fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
+        upgrade(&["--program", &broken.to_string_lossy()]).expect_code(1)
+    };
+    let failed = write("echo no luck >&2");
+    assert!(failed.stderr.contains("no luck") && failed.stderr.contains("goes on running"), "{failed}");
+    assert_eq!(pid(), second);
+    // One that stops it and then does not start: it is started again, though its file has gone.
+    fs::remove_file(&program).unwrap();
+    let down = format!(
+        "{} --socket {} down --keep; echo bad luck >&2",
+        daemon::binary().display(),
+        cli.socket().display()
+    );
+    let failed = write(&down);
+    assert!(failed.stderr.contains("bad luck") && failed.stderr.contains("was started again"), "{failed}");
     assert_ne!(pid(), second);
     assert!(program_of(pid()).to_string_lossy().contains("hueplane-installed"));
     assert_eq!(inside(&cli), before);

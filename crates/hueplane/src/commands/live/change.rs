@@ -86,7 +86,7 @@ pub fn down(args: &Down, connection: &Connection) -> Result<(), Failure> {
 }
 
 /// Stops the daemon, and waits until its process has ended.
-pub(super) fn stop(client: &Client, keep: bool) -> Result<DownResult, Failure> {
+fn stop(client: &Client, keep: bool) -> Result<DownResult, Failure> {
     let going = client.down(&DownOptions { keep })?;
     let deadline = Instant::now() + END_MAX;
     while !matches!(client.status(), Err(ClientError::NotRunning { .. })) || is_running(going.pid) {

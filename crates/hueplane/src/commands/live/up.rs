@@ -31,7 +31,7 @@ const START_MAX: Duration = Duration::from_secs(120);
 /// Longest time from a lost connection until a daemon that gives up has ended.
 const END_MAX: Duration = Duration::from_secs(5);
 /// Interval of checks whether it answers.
-const POLL_INTERVAL: Duration = Duration::from_millis(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Log file of a daemon in the background, in its run directory.
 const LOG: &str = "hueplaned.log";
 
@@ -46,7 +46,7 @@ pub fn up(args: &Up, connection: &Connection) -> Result<(), Failure> {
     check(&sources)?;
     let run_dir = options::run_dir(args.places.run_dir.as_deref());
     let client = Client::unix(socket_in(&run_dir))?;
-    if let Ok(status) = client.status() {
+    if let (false, Ok(status)) = (args.take_over, client.status()) {
         let pid = status.pid.map_or_else(String::new, |pid| format!(", process {pid}"));
         return Err(Failure::NoDaemon(format!(
             "{}: a daemon is already running{pid}: change it with `hueplane apply`, or stop it with `hueplane down`",
@@ -135,6 +135,8 @@ fn cannot_start(error: std::io::Error) -> Failure {
 pub(super) struct Started {
     pub child: Child,
     pub log: PathBuf,
+    /// Time since another daemon answered for the last time.
+    pub interrupted: Duration,
 }
 
 /// Starts a program as the daemon in the background, without the files of `args`, and waits until it answers.
@@ -161,7 +163,7 @@ pub(super) fn start(
     change(&mut command);
     let mut child = command.spawn().map_err(cannot_start)?;
     match wait(&mut child, client, || log_text(&log, said_before)) {
-        Ok(()) => Ok(Started { child, log }),
+        Ok(interrupted) => Ok(Started { child, log, interrupted }),
         Err(failure) => {
             stop_child(&mut child, client);
             Err(failure)
@@ -185,16 +187,19 @@ fn arguments(args: &Up) -> Vec<OsString> {
     option("--tls-ca", path(&args.listen.tls_ca));
     list.extend(args.pin.then(|| "--pin".into()));
     list.extend(args.empty.then(|| "--empty".into()));
+    list.extend(args.take_over.then(|| "--take-over".into()));
     let scheduling = args.scheduling.to_possible_value().map(|value| value.get_name().to_owned().into());
     list.extend(scheduling.into_iter().flat_map(|name: OsString| ["--scheduling".into(), name]));
     list
 }
 
-/// Waits until the daemon answers and has set up its stored networks.
-fn wait(child: &mut Child, client: &Client, log_text: impl Fn() -> String) -> Result<(), Failure> {
+/// Waits until the daemon answers and has set up its stored networks. Returns for how long no daemon was ready.
+fn wait(child: &mut Child, client: &Client, log_text: impl Fn() -> String) -> Result<Duration, Failure> {
     let deadline = Instant::now() + START_MAX;
     let mut ending = None;
+    let mut without = Instant::now();
     loop {
+        let asked = Instant::now();
         if let Ok(Some(status)) = child.try_wait() {
             let text = format!("the daemon stopped ({status}):\n{}", log_text());
             return Err(match status.code() {
@@ -204,12 +209,17 @@ fn wait(child: &mut Child, client: &Client, log_text: impl Fn() -> String) -> Re
             });
         }
         match client.status() {
-            Ok(status) if status.health != Health::Starting => return Ok(()),
+            // This one takes the place of the daemon that still answers.
+            Ok(status) if status.pid != Some(child.id()) && Instant::now() < deadline => {
+                without = asked;
+                std::thread::sleep(POLL_INTERVAL);
+            }
+            Ok(status) if status.health != Health::Starting => return Ok(without.elapsed()),
             Ok(_) | Err(ClientError::NotRunning { .. }) if Instant::now() < deadline => {
                 std::thread::sleep(POLL_INTERVAL);
             }
             // If it takes longer, it continues in the background.
-            Ok(_) => return Ok(()),
+            Ok(_) => return Ok(without.elapsed()),
             // A daemon that refuses to start closes its socket just before it ends: its own message says more.
             Err(ClientError::Connection { .. })
                 if Instant::now() < *ending.get_or_insert(Instant::now() + END_MAX) =>
@@ -259,6 +269,7 @@ fn daemon(args: &Up) -> Result<(), Failure> {
         log: true,
         log_file: args.log_file.clone(),
         empty: args.empty,
+        take_over: args.take_over,
         // A daemon that ends with its caller is not followed by another.
         hold: !args.until_eof,
         ..Options::default()

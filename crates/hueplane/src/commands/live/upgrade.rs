@@ -1,8 +1,8 @@
 //! `hueplane upgrade`: another program takes the running daemon's place; networks stay.
 //!
-//! Flow: the daemon's process → its options, checked → **stop, start** → the new daemon adopts namespaces and virtual
-//! ports (ADR 0037). Everything that can be refused is refused before the daemon is stopped. The program that ran is
-//! kept open, so that it can be started again even if its file was replaced.
+//! Flow: the daemon's process → its options, checked → **start** → the new daemon prepares what it can, stops the old
+//! one, and adopts namespaces and virtual ports (ADR 0037). Everything that can be refused is refused before the old
+//! daemon is stopped. The program that ran is kept open, so that it can be started again even if its file was replaced.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use clap::Parser;
 use hueplaned::api::Summary;
@@ -19,7 +18,6 @@ use hueplaned::client::Client;
 use hueplaned::options;
 use serde::Serialize;
 
-use super::change::stop;
 use super::client;
 use super::up::{Started, start};
 use crate::cli::{Cli, Command as CliCommand, Connection, Up, Upgrade};
@@ -42,7 +40,7 @@ struct Upgraded {
     program: PathBuf,
     /// Its networks.
     networks: Summary,
-    /// Time from the request to stop until the new daemon was ready.
+    /// Time from the last answer of the daemon before until the new one was ready.
     interrupted_ms: u64,
 }
 
@@ -68,10 +66,9 @@ pub fn upgrade(args: &Upgrade, connection: &Connection) -> Result<(), Failure> {
     let to = version(&program)?;
     let _ = ctrlc::set_handler(|| {}); // between the two daemons, an interrupt would leave none
 
-    let began = Instant::now();
-    stop(&client, true)?;
-    let Started { child, .. } = old.start(&program, &client).map_err(|failure| old.restart(&failure, &client))?;
-    let interrupted_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let started = old.start(&program, true, &client);
+    let Started { child, interrupted, .. } = started.map_err(|failure| old.restart(pid, failure, &client))?;
+    let interrupted_ms = u64::try_from(interrupted.as_millis()).unwrap_or(u64::MAX);
     let status = client.status()?;
     let done = Upgraded {
         from: old.version,
@@ -154,24 +151,28 @@ impl Process {
         let program = File::open(&exe).map_err(failed)?;
         let version = version(&exe).map_err(|failure| failure.to_string())?;
         // Only what makes it like the one before: networks come from the store.
-        let up = Up { files: Vec::new(), empty: false, ..up };
+        let up = Up { files: Vec::new(), empty: false, take_over: false, ..up };
         Ok(Self { up, environment, directory, path: OsStr::from_bytes(path).into(), program, version })
     }
 
     /// Starts a daemon with the same options.
-    fn start(&self, program: &Path, client: &Client) -> Result<Started, Failure> {
+    fn start(&self, program: &Path, take_over: bool, client: &Client) -> Result<Started, Failure> {
         let variable = self.environment.get(OsStr::new(options::RUN_DIR_VARIABLE)).filter(|value| !value.is_empty());
         let given = self.up.places.run_dir.as_deref();
         let run_dir = self.directory.join(options::run_dir(given.or(variable.map(Path::new))));
-        start(program, &self.up, &run_dir, client, |command| {
+        let up = Up { take_over, ..self.up.clone() };
+        start(program, &up, &run_dir, client, |command| {
             command.env_clear().envs(&self.environment).current_dir(&self.directory);
         })
     }
 
-    /// Starts the program that ran before; returns what to say.
-    fn restart(&self, failure: &Failure, client: &Client) -> Failure {
+    /// Starts the program that ran before, unless it runs; returns what to say.
+    fn restart(&self, pid: u32, failure: Failure, client: &Client) -> Failure {
+        if client.status().is_ok_and(|status| status.pid == Some(pid)) {
+            return Failure::Broken(format!("{failure}\nprocess {pid} goes on running"));
+        }
         let program = format!("/proc/self/fd/{}", self.program.as_raw_fd());
-        match self.start(Path::new(&program), client) {
+        match self.start(Path::new(&program), false, client) {
             Ok(Started { child, .. }) => Failure::Broken(format!(
                 "{failure}\nthe program that ran before was started again, process {}",
                 child.id()
