@@ -66,7 +66,8 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let tls = tls.map(|listen| Ok::<_, DaemonError>((listen.address, tls::server_config(&listen.tls)?)));
     let tls = tls.transpose()?;
     // Meanwhile, the rest starts. Without it, the first port takes as long.
-    let preparing = std::thread::Builder::new().name("hue-prepare".to_owned()).spawn(hue_ports::prepare_afxdp);
+    let preparing =
+        std::thread::Builder::new().name("hue-prepare".to_owned()).spawn(hue_ports::prepare_afxdp);
     let place = match options.take_over {
         false => Place::take(&options.run_dir)?,
         true => {
@@ -136,7 +137,9 @@ fn take_over(run_dir: &Path) -> Result<Place, DaemonError> {
     let deadline = Instant::now() + STOP_MAX;
     loop {
         match Place::take(run_dir) {
-            Err(DaemonError::Running { .. }) if Instant::now() < deadline => std::thread::sleep(TAKE_OVER_POLL),
+            Err(DaemonError::Running { .. }) if Instant::now() < deadline => {
+                std::thread::sleep(TAKE_OVER_POLL)
+            }
             taken => return taken,
         }
     }

@@ -30,7 +30,8 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
     fs::write(&file, &documents).unwrap();
     let cli = Cli::new(&lab);
     // Relative paths are relative to the directory in which the daemon was started, and `--empty` was meant once.
-    let up = ["up", "--detach", "--empty", "--workers", "1", "--run-dir", "run", "-f", &file.to_string_lossy()];
+    let up =
+        ["up", "--detach", "--empty", "--workers", "1", "--run-dir", "run", "-f", &file.to_string_lossy()];
     let program = lab.folder().join("hueplane-installed");
     fs::copy(daemon::binary(), &program).unwrap();
     let mut command = std::process::Command::new(&program);
@@ -83,7 +84,10 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
     assert_eq!(done["networks"]["total"], 1, "{done}");
     assert_eq!(program_of(second), program);
     let line = fs::read_to_string(format!("/proc/{second}/cmdline")).unwrap();
-    assert!(line.contains("--workers\x001\0") && !line.contains("--empty") && !line.contains("first.yaml"), "{line}");
+    assert!(
+        line.contains("--workers\x001\0") && !line.contains("--empty") && !line.contains("first.yaml"),
+        "{line}"
+    );
     until("traffic flows again", 30, || {
         let received = flow.received();
         std::thread::sleep(Duration::from_millis(50));
@@ -99,7 +103,8 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
     // A program that does not start: the daemon goes on.
     let broken = lab.folder().join("broken");
     let write = |then: &str| {
-        let text = format!("#!/bin/sh\n[ \"$1\" = --version ] && echo hueplane 9.9.9 && exit 0\n{then}\nexit 1\n");
+        let text =
+            format!("#!/bin/sh\n[ \"$1\" = --version ] && echo hueplane 9.9.9 && exit 0\n{then}\nexit 1\n");
         fs::write(&broken, text).unwrap();
         fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
         upgrade(&["--program", &broken.to_string_lossy()]).expect_code(1)
