@@ -141,7 +141,7 @@ impl Contestant {
         Self::new("wire (no forwarder)".into(), Wires::straight(), Kind::Own, FORWARDED + 1)
     }
 
-    /// A frame of so many bytes for network `n`.
+    /// A frame of `bytes` for network `n`.
     pub fn frame(&self, n: u16, bytes: usize) -> Vec<u8> {
         wires::frame(n, bytes, self.router(n))
     }

@@ -260,7 +260,7 @@ fn large(settings: &Settings, daemon: &Daemon, pair: &Pair) -> Section {
     section
 }
 
-/// A TCP connection that carries so many bits a second; gives the longest time without a byte, and stops when told.
+/// A TCP connection at this rate, until it is stopped. Returns the longest time without a byte.
 fn tcp(settings: &Settings, daemon: &Daemon, pair: &Pair) -> Section {
     const CHUNK: usize = 14_600;
     const PORT: u16 = 9_000;

@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_is_told_apart() {
+    fn arriving_frames_are_classified() {
         let mut counter = Counter::new(7);
         for sequence in [0, 1, 3, 2, 2, 8] {
             counter.count(&stamped(7, sequence), 3000);

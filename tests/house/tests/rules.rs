@@ -105,7 +105,7 @@ fn against_order(uses: &[(String, String)]) -> Vec<String> {
 }
 
 #[test]
-fn a_crate_never_uses_one_behind_it() {
+fn a_crate_uses_only_crates_before_it() {
     let metadata = metadata();
     let members: Vec<&Value> = metadata["packages"]
         .as_array()
@@ -206,7 +206,7 @@ fn a_kind_is_complete() {
 }
 
 #[test]
-fn the_project_speaks_of_itself_alone() {
+fn texts_name_no_people_machines_or_issues() {
     // Paths of a developer's machine; written apart so that this file does not find itself.
     let foreign =
         [concat!("/work", "/main"), concat!("/ro", "ot/"), concat!("/tmp", "/t-"), concat!("/ho", "me/")];

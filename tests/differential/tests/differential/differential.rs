@@ -187,7 +187,7 @@ fn a_card_with_networks_is_taken_over() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_by_name_and_changes_nothing() {
+fn networks_that_do_not_fit_are_refused_by_name_and_change_nothing() {
     let image = image("tcam3");
     let mut random = Random::new(6);
     let good = programs(&mut random, 3, 20);
@@ -276,7 +276,7 @@ fn gated_plane(name: &str) {
 
 /// If the ports take nothing, the driver reports this instead of waiting for ever.
 #[test]
-fn a_card_that_stands_still_is_noticed() {
+fn a_stopped_card_is_reported() {
     let image = image("tcam3");
     let mut random = Random::new(3);
     let programs = programs(&mut random, 2, 20);

@@ -122,7 +122,7 @@ fn port_counter(card: &mut Card<Twin>, port: u8, counter: u32) -> u64 {
 }
 
 #[test]
-fn every_meter_lets_its_burst_through_and_no_more() {
+fn every_meter_passes_exactly_its_burst() {
     for name in images() {
         let rate = |per_second, burst| Some(Rate::new(per_second, burst).unwrap());
         // Networks use one bucket, the other one, or both, in turn.

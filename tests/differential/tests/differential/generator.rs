@@ -36,7 +36,7 @@ fn networks() -> Vec<Program> {
 }
 
 #[test]
-fn generated_traffic_meets_the_same_fate_in_software() {
+fn generated_traffic_has_the_same_results_in_software() {
     for name in ["tcam3", "default"] {
         let image = image(name);
         let networks = networks();

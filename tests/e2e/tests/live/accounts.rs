@@ -316,7 +316,7 @@ fn books_balance_behind_the_card() {
 }
 
 #[test]
-fn the_report_of_a_move_has_what_was_lost_before_the_rings() {
+fn the_report_of_a_move_lists_losses_before_the_rings() {
     if !can_run(&[]) {
         return;
     }

@@ -148,7 +148,7 @@ fn malformed_round(socket: &std::path::Path, seed: u64) -> u64 {
 }
 
 #[test]
-fn ten_thousand_malformed_calls_hurt_nobody() {
+fn ten_thousand_malformed_calls_do_no_harm() {
     if !can_run(&[]) {
         return;
     }
@@ -182,7 +182,7 @@ fn ten_thousand_malformed_calls_hurt_nobody() {
 }
 
 #[test]
-fn what_the_api_says_is_described() {
+fn answers_of_the_api_match_the_description() {
     if !can_run(&[]) {
         return;
     }

@@ -210,7 +210,7 @@ fn routes_and_networks_of_the_card_change_while_it_runs() {
 }
 
 #[test]
-fn what_does_not_fit_the_card_runs_in_software() {
+fn networks_that_do_not_fit_the_card_run_in_software() {
     if !can_run(&[]) {
         return;
     }
@@ -295,7 +295,7 @@ fn mac(text: &str) -> [u8; 6] {
 }
 
 #[test]
-fn a_card_that_is_not_plugged_in_is_said_so_and_networks_run_in_software() {
+fn a_missing_card_is_reported_and_networks_run_in_software() {
     if !can_run(&[]) {
         return;
     }

@@ -206,7 +206,7 @@ fn a_second_daemon_is_refused_and_a_stale_socket_is_not_in_the_way() {
 }
 
 #[test]
-fn without_root_it_says_so() {
+fn without_root_it_reports_an_error() {
     if !can_run(&["setpriv"]) {
         return;
     }
@@ -245,7 +245,7 @@ fn many(lab: &Lab, count: u8) -> String {
 }
 
 #[test]
-fn the_limit_of_open_files_is_raised_or_told() {
+fn the_limit_of_open_files_is_raised_or_reported() {
     if !can_run(&["prlimit", "setpriv"]) {
         return;
     }
@@ -432,7 +432,7 @@ fn a_change_larger_than_the_disk_takes_no_room_and_a_delete_always_works() {
 }
 
 #[test]
-fn a_damaged_store_is_said_and_the_last_good_state_used() {
+fn a_damaged_store_is_reported_and_the_last_good_state_used() {
     if !can_run(&[]) {
         return;
     }

@@ -45,7 +45,7 @@ fn host_ip(arguments: &[&str]) {
 }
 
 #[test]
-fn drift_in_a_namespace_is_reported_and_mended() {
+fn drift_in_a_namespace_is_reported_and_repaired() {
     if !can_run(&[]) {
         return;
     }
@@ -88,7 +88,7 @@ fn drift_in_a_namespace_is_reported_and_mended() {
 }
 
 #[test]
-fn a_drifted_network_says_why_and_apply_mends_it_at_once() {
+fn a_drifted_network_reports_why_and_apply_repairs_it_at_once() {
     if !can_run(&[]) {
         return;
     }

@@ -77,7 +77,7 @@ fn a_port_that_is_not_there_does_not_stop_the_others() {
 }
 
 #[test]
-fn where_afxdp_cannot_be_had_it_falls_back_and_says_so() {
+fn without_af_xdp_the_port_falls_back_and_reports_it() {
     if !can_run(&["clang"]) {
         return;
     }

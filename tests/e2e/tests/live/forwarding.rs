@@ -148,7 +148,7 @@ fn n(tag: u8) -> u8 {
 }
 
 #[test]
-fn what_is_too_large_is_said_to_be() {
+fn packets_above_the_mtu_get_an_icmp_error() {
     if !can_run(&[]) {
         return;
     }

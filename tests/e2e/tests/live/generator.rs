@@ -236,7 +236,7 @@ fn generated_traffic_passes_a_node_on_the_card() {
 
 /// A node that loses, duplicates and reorders known frames, and sends foreign ones: the report lists exactly these.
 #[test]
-fn what_a_bad_node_does_is_reported() {
+fn faults_of_a_bad_node_are_reported() {
     if !can_run(&[]) {
         return;
     }

@@ -43,7 +43,7 @@ fn hosts_reach_each_other_only_through_the_node() {
 }
 
 #[test]
-fn routing_daemons_of_others_run_in_hosts() {
+fn third_party_routing_daemons_run_in_hosts() {
     if !can_run(&["zebra", "ospfd", "bird"]) {
         return;
     }

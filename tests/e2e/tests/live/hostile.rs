@@ -85,7 +85,7 @@ impl World {
 }
 
 #[test]
-fn floods_cost_only_who_sends_them() {
+fn floods_cost_only_their_senders() {
     if !can_run(&[]) {
         return;
     }
@@ -109,7 +109,7 @@ fn floods_cost_only_who_sends_them() {
 }
 
 #[test]
-fn broadcast_and_multicast_floods_cost_only_who_sends_them() {
+fn broadcast_and_multicast_floods_cost_only_their_senders() {
     if !can_run(&[]) {
         return;
     }
@@ -138,7 +138,7 @@ fn broadcast_and_multicast_floods_cost_only_who_sends_them() {
 }
 
 #[test]
-fn forged_arp_fools_nobody() {
+fn forged_arp_has_no_effect() {
     if !can_run(&[]) {
         return;
     }

@@ -206,7 +206,7 @@ fn a_network_moves_both_ways_and_its_hosts_see_nothing() {
 }
 
 #[test]
-fn packets_wait_for_a_slow_drain_and_those_that_find_no_room_show() {
+fn packets_wait_for_a_slow_drain_and_dropped_ones_are_reported() {
     if !can_run(&[]) {
         return;
     }
@@ -361,7 +361,7 @@ fn a_network_that_the_image_cannot_hold_stays_and_the_others_go_on() {
 }
 
 #[test]
-fn where_a_network_was_moved_it_is_when_the_daemon_comes_back() {
+fn a_moved_network_stays_in_its_place_after_a_restart() {
     if !can_run(&[]) {
         return;
     }
@@ -507,7 +507,7 @@ fn a_refusal_names_the_image_that_would_do_and_loads_it_if_asked() {
 }
 
 #[test]
-fn networks_go_where_the_scheduler_has_them() {
+fn networks_move_to_the_places_that_the_scheduler_chooses() {
     if !can_run(&[]) {
         return;
     }

@@ -262,7 +262,7 @@ fn seen_beside(pair: &Pair, others: &[&Host], work: impl FnOnce()) -> Vec<Vec<u8
 }
 
 #[test]
-fn neighbours_alone_hear_where_to_send() {
+fn only_neighbours_are_redirected() {
     if !can_run(&[]) {
         return;
     }

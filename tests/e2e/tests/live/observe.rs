@@ -148,7 +148,7 @@ fn counters_and_metrics_add_up() {
 }
 
 #[test]
-fn captures_are_read_by_others() {
+fn captures_are_readable_by_other_programs() {
     if !can_run(&["tshark"]) {
         return;
     }

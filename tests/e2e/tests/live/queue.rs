@@ -79,7 +79,7 @@ fn a_network_comes_with_its_image_also_when_its_document_wants_it_there() {
 }
 
 #[test]
-fn an_image_is_loaded_when_the_answer_is_there_and_the_scheduler_says_for_whom() {
+fn an_answer_means_loaded_and_the_scheduler_chooses_the_networks() {
     if !can_run(&[]) {
         return;
     }
@@ -133,7 +133,7 @@ fn needs_say_who_keeps_the_card() {
 }
 
 #[test]
-fn changes_wait_for_their_turn_and_who_goes_leaves_the_queue() {
+fn changes_wait_for_their_turn_and_disconnected_callers_leave_the_queue() {
     if !can_run(&[]) {
         return;
     }

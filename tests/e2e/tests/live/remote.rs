@@ -135,7 +135,7 @@ impl World {
 }
 
 #[test]
-fn each_role_does_what_it_may_and_no_more() {
+fn each_role_does_only_what_it_may() {
     if !can_run(&[]) {
         return;
     }
@@ -218,7 +218,7 @@ fn a_tenant_has_one_network_and_sees_no_other() {
 }
 
 #[test]
-fn who_is_not_known_is_not_answered() {
+fn unauthenticated_clients_get_no_answer() {
     if !can_run(&["curl"]) {
         return;
     }

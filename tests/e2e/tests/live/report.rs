@@ -155,7 +155,7 @@ fn all_classes_flow(red: &Pair, daemon: &Daemon, mishap: Option<&str>) {
 }
 
 #[test]
-fn reports_of_moves_are_what_hosts_count() {
+fn reports_of_moves_match_the_counts_of_hosts() {
     if !can_run(&[]) {
         return;
     }

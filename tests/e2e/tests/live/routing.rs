@@ -192,7 +192,7 @@ fn first_host(prefix: &str) -> Option<Ipv4Addr> {
 }
 
 #[test]
-fn what_an_owner_does_in_the_namespace_is_followed() {
+fn owners_changes_in_the_namespace_are_followed() {
     if !can_run(&[]) {
         return;
     }

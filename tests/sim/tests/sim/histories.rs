@@ -88,7 +88,7 @@ fn histories_hold() {
 }
 
 #[test]
-fn histories_that_did_not_hold_once_hold() {
+fn histories_that_once_failed_hold() {
     let images = images_alone(&IMAGES);
     for seed in SEEDS_KNOWN {
         if let Err(failure) = play(&images, seed) {

@@ -43,7 +43,7 @@ fn a_planted_bug_is_found() {
 }
 
 #[test]
-fn rate_limits_that_begin_anew_are_found() {
+fn rate_limits_that_restart_are_found() {
     found_in(&LIMITED, &(1..=40).map(|nth| nth * LIMITED_SEEDS).collect::<Vec<u64>>());
 }
 
