@@ -260,7 +260,7 @@ fn large(settings: &Settings, daemon: &Daemon, pair: &Pair) -> Section {
     section
 }
 
-/// A TCP connection at this rate, until it is stopped. Returns the longest time without a byte.
+/// Measures one TCP connection during moves: bytes received, and the longest time without a byte.
 fn tcp(settings: &Settings, daemon: &Daemon, pair: &Pair) -> Section {
     const CHUNK: usize = 14_600;
     const PORT: u16 = 9_000;
