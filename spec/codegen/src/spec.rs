@@ -278,7 +278,7 @@ mod tests {
             .collect();
         let (before, after) = (TEXT.find("[[loss]]").unwrap(), TEXT.find("[[port_loss]]").unwrap());
         let text = format!("{}{many}{}", &TEXT[..before], &TEXT[after..]);
-        assert!(Spec::parse(&text).unwrap_err().to_string().contains("'x32': code 32: at most 31"));
+        assert!(Spec::parse(&text).unwrap_err().to_string().contains("'x32': code 32: expected at most 31"));
         assert!(error_of("format = 1", "format = 2").contains("expected 1"));
     }
 }
