@@ -1,6 +1,6 @@
-"""Images of the card as its tools see them: the parameters in rtl/images/NAME.toml and the files of rtl/.
+"""Images of the card for the tools: the parameters in rtl/images/NAME.toml and the files of rtl/.
 
-An image is `NAME`, or `NAME.TARGET`: with what its table `target.TARGET` says otherwise for an FPGA of rtl/targets.
+An image is `NAME`, or `NAME.TARGET`: the image with the values of its table `target.TARGET`, for an FPGA of rtl/targets.
 
 Used by scripts/images (Verilator) and scripts/synth (Yosys).
 """
@@ -11,7 +11,7 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-# Packages that others use come first; modules are found by name.
+# Packages that other packages use come first; modules are found by name.
 PACKAGES = ["hue_kinds_pkg.sv", "hue_regs_pkg.sv", "hue_pkg.sv"]
 LIBRARY = ["common", "demux", "tables", "planes", "card"]
 LAYOUTS = {"tcam": 1, "dag36": 2, "sram": 3, "dir": 4}
@@ -20,7 +20,7 @@ NAME_BYTES_MAX = 16
 
 
 class Fault(Exception):
-    """What stops the build, in one line."""
+    """An error that stops the build, in one line."""
 
 
 def kind_ids():
@@ -56,34 +56,34 @@ def sources(rtl):
 
 
 def file_of(name):
-    """The file of an image, from the project's folder on."""
+    """The file of an image, relative to the project's folder."""
     return f"rtl/images/{name.partition('.')[0]}.toml"
 
 
 def names(wanted):
-    """The images wanted, or all of them without a target."""
+    """The images in `wanted`, or, if it is empty, all images, without those for a target."""
     known = sorted(path.stem for path in (ROOT / "rtl/images").glob("*.toml"))
     for name in wanted:
         image, _, target = name.partition(".")
         if image not in known:
-            raise Fault(f"no image '{image}': there are {', '.join(known)}")
+            raise Fault(f"no image '{image}' in rtl/images; available: {', '.join(known)}")
         if target and target not in overrides(image):
             made = ", ".join(overrides(image)) or "none"
-            raise Fault(f"{file_of(image)}: no table 'target.{target}': the image is made for these targets: {made}")
+            raise Fault(f"{file_of(image)}: no table 'target.{target}'; targets of this image: {made}")
     return list(wanted) or known
 
 
 def targets():
-    """The FPGAs of rtl/targets: what each has, by name."""
+    """The FPGAs of rtl/targets and their resources, by name."""
     return {path.stem: tomllib.loads(path.read_text()) for path in sorted((ROOT / "rtl/targets").glob("*.toml"))}
 
 
 def overrides(image):
-    """What an image says otherwise for targets, by target."""
+    """The values that an image overrides for targets, by target."""
     made = tomllib.loads((ROOT / file_of(image)).read_text()).get("target", {})
     for target in made:
         if target not in targets():
-            raise Fault(f"{file_of(image)}: target.{target}: no such target: there are {', '.join(targets())}")
+            raise Fault(f"{file_of(image)}: target.{target}: no such target in rtl/targets; available: {', '.join(targets())}")
     return made
 
 
@@ -96,5 +96,5 @@ def describe(name):
 
 
 def for_target(image, target):
-    """The name of an image for a target: its own if it says nothing otherwise for that one."""
+    """The name of an image for a target: the plain name if the image overrides nothing for this target."""
     return f"{image}.{target}" if target in overrides(image) else image

@@ -1,17 +1,21 @@
-"""Every field that crosses a module's border, corrupted: what scripts/formal plants besides the faults that are written out.
+"""Corrupts every field at a module's ports: the faults that scripts/formal plants in addition to those in proofs.toml.
 
-A proof names the ports of its module (`fields` in rtl/formal/proofs.toml) and when what stands there is handed over. Each
-field of each such port (packed structs are taken apart, so a field added later is among them) is then corrupted in turn:
+A proof lists ports of its module (`fields` in rtl/formal/proofs.toml) with the condition under which the value is handed over. Each
+field of each such port is then corrupted in turn. Packed structs are split into their fields, so a field that is added later is
+included. The faults of a field are:
 
     zero        always zero
     ones        always ones
-    neighbour   what it was in what was handed over before
+    neighbour   the value that was handed over before
     bit N       that bit is inverted
 
-and the proof must find each; but what a border lists as `ignored`, and why, it must not find (zero and ones are tried; of single
-bits, each is inverted). Of a field that is `always_zero`, ones and inverted bits must be found. For that the module is renamed, and a module of its name stands around it, which corrupts what goes through.
-Which fault it is, is a constant that the solver chooses: so the design is read once, and ABC's `bmc3 -a` looks for a counterexample of
-each fault side by side. That the same design without a fault has none is looked for beside them.
+The proof must find each fault, with two exceptions. It must not find faults in fields that are listed as `ignored`, with a reason; of
+these, zero and ones are tried, and if single bits are listed, each is inverted. For a field listed as `always_zero`, it must not find
+zero, and must find ones and inverted bits.
+
+To plant the faults, the module is renamed, and a wrapper with its name corrupts the values that pass. The solver chooses a constant
+that selects the fault. So the design is read once, and ABC's `bmc3 -a` searches for counterexamples of all faults together. A second
+search checks that the design without a fault has no counterexample.
 """
 
 import dataclasses
@@ -19,25 +23,24 @@ import re
 import subprocess
 
 KINDS = ["zero", "ones", "neighbour", "bit"]
-# What no border needs to list: handshakes and the like carry nothing of a frame. That they are right is what proofs of order
-# and count are about.
+# Ports that need not be listed: handshakes and similar signals carry no part of a frame. Proofs of order and count cover them.
 CONTROL = re.compile(
     r"^((s|m)_)?(clk|rst)_n?i$"
     r"|(^|_)((aw|ar|w|b|r)?(valid|ready)|idle|busy|wait|stall|error|full|empty|done|room|en|start|take|read|write|release)_[io]$")
 
-# For how many clocks, at most, ignored fields are looked at.
+# Longest runs for the faults that must not be found.
 QUIET_CLOCKS = 8
 # Fields that are handshakes too.
 HANDSHAKES = {("tbl_req_t", "valid"), ("tbl_rsp_t", "done"), ("queue_req_t", "valid"), ("sram_req_t", "en")}
 
 
 class Fault(Exception):
-    """What a module or a list of fields lacks."""
+    """An error in a module or in a list of fields."""
 
 
 @dataclasses.dataclass
 class Port:
-    """A port of a module: `kind` is its type, as it is written there."""
+    """A port of a module: `kind` is its type, as in the source."""
     name: str
     output: bool
     kind: str
@@ -45,7 +48,7 @@ class Port:
 
 @dataclasses.dataclass
 class Field:
-    """A field of a port: `path` from the port on, '' for a port without fields; `bits` wide."""
+    """A field of a port: `path` is relative to the port, '' for a port without fields; `bits` is its width."""
     port: Port
     path: str
     bits: int
@@ -61,7 +64,7 @@ def uncommented(text):
 
 
 def split(text):
-    """Parts between commas that stand in no brackets."""
+    """The parts between commas outside brackets."""
     parts, depth, begin = [], 0, 0
     for at, letter in enumerate(text):
         depth += (letter in "([{") - (letter in ")]}")
@@ -72,7 +75,7 @@ def split(text):
 
 
 def closing(text, at):
-    """Behind the bracket that closes the one at `at`."""
+    """The position after the bracket that closes the one at `at`."""
     depth = 0
     for i in range(at, len(text)):
         depth += (text[i] == "(") - (text[i] == ")")
@@ -82,7 +85,7 @@ def closing(text, at):
 
 
 class Module:
-    """The head of a module, which stands in `text`."""
+    """The head of a module in `text`."""
 
     def __init__(self, text, name):
         clean = re.sub(r"^\s*`\w.*$", "", uncommented(text), flags=re.MULTILINE)
@@ -104,7 +107,7 @@ class Module:
             self.ports.append(Port(port, direction == "output", " ".join(kind.split())))
 
     def given(self):
-        """Names of parameters that an instance may set."""
+        """Names of the parameters that an instance may set."""
         return [re.search(r"(\w+)\s*=", part)[1] for part in split(self.parameters) if not part.startswith("localparam")]
 
     def port(self, name):
@@ -114,7 +117,7 @@ class Module:
         raise Fault(f"{self.name} has no port {name}")
 
     def values(self, known):
-        """Parameters and local ones by name, as far as they are numbers; `known` before the module's own."""
+        """Parameters and local parameters by name, if they are numbers. Values in `known` have priority."""
         values = dict(known)
         for part in split(self.parameters):
             name, text = re.search(r"(\w+)\s*=\s*(.*)", part, re.DOTALL).groups()
@@ -179,13 +182,13 @@ class Types:
             return [Field(port, path, bits, items) for path, bits in self.leaves(base, values)
                     if (name, path) not in HANDSHAKES]
         if base != "logic":
-            raise Fault(f"{module.name}: port {port.name} is a {port.kind}, of which nothing is known")
+            raise Fault(f"{module.name}: port {port.name} has the unknown type {port.kind}")
         return [Field(port, "", self.size(dimensions, values), 0)]
 
 
 @dataclasses.dataclass
 class Plant:
-    """A fault: number, name, the field and what becomes of it."""
+    """A fault: its number, the field and how it is corrupted."""
     number: int
     field: Field
     kind: str
@@ -198,7 +201,7 @@ class Plant:
 
 
 def unused_bits(ignored, field):
-    """Bits of a field that `ignored` names, as in `port.field[255:99]`; taken out of it."""
+    """The bits of a field that `ignored` lists, as in `port.field[255:99]`. Removes these entries from `ignored`."""
     bits = set()
     for name in list(ignored):
         found = re.fullmatch(re.escape(field.name) + r"\[(\d+)(?::(\d+))?\]", name)
@@ -209,7 +212,7 @@ def unused_bits(ignored, field):
 
 
 def plants_of(module, border, types, values, first):
-    """All faults of a module's border, numbered from `first` on. A fault for each bit shares a number."""
+    """All faults of a module's listed ports, numbered from `first` on. The faults of the single bits of a field share a number."""
     plants, stale, zeros = [], dict(border.get("ignored", {})), dict(border.get("always_zero", {}))
     for name, take in border["ports"].items():
         for field in types.fields(module, module.port(name), values):
@@ -228,14 +231,14 @@ def plants_of(module, border, types, values, first):
 
 
 def own_plants(texts, border, types, parameters, first):
-    """The module of a border, and its faults."""
+    """The module of an entry in `fields`, and its faults."""
     module = Module(texts[f"{border['module']}.sv"], border["module"])
     known = {key: value for key, value in {**parameters, **border.get("parameters", {})}.items() if key in module.given()}
     return module, plants_of(module, border, types, module.values(known), first)
 
 
 def counts(texts, border, types, parameters):
-    """Fields and faults of a border, and what of it is ignored or always zero: names by reason."""
+    """Numbers of fields and faults of an entry, and its fields that are ignored or always zero: names by reason."""
     _, plants = own_plants(texts, border, types, parameters, 1)
     fields = {plant.field.name for plant in plants if not plant.ignored}
     ignored, zeros = {}, {}
@@ -246,7 +249,7 @@ def counts(texts, border, types, parameters):
 
 
 def missing(known, texts):
-    """Ports on a packet's way that carry something of it, and that neither a proof nor `elsewhere` names."""
+    """Ports on a packet's way that carry a part of it, and that neither a proof nor `elsewhere` lists."""
     borders = [border for proof in known["proof"] for border in proof.get("fields", [])]
     named = {(one["module"], port) for one in borders + known["elsewhere"] for port in one["ports"]}
     ports = {(name, port.name) for name in known["way"] for port in Module(texts[name], name).ports}
@@ -254,7 +257,7 @@ def missing(known, texts):
     unused &= {(one["module"], port) for one in borders for port in one["ports"]}
     stale = sorted({one for one in named if one[0] in known["way"]} - ports | unused)
     if stale:
-        raise Fault(f"no port, or named twice: {', '.join('.'.join(one) for one in stale)}")
+        raise Fault(f"no such port, or listed twice: {', '.join('.'.join(one) for one in stale)}")
     return [f"{module}.{port}" for module, port in sorted(ports - named) if not CONTROL.search(port)]
 
 
@@ -270,7 +273,7 @@ def corrupted(field, kind):
 
 
 def around(module, border, plants, top):
-    """The module that stands around the renamed one."""
+    """The wrapper around the renamed module."""
     clock, reset = border.get("clock", "clk_i"), border.get("reset", "rst_ni")
     lines = [f"module {module.name} {module.imports} " + (f"#({module.parameters}) " if module.parameters else "")
              + f"({module.ports_text});", "  logic [15:0] hue_plant, hue_bit;",
@@ -278,7 +281,7 @@ def around(module, border, plants, top):
     for name, take in border["ports"].items():
         port = module.port(name)
         inner, outer = (f"inner_{name}", name) if port.output else (name, f"inner_{name}")
-        # A module with two clocks has ports of either.
+        # A module with two clocks has ports in both clock domains.
         own_clock, own_reset = next((side for begins, side in border.get("sides", {}).items() if name.startswith(begins)), (clock, reset))
         lines += [f"  {port.kind} inner_{name}, passed_{name}, before_{name}_q;", f"  logic begun_{name}_q;",
                   f"  initial begun_{name}_q = 1'b0;", f"  assign {outer} = passed_{name};", "  always_comb begin", f"    passed_{name} = {inner};"]
@@ -295,7 +298,7 @@ def around(module, border, plants, top):
     return "\n".join(lines) + "\n"
 
 
-# The constant that says which fault it is: chosen in the first clock, that of a reset, and kept.
+# The constant that selects the fault: chosen in the first clock, in which the module is reset, and kept.
 CHOICE = """
   (* anyseq *) logic [31:0] hue_any;
   logic [31:0] hue_choice_q;
@@ -309,13 +312,13 @@ CHOICE = """
   assign {{hue_plant, hue_bit}} = hue_begun_q ? hue_choice_q : '0;
 endmodule
 """
-# With two clocks registers lose their names; so an input is the same.
+# With two clocks, registers lose their names, so an input has the same value.
 PICK = "  input logic [31:0] hue_pick_i,\n"
 PICKED = "  always_comb assume (hue_pick_i == {hue_plant, hue_bit});\nendmodule\n"
 
 
 def planted(texts, top, borders, types, values):
-    """Sources with a corrupting module around each that has a border, and the faults. Number 0 is none."""
+    """The sources with a wrapper around each module in `borders`, and the faults. Number 0 means no fault."""
     texts, plants = dict(texts), []
     for border in borders:
         name = border["module"]
@@ -334,7 +337,7 @@ def planted(texts, top, borders, types, values):
     return texts, plants
 
 
-# What SymbiYosys does for a bounded proof by ABC, once read_slang has run, in one script.
+# The commands of SymbiYosys for a bounded proof by ABC, after read_slang, in one script.
 AIGER = """setundef -undriven -anyseq
 prep -flatten -top {top}
 memory_map
@@ -426,7 +429,7 @@ class Aiger:
 
 
 def named(aiger, names, kind, wanted):
-    """Literals of a register or an input of the harness, by the map that Yosys writes."""
+    """Literals of a register or an input of the harness, from the map that Yosys writes."""
     bits = {}
     for line in names.splitlines():
         word, *rest = line.split()
@@ -436,13 +439,13 @@ def named(aiger, names, kind, wanted):
 
 
 def faults(aiger, names, plants):
-    """Literals of counterexamples: of no fault, then of each in `plants`."""
+    """Literals of the counterexamples: without a fault, then for each fault in `plants`."""
     bits = named(aiger, names, "input", "hue_pick_i") or named(aiger, names, "latch", "hue_choice_q")
     for bit in range(32):
         bits.setdefault(bit, 0)
     low, high = [bits[i] for i in range(16)], [bits[i + 16] for i in range(16)]
     fails = aiger.all([bad ^ 1 for bad in aiger.bads]) ^ 1
-    # In the first clock there is no fault yet.
+    # The first clock has no fault yet.
     fails = aiger.both(fails, named(aiger, names, "latch", "hue_begun_q").get(0, 1))
     outputs = [aiger.both(fails, aiger.equals(high, 0))]
     for plant in plants:
@@ -475,11 +478,11 @@ class Search:
             subprocess.run([self.abc, "-c", command], cwd=self.where, stdout=log, stderr=log, check=False)
         text = (self.where / f"{name}.log").read_text(errors="replace")
         if "imeout" in text or "Time =" not in text:
-            raise Fault(f"ABC did not come to an end: {self.where}/{name}.log")
+            raise Fault(f"ABC did not finish: {self.where}/{name}.log")
         return {int(number) for number in re.findall(r"Output\s+(\d+) was asserted in frame", text)}
 
     def wrong(self, plants, depth):
-        """What is wrong with what is found, or nothing."""
+        """A message about faults that were found or not found against expectation, or an empty text."""
         aiger = Aiger((self.where / "design.aig").read_bytes())
         literals = faults(aiger, (self.where / "design.aim").read_text(), plants)
         must = [(plant, literal) for plant, literal in zip(plants, literals[1:]) if not plant.ignored]
@@ -491,7 +494,7 @@ class Search:
         said = []
         if lost:
             said.append(f"not found, {len(lost)} of {len(must)}: {'; '.join(lost[:40])}{' …' if len(lost) > 40 else ''}")
-        # All at once: that none can be found takes as long as the proof, and longer with each clock.
+        # All in one search: showing that none can be found takes as long as the proof, and longer for each further clock.
         depth = min(depth, QUIET_CLOCKS)
         if self.outputs("must_not", aiger.written([none]), depth):
             found = sorted(self.outputs("which", aiger.written([literal for _, literal in must_not]), depth))

@@ -1,7 +1,7 @@
-"""Verilator and the C++ compiler as scripts/images and scripts/rtl-test use them, and what they keep of their results.
+"""Runs Verilator and the C++ compiler for scripts/images and scripts/rtl-test, and caches the results.
 
-What is compiled once is kept in a folder outside the project, under the hash of all that it was made from: a second clone, or
-`make clean`, does not compile it again. The folder is HUEPLANE_CACHE, or `hueplane` in XDG_CACHE_HOME, or in ~/.cache.
+The cache is a folder outside the project; its keys are hashes of all inputs. So a second clone, or a build after `make clean`, does
+not compile the same inputs again. The folder is HUEPLANE_CACHE, or `hueplane` in XDG_CACHE_HOME, or in ~/.cache.
 """
 
 import functools
@@ -16,10 +16,10 @@ import time
 
 from card_images import Fault
 
-# What has not been used for so long is removed when something new is kept; so is the oldest of more than this.
+# When an entry is added, entries that have not been used for KEEP_SECONDS are removed, and the oldest ones beyond KEEP_MAX.
 KEEP_SECONDS = 30 * 24 * 3600
 KEEP_MAX = 64
-# Threads of one process compile the runtime once.
+# The runtime is compiled once for all threads of a process.
 RUNTIME_LOCK = threading.Lock()
 
 
@@ -43,12 +43,12 @@ def run(command, log, **options):
 
 
 def compiler():
-    """The C++ compiler, and what compiled simulations depend on: the versions of it and of Verilator, this processor."""
+    """The C++ compiler, and what simulations depend on: its version, Verilator's version, and the kind of processor."""
     chosen = os.environ.get("CXX") or shutil.which("clang++") or shutil.which("g++")
     try:
         version = subprocess.run([chosen or "g++", "--version"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise Fault(f"no C++ compiler runs ({error}): scripts/setup build installs one") from error
+        raise Fault(f"the C++ compiler does not run ({error}): 'scripts/setup build' installs one") from error
     kinds = ("model name", "flags", "Features", "CPU part")
     lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     return chosen or "g++", [version, output("--version"), *sorted({line for line in lines if line.startswith(kinds)})]
@@ -59,7 +59,7 @@ def output(option):
     try:
         return subprocess.run(["verilator", option], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise Fault(f"verilator does not run ({error}): scripts/setup build installs it") from error
+        raise Fault(f"verilator does not run ({error}): 'scripts/setup build' installs it") from error
 
 
 def include():
@@ -71,14 +71,14 @@ def include():
 
 
 def compile_units(cxx, units, folder, log, flags, jobs=2):
-    """Compiles C++ files side by side, at most so many as there are processors; returns the objects' paths."""
+    """Compiles C++ files in parallel, at most one for each processor. Returns the objects' paths."""
     objects, running, queue = [], [], list(units)
     failed = None
     while queue or running:
         while queue and not failed and len(running) < min(jobs, os.cpu_count() or 1):
             unit = queue.pop(0)
             target = folder / f"{unit.stem}.o"
-            # Code that runs once is not optimised: it takes the compiler long.
+            # Code that runs once is not optimised, because that takes the compiler long.
             slow = "__Slow" in unit.name or "__Trace" in unit.name or "Syms" in unit.name
             command = [cxx, "-c", *flags, *(["-O0"] if slow else []), "-o", str(target), str(unit)]
             running.append((unit, subprocess.Popen(command, stdout=log.open("a"), stderr=subprocess.STDOUT)))
@@ -94,9 +94,9 @@ def compile_units(cxx, units, folder, log, flags, jobs=2):
 
 
 def runtime(names, cxx, machine, cflags, flags, log):
-    """Verilator's own part of a simulation, which is the same for all that are compiled with `cflags`. Returns objects.
+    """Compiles Verilator's runtime, which is the same for all simulations with the same `cflags`. Returns the objects' paths.
 
-    `flags` are for the compiler too, but not part of what tells one runtime from another: folders of headers.
+    `flags` are passed to the compiler but are not part of the key: they are folders of headers.
     """
     headers = include()
     made_from = digest([cflags, machine, *[(headers / f"{name}.cpp").read_bytes() for name in names]])
@@ -109,7 +109,7 @@ def runtime(names, cxx, machine, cflags, flags, log):
             compile_units(cxx, [headers / f"{name}.cpp" for name in names], partial, log, cflags + flags)
             try:
                 partial.rename(folder)
-            except OSError:  # another process was faster
+            except OSError:  # another process has compiled it meanwhile
                 shutil.rmtree(partial)
             prune(folder.parent)
         os.utime(folder)
@@ -123,7 +123,7 @@ def cache():
 
 
 def kept(kind, key):
-    """The file that was kept under this key, or None."""
+    """The cached file for this key, or None."""
     path = cache() / kind / key
     try:
         os.utime(path)
@@ -133,7 +133,7 @@ def kept(kind, key):
 
 
 def keep(kind, key, file):
-    """Keeps a copy of a file. A folder that cannot be written is no reason to fail: it is compiled again next time."""
+    """Caches a copy of a file. If the folder cannot be written, this does not fail: the file is compiled again next time."""
     folder = cache() / kind
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -142,11 +142,11 @@ def keep(kind, key, file):
         partial.replace(folder / key)
         prune(folder)
     except OSError as error:
-        print(f"{folder}: nothing is kept there: {error}")
+        print(f"{folder}: cannot cache the result: {error}")
 
 
 def prune(folder):
-    """Removes what has long not been used, by the names that `keep` and `runtime` give."""
+    """Removes old entries: files and folders with names as `keep` and `runtime` give them."""
     entries = [path for path in folder.iterdir() if re.fullmatch(r"[0-9a-f]{16,64}(\.\d+)?", path.name)]
     entries.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for place, path in enumerate(entries):

@@ -1,7 +1,7 @@
-//! What a lookup could cost at best on this machine: reads of one cache line each, from as much memory as tables take.
+//! The lowest possible cost of a lookup on this machine: reads of one cache line each, from as much memory as tables take.
 //!
-//! A lookup reads at least one line of its network's own memory. So many lines a core can read a second when it does
-//! nothing else, at places known in advance, asked for in batches: no table of that size is faster, whatever it is like.
+//! A lookup reads at least one line of its network's own memory. This measures how many lines a core can read a second if it
+//! does nothing else, at known places, with prefetches in batches: no table of that size can be faster.
 
 use serde_json::json;
 
@@ -13,9 +13,9 @@ use crate::{Failure, Settings};
 
 /// MiB of memory: a table, 16 and 64 networks' tables, and as many of `rte_lpm`.
 const SIZES_MIB: [usize; 6] = [2, 10, 32, 121, 1024, 4096];
-/// Lines that are asked for before the first is read.
+/// Lines that are prefetched before the first is read.
 const BATCHES: [usize; 3] = [16, 64, 256];
-/// Words of a line.
+/// Words in a line.
 const LINE: usize = 8;
 
 /// Memory that begins at a line, in huge pages where the kernel has them, as the tables' is.
@@ -44,7 +44,7 @@ impl Region {
     }
 }
 
-/// Asks for huge pages; a kernel without them refuses, which changes nothing.
+/// Requests huge pages; a kernel without them refuses, which has no effect.
 fn advise(at: *const u8, bytes: usize) {
     // SAFETY: the range is inside of an allocation of this size; the advice changes no contents.
     #[allow(unsafe_code)]
@@ -65,7 +65,7 @@ fn prefetch(line: &[u64; LINE]) {
     let _ = line;
 }
 
-/// Reads so many lines, a batch after the other: those of the next are asked for before those of this one are read.
+/// Reads `count` lines in batches: the lines of the next batch are prefetched before those of this one are read.
 fn read(lines: &[[u64; LINE]], batch: usize, count: usize) -> u64 {
     let place = |number: usize| ((u128::from(mix(number as u64)) * lines.len() as u128) >> 64) as usize;
     let mut sum = 0u64;

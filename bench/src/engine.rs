@@ -1,4 +1,4 @@
-//! What is measured: anything that answers a stream of (network, key) lookups, and the streams themselves.
+//! Lookup engines, which answer a stream of (network, key) lookups, and the streams.
 
 use hue_tables::{Key, NextHop, Prefix, Vid};
 
@@ -8,16 +8,16 @@ use crate::rng::Rng;
 /// Keys past the end that a software-pipelined loop may prefetch for.
 const TAIL: usize = 64;
 
-/// Bytes an engine holds.
+/// Memory of an engine.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Memory {
-    /// What a lookup may read.
+    /// Bytes that lookups may read.
     pub lookup_bytes: u64,
-    /// That and what updates need (rules, RIB, updater's own structures).
+    /// These, and the bytes for updates (rules, RIB, the updater's own structures).
     pub total_bytes: u64,
 }
 
-/// Where destinations come from.
+/// The source of destinations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Destinations {
     /// A random route of the lookup's own network, a random address within it.
@@ -96,7 +96,7 @@ pub fn vid(net: u16) -> Vid {
 pub trait LookupEngine<K> {
     /// Its name in results.
     fn name(&self) -> String;
-    /// What it holds.
+    /// Its memory.
     fn memory(&self) -> Memory;
     /// All lookups, answers thrown into one cached buffer of a batch. Timed.
     fn run(&self, queries: &Queries<K>);

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-/// Pins this thread to `core`; false when the kernel refuses.
+/// Pins this thread to `core`; false if the kernel refuses.
 pub fn pin(core: usize) -> bool {
     // SAFETY: a zeroed cpu_set_t is an empty set; CPU_SET stays within it for cores below 1,024; 0 means this thread.
     unsafe {

@@ -1,7 +1,8 @@
-//! Measures hueplane's tables and planes beside DPDK's in one run, rounds interleaved, and writes what it found to
-//! `results/` as JSON and markdown.
+//! Compares hueplane's tables and planes with DPDK's in one run, with interleaved rounds, and writes the results to
+//! `results/` as JSON and Markdown.
 //!
-//! What begins with `live-` is the package in `live/`, and `card` the one in `card/`; they need no DPDK and are run from here.
+//! Commands that begin with `live-` are in the package `live/`, and `card` is in `card/`. They need no DPDK; this program
+//! runs them.
 //!
 //! Flow: real tables (`rib`) → engines (`ours`, `dpdk`) → answers compared → timed rounds (`measure`) → `report`.
 
@@ -79,15 +80,15 @@ enum Failure {
     /// Results could not be written.
     #[error("results: {0}")]
     Write(#[from] std::io::Error),
-    /// A package of measurements did not end well; it has said why.
+    /// A package of measurements failed; it has reported why.
     #[error("{0}: {1}")]
     Apart(&'static str, String),
-    /// The command line made no sense.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
 }
 
-/// What the command line asked for.
+/// The command line's options.
 struct Settings {
     command: String,
     quick: bool,

@@ -1,4 +1,4 @@
-//! Interleaved rounds (A B C, A B C, …) so that a noisy neighbour hits everyone, and what came of them.
+//! Interleaved rounds (A B C, A B C, …), so that a noisy neighbour affects all contestants, and their results.
 
 use crate::machine;
 
@@ -29,8 +29,8 @@ impl Spread {
     }
 }
 
-/// Seconds of this thread's processor time that `work` takes: what other processes take does not count, what they
-/// evict from shared caches does.
+/// Seconds of this thread's processor time that `work` takes. Time of other processes does not count, but their evictions
+/// from shared caches have an effect.
 pub fn seconds(work: impl FnOnce()) -> f64 {
     let start = machine::thread_seconds();
     work();

@@ -1,4 +1,4 @@
-//! Our side of the lookups: the shared store of all networks through a reader's batch lookup.
+//! Our side of the lookups: a reader's batch lookup in the shared store of all networks.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,12 +8,12 @@ use hue_tables::{Change, Dag, Key, Limits, NextHop, Reader, TableError};
 use crate::engine::{LookupEngine, Memory, Queries, vid};
 use crate::rib::Table;
 
-/// Batches that are measured: a burst, and what a plane gathers from several bursts.
+/// Batch sizes that are measured: one burst, and several bursts, as a plane gathers them.
 pub const BATCHES: [usize; 2] = [64, 256];
 /// Changes of one `apply`.
 const CHANGES: usize = 4096;
 
-/// The store of several networks and what reads it.
+/// The store of several networks, and its reader.
 pub struct Ours<K: Key> {
     reader: Rc<RefCell<Reader<K>>>,
     memory: Memory,
@@ -62,7 +62,7 @@ impl<K: Key> LookupEngine<K> for Ours<K> {
         let mut out = vec![NextHop::NONE_WORD; self.batch];
         let n = queries.len();
         for (vids, keys) in queries.vids[..n].chunks(self.batch).zip(queries.keys[..n].chunks(self.batch)) {
-            // Pinned a batch at a time, as a plane does.
+            // Pinned for each batch, as a plane does.
             reader.pin().lookup_batch(vids, keys, &mut out);
             std::hint::black_box(&mut out);
         }

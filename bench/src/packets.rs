@@ -1,4 +1,4 @@
-//! The packets of the plane measurements: what is sent, and what must come out.
+//! The packets of the plane measurements: those sent, and those expected.
 
 use hue_tables::NextHop;
 
@@ -67,7 +67,7 @@ fn header_sum(header: &[u8]) -> u16 {
     ((sum & 0xFFFF) + (sum >> 16)) as u16
 }
 
-/// Turns frames into what they must be when forwarded by their networks, the checksum computed anew.
+/// Turns frames into those that their networks must send, with a recomputed checksum.
 ///
 /// # Errors
 /// Names a packet without a route.

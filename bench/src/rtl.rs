@@ -22,7 +22,7 @@ pub struct Lookup {
     pub hop: Option<NextHop>,
 }
 
-/// How fast they were.
+/// The measured rates.
 pub struct Rate {
     pub lookups: u64,
     /// Clocks between two lookups.
@@ -45,7 +45,7 @@ impl Rate {
 pub struct Rtl(PathBuf);
 
 impl Rtl {
-    /// Builds it; `None`, with a word on standard error, where that cannot be done.
+    /// Builds it; `None`, with a message on standard error, if that is not possible.
     pub fn new() -> Result<Option<Self>, Failure> {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
         let script = format!("{root}/scripts/rtl-test");
@@ -58,7 +58,7 @@ impl Rtl {
         Ok(Some(Self(text.into())))
     }
 
-    /// Puts an image's words into the banks and asks them.
+    /// Writes an image's words to the banks and makes the lookups.
     ///
     /// # Errors
     /// `Disagree` when an answer is wrong.

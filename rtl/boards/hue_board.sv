@@ -1,14 +1,13 @@
-// The card for a shell of 512-bit streams: what the adapters have in common.
+// The card for a shell with 512-bit streams: the part that the adapters share.
 //
 //   register bus ─ hue_axil_cross ─┐
 //   MAC streams ── time ───────────┤ hue_card ├── padding ─ MAC streams
 //   CPU streams ── time ───────────┘          └──────────── CPU streams
 //
-// Place: hue_opennic and nf_datapath wrap it. What image it is says hue_image.vh, which scripts/boards writes from
-// rtl/images. Ports are numbered as the card's: MACs first, then CPU queues. A frame's `source`, a shell's name for where
-// it came from, goes through the card as its tag and leaves with whatever the frame becomes; the time is the clock's, since
-// reset. A frame for a MAC is padded with zeros to 60 bytes: the MACs of these shells do not pad, and may hang on less
-// (AMD PG203, "Valid Cycles").
+// Place: hue_opennic and nf_datapath wrap it. hue_image.vh, which scripts/boards writes from rtl/images, selects the image. Ports
+// are numbered as in the card: MACs first, then CPU queues. A frame's `source`, the shell's code for its input, passes through the
+// card as the tag and leaves with everything that the frame becomes. Timestamps count from reset. A frame for a MAC is padded with
+// zeros to 60 bytes: the MACs of these shells do not pad, and may hang on shorter frames (AMD PG203, "Valid Cycles").
 //
 // Latency: hue_card's; hue_axil_cross's for registers. Throughput: hue_card's.
 
@@ -20,7 +19,7 @@ module hue_board
   input  logic        clk_i,
   input  logic        rst_ni,
 
-  // Registers, in a clock of their own.
+  // Registers, in their own clock domain.
   input  logic        axil_clk_i,
   input  logic        axil_rst_ni,
   input  logic        s_axil_awvalid_i,
@@ -46,14 +45,14 @@ module hue_board
   input  logic [Ports-1:0][8*BusBytes-1:0] s_tdata_i,
   input  logic [Ports-1:0][BusBytes-1:0]   s_tkeep_i,
   input  logic [Ports-1:0]                 s_tlast_i,
-  input  logic [Ports-1:0][15:0]           s_source_i,  // counts with the first beat
+  input  logic [Ports-1:0][15:0]           s_source_i,  // sampled with the first beat
 
   output logic [Ports-1:0]                 m_tvalid_o,
   input  logic [Ports-1:0]                 m_tready_i,
   output logic [Ports-1:0][8*BusBytes-1:0] m_tdata_o,
   output logic [Ports-1:0][BusBytes-1:0]   m_tkeep_o,
   output logic [Ports-1:0]                 m_tlast_o,
-  output logic [Ports-1:0][15:0]           m_size_o,    // bytes of the frame; stable over it, as is the source
+  output logic [Ports-1:0][15:0]           m_size_o,    // bytes of the frame; stable over the frame; so is the source
   output logic [Ports-1:0][15:0]           m_source_o
 );
 
@@ -118,7 +117,7 @@ module hue_board
   hue_board_time #(.ClockKhz(`HUE_IMAGE_CLOCK_KHZ)) u_time (.clk_i, .rst_ni, .time_ns_o(now_ns));
 
   for (genvar p = 0; p < Ports; p++) begin : g_port
-    // A tag counts with a frame's first beat, the source beside it with all of them.
+    // The tag is valid with a frame's first beat only; `m_source_o` is valid with every beat.
     logic        inside_q;
     logic [15:0] source_q;
     assign s_ttag[p] = {16'd0, s_source_i[p]};
@@ -130,7 +129,7 @@ module hue_board
     end
 
     if (p < MacPorts) begin : g_mac
-      logic is_short;  // one beat, as all that are to be padded
+      logic is_short;  // must be padded; such a frame is one beat
       assign is_short = 16'(m_tlen[p]) < MacBytesMin;
 `ifdef HUE_PLANT_BOARD_SIZE
       assign m_size_o[p] = 16'(m_tlen[p]);  // for scripts/rtl-test: the bench must find this
@@ -153,8 +152,8 @@ module hue_board
   end
 
 `ifndef SYNTHESIS
-  // What the shells promise of a stream is what the card takes for granted: only a frame's last beat has bytes that do not
-  // count, and all of them behind those that do.
+  // The card relies on a rule that the shells guarantee: only the last beat of a frame has unused bytes, and they come after the
+  // used ones.
   logic [Ports-1:0] contiguous;
   always_comb begin
     for (int unsigned p = 0; p < Ports; p++) contiguous[p] = (s_tkeep_i[p] & (s_tkeep_i[p] + 1'b1)) == '0;

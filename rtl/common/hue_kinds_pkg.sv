@@ -2,22 +2,22 @@
 /* verilator lint_off UNUSEDPARAM */
 package hue_kinds_pkg;
 
-  // Frames that a port takes, bytes.
+  // Shortest and longest frame that a port accepts, bytes.
   localparam int unsigned FRAME_BYTES_MIN = 14;
   localparam int unsigned FRAME_BYTES_MAX = 9216;
 
-  // What is done with a packet; hue_pkg::verdict_e has the same codes, and one more for frames of no network.
+  // Verdicts on a packet. hue_pkg::verdict_e has the same codes, and one more for frames of no network.
   localparam logic [1:0] VERDICT_FORWARD = 2'd1;
   localparam logic [1:0] VERDICT_PUNT = 2'd2;
   localparam logic [1:0] VERDICT_DROP = 2'd0;
 
-  // Why a frame is no network's packet, in the order they are tried.
+  // Reasons why a frame belongs to no network, in the order in which they are tried.
   localparam logic [4:0] UNCLAIMED_RUNT = 5'd1;  // Too short for an Ethernet header.
   localparam logic [4:0] UNCLAIMED_TOO_LONG = 5'd2;  // Longer than the longest frame a port takes.
   localparam logic [4:0] UNCLAIMED_NO_NETWORK = 5'd3;  // Design select found no network for the frame.
   localparam int unsigned UNCLAIMED_COUNT = 3;
 
-  // Kind `ipv4`: what becomes of a packet, in the order they are tried: the first that holds.
+  // Kind `ipv4`: outcomes of a packet, in the order in which they are tried: the first whose condition holds.
   localparam int unsigned KIND_IPV4 = 1;
   localparam logic [4:0] IPV4_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
   localparam logic [4:0] IPV4_RATE_LIMITED = 5'd2;  // The packet exceeds the network's rate limit.
@@ -40,7 +40,7 @@ package hue_kinds_pkg;
   localparam logic [4:0] IPV4_FORWARD = 5'd19;  // Sent with the next hop's MAC addresses, the TTL lower by one and an updated checksum; all other bytes stay.
   localparam int unsigned IPV4_COUNT = 19;
 
-  // The verdict of an outcome; that of no outcome is a drop.
+  // The verdict of an outcome. Code 0, no outcome, gives a drop.
   function automatic logic [1:0] ipv4_verdict(logic [4:0] outcome);
     case (outcome)
       IPV4_FORWARD: return VERDICT_FORWARD;

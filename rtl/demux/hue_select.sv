@@ -1,10 +1,10 @@
 // Design select: which network a frame belongs to.
 //
-// Place: header gather → **here** → hue_network. Crates: crates/demux/src/select.rs. Rows are ternary over ingress
-// port, destination MAC and inner destination, the lowest that matches wins; the driver puts MACs before inner
-// prefixes, longer prefixes before shorter ones, whole ports last. Rows on a port and a MAC and nothing else, which are
-// most, stand in a table of exact rows, where the image has one (`MacRows`), and go before all ternary ones. A copy of a
-// group frame comes with the network it is for (hue_flood); a group frame that is no copy is nobody's.
+// Place: header gather → **here** → hue_network. Software: crates/demux/src/select.rs. Rows are ternary over ingress port,
+// destination MAC and inner destination; the lowest row that matches wins. The driver puts rows with MACs before inner
+// prefixes, longer prefixes before shorter ones, and whole ports last. Most rows name only a port and a MAC. They are in a
+// table of exact rows if the image has one (`MacRows`), which has priority over all ternary rows. A copy of a group frame
+// comes with its network (hue_flood); a group frame that is not a copy belongs to no network.
 //
 // Latency: 4 clocks in which `en_i` is 1. Throughput: one packet a clock. Source: Unnikrishnan §4.2 (design select by
 // virtual destination address).
@@ -21,7 +21,7 @@ module hue_select
     input  tbl_req_t  tbl_req_i,
     output tbl_rsp_t  tbl_rsp_o,
     output logic      error_o,
-    output logic      wait_o,    // the host is at a table in the next clock: `en_i` must be 0 then
+    output logic      wait_o,    // the host accesses a table in the next clock: `en_i` must be 0 then
     input  logic      en_i,
     input  logic      valid_i,
     input  hue_head_t head_i,
@@ -31,7 +31,7 @@ module hue_select
 );
   localparam int unsigned MacBanks = 4;
 
-  // What a row compares.
+  // The fields that a row compares.
   typedef struct packed {
     logic        arp;
     logic        inner_valid;
@@ -43,11 +43,11 @@ module hue_select
   typedef struct packed {
     packet_t     packet;
     logic [63:0] time_ns;
-    logic        asks;       // rows say whose it is
-    logic        copy;       // it is known whose it is
+    logic        asks;       // its network is looked up in the tables
+    logic        copy;       // a copy, whose network is known
   } entry_t;
 
-  // ---- 0: what needs no table
+  // ---- 0: decisions that need no table
   ipv4_t checked;
   hue_ipv4_check u_check (.head_i, .ipv4_o(checked));
 
@@ -86,7 +86,7 @@ module hue_select
   typedef struct packed {
     logic [7:0] vport;
     logic [7:0] net;
-  } whose_t;  // as it stands in row_select_t, highest
+  } whose_t;  // the highest bits of row_select_t
   row_select_t row;
   whose_t select_result, mac_result;
   logic select_hit, select_hit_q, mac_hit, mac_hit_q, asks;
@@ -122,7 +122,7 @@ module hue_select
   );
   assign asks = valid_i && s0.asks;
 
-  // As they stand in row_mac_t.
+  // Key and result have the order of row_mac_t.
   if (MacRows > 0) begin : gen_mac
     hue_exact_table #(
       .Id(TABLE_MAC), .Banks(MacBanks), .BankRows(MacRows / MacBanks), .KeyBits($bits({head_i.dst_mac, head_i.port})),
@@ -139,7 +139,7 @@ module hue_select
     assign mac_result = '0;
     assign mac_error  = 1'b0;
   end
-  // One clock later, as the results: which of many rows it is takes most of a clock.
+  // Registered, to come in the same clock as the results: selecting one of many rows takes most of a clock.
   always_ff @(posedge clk_i) begin
     if (en_i) {mac_hit_q, select_hit_q} <= {mac_hit, select_hit};
   end
@@ -155,7 +155,7 @@ module hue_select
     if (en_i) {s3_q, s2_q, s1_q} <= {s2_q, s1_q, s0};
   end
 
-  // ---- 3, 4: whose it is. Of one that asked no row, none hit.
+  // ---- 3, 4: the frame's network. A frame that was not looked up has no hit.
   always_comb begin
     nobody = !(s3_q.copy || mac_hit_q || select_hit_q);
     if (mac_hit_q) whose = mac_result;

@@ -1,12 +1,12 @@
-// What the access unit promises the tables: an access stands still until it is answered, and a clock without one
-// follows.
+// What the access unit guarantees to the tables: an access is stable until it is answered, and is followed by a clock without an
+// access.
 //
-// Place: harnesses in this folder, to assume. An access that is another table's may end at any time.
+// Place: harnesses in this folder assume these rules. An access to another table may end at any time.
 module hue_access_rules (
   input logic              clk_i,
   input logic              rst_ni,
   input hue_pkg::tbl_req_t tbl_req_i,
-  input logic              mine_i,   // it is this module's to answer
+  input logic              mine_i,   // the module under test must answer the access
   input logic              done_i
 );
   hue_pkg::tbl_req_t req_q;

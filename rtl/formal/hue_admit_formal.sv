@@ -1,7 +1,8 @@
-// Proof harness of hue_admit: verdicts leave in the order they came, each once, unaltered or as a drop that is told of; what is let
-// in has cells, and what is dropped would, with what its own queue holds, take more than is free, or grows while bodies wait.
+// Proof harness of hue_admit: verdicts leave in the order in which they came, each once, unaltered or as a drop that is reported. For
+// an admitted frame there are cells. A frame is dropped only if its queue would then hold more cells than are free, or if the frame
+// grows while bodies wait.
 //
-// Place: scripts/formal; inputs are free but that cells come back which were taken. `mark_i` picks any one verdict.
+// Place: scripts/formal. Inputs are free, except that only cells that were taken are returned. `mark_i` picks any one verdict.
 module hue_admit_formal
   import hue_pkg::*;
 #(
@@ -15,7 +16,7 @@ module hue_admit_formal
 ) (
   input logic                 clk_i,
   input logic                 rst_ni,
-  input logic                 offline_i,   // taken while in reset
+  input logic                 offline_i,   // sampled during reset
   input logic                 backlog_i,
   input logic                 late_i,
   input logic                 counts_i,
@@ -27,7 +28,7 @@ module hue_admit_formal
   input logic                 freed_i,
   input logic                 mark_i
 );
-  localparam int unsigned GoneClocks = 3;  // from what is known of a queue to its decision
+  localparam int unsigned GoneClocks = 3;  // from sampling a queue's count to the decision that uses it
   typedef logic [CountBits-1:0] count_t;
   typedef logic [QueueBits-1:0] queue_t;
   logic         begun_q, offline_q, s_ready, m_valid, refused, dropped, idle, empty, freed_cpu;
@@ -42,8 +43,9 @@ module hue_admit_formal
     .dropped_o(dropped), .dropped_port_o(dropped_port), .dropped_net_o(dropped_net), .idle_o(idle), .empty_o(empty)
   );
 
-  // Cells of queues, free ones, and those that were taken out and have not come back: CPU queues' apart. A cell at a time leaves.
-  count_t [GoneClocks-1:0][Queues-1:0] past_q;   // gone_q of clocks before, the latest first
+  // Cells in queues, free cells, and cells that left a queue and are not yet free; those of CPU queues are counted apart. One cell
+  // leaves a queue at a time.
+  count_t [GoneClocks-1:0][Queues-1:0] past_q;   // gone_q in the clocks before, the latest first
   count_t                       free_q, cpu_free_q, out_q, cpu_out_q, need;
   queue_t                       queue;
   logic                         admits, drops, grows;
@@ -54,8 +56,8 @@ module hue_admit_formal
   assign grows = u_dut.d_q.grows;
   assign freed_cpu = freed_i && cpu_out_q != '0;
 
-  // Verdicts inside; the marked one, and those before it.
-  logic         take, leaves, marked_q, stalled_q, told_q, waited_q;  // whether what grows was to wait, a clock ago
+  // Verdicts inside; the marked one, and those before it. `waited_q`: frames that grow had to wait one clock ago.
+  logic         take, leaves, marked_q, stalled_q, told_q, waited_q;
   count_t       free_before_q;
   logic [4:0]   inside_q, before_q;
   hue_verdict_t mark_q, verdict_q;
@@ -121,10 +123,10 @@ module hue_admit_formal
       assert (!m_valid || inside_q != '0);
       assert (idle == (inside_q == '0));
       if (empty) assert (free_before_q == count_t'(Cells));
-      // What is let in has its cells, beside what its queue holds.
+      // For an admitted frame there are cells: as many are free as its queue then holds.
       if (admits) assert (put_q[queue] - gone_q[queue] + need <= free_q && need <= free_q);
       if (admits && grows) assert (need <= cpu_free_q);
-      // What is dropped has not, or grows while bodies wait; it is told of.
+      // A dropped frame would take too many, or grows while bodies wait. The drop is reported.
       if (drops) begin
         assert (!offline_q && counts_i);
         assert (put_q[queue] - past_q[GoneClocks-1][queue] + need > free_q

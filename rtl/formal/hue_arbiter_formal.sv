@@ -1,9 +1,10 @@
-// Proof harness of hue_arbiter: beats leave in the order they were taken, each once, unaltered but for the time of copies,
-// under their port; frames are not interleaved; a MAC port that waits, and does not yield, sees at most MacPorts - 1 frames of
-// others go first, and a frame of those who may wait before each; no frame begins in a hold, no group frame when there is no room for it.
+// Proof harness of hue_arbiter: beats leave in the order in which they were taken, each once, under the number of their port and
+// unaltered except for the time of copies. Frames are not interleaved. A MAC port that waits, and does not give way, waits for at most
+// MacPorts - 1 frames of other MAC ports, and for one low-priority frame before each of these and before its own. No frame begins
+// during a hold, and no group frame when there is no room for it.
 //
-// Place: scripts/formal; inputs are free but that a port that offers a beat goes on until it is taken, as copies do inside a
-// frame. `mark_i` picks any one beat as it is taken, `who_i` is any MAC port.
+// Place: scripts/formal. Inputs are free, except that the port `who_i` keeps offering a beat until it is taken. `mark_i` picks any one
+// beat when it is taken, `who_i` is any MAC port.
 module hue_arbiter_formal
   import hue_pkg::*;
 #(
@@ -41,7 +42,7 @@ module hue_arbiter_formal
   } beat_t;
 
   logic [InputQueues-1:0] s_ready_o;
-  // What the input queue says of each frame.
+  // The class that the input queue reports for each frame.
   hue_class_t [MacPorts-1:0] s_class_i, class_q;
   logic       [MacPorts-1:0] inside_port_q;
   always_comb begin
@@ -66,7 +67,7 @@ module hue_arbiter_formal
     .m_port_o(out.port), .m_arrival_o(out.arrival), .begun_o, .idle_o
   );
 
-  // What is taken in this clock.
+  // The beat that is taken in this clock.
   logic        push, pop, copies, mac, in_inside_q, out_inside_q, in_copy_q, in_group_q, out_group_q, known_q;
   beat_t       in;
   logic [2:0]  in_port_q;
@@ -132,7 +133,7 @@ module hue_arbiter_formal
       waits_q <= waits;
       told_q <= begins && !in.group;
       known_q <= known_q || (begins && mac);
-      // Of others, while it could begin, and does not yield to shorter ones.
+      // Frames of others, while `who_i` could begin and does not give way to shorter frames.
       turns_q <= !waits || full_i || yields ? '0 : turns_q + 3'(begins && mac);
       lows_q <= !waits || full_i || yields ? '0 : lows_q + 3'(begins && !mac);
       if (begins && mac) last_q <= in.port[1:0];
@@ -143,24 +144,24 @@ module hue_arbiter_formal
     if (!begun_q) assume (!rst_ni);
     if (begun_q) assume (who_i == who_q);
     if (begun_q && rst_ni && waits_q) assume (s_valid_i[who_i]);
-    // The input queue says the same of a frame from its first beat to its last.
+    // The CPU port is stable from the first beat of a frame to its last.
     if (begun_q && rst_ni && cpu_inside_q) assume (s_cpu_port_i == cpu_port_q);
     if (begun_q && rst_ni) begin
       assert (({c_ready_o, s_ready_o} & ({c_ready_o, s_ready_o} - 1'b1)) == '0);
       assert ((s_ready_o & ~s_valid_i) == '0 && (!c_ready_o || c_valid_i));
-      // Whole frames, of one source.
+      // Whole frames, each from one source.
       if (push && in_inside_q) assert (copies == in_copy_q && (copies || in.port == in_port_q));
       if (m_valid_o) assert (out.first == !out_inside_q && (!out_inside_q || out.group == out_group_q));
-      // Who may begin.
+      // Which frames may begin.
       if (begins) assert (!hold_i && !(in.group && full_i));
       if (begins && !mac && backlog_i) assert (u_dut.ahead);
       assert (begun_o == told_q);
-      // Fair.
+      // Fairness.
       assert (turns_q <= 3'(MacPorts - 1) && lows_q <= turns_q + 3'd1);
     end
   end
 
-  // For the induction: what the two places hold follows what left and leads to what is taken next.
+  // For the induction: the words in the two places of the skid continue the words that left, and precede the next one taken.
   beat_t spare;
   logic  follows;
   assign spare = u_dut.u_out.spare_data_q;
@@ -186,7 +187,7 @@ module hue_arbiter_formal
       if (in_inside_q && in_copy_q) assert (!in_group_q);
       if (known_q) assert (u_dut.time_ns_q == arrival_q.time_ns);
       assert (turns_q + 3'(left) <= 3'(MacPorts - 1));
-      // A frame of those who may wait goes before a MAC port's only behind one of these.
+      // A low-priority frame goes before one of a MAC port only after another frame of a MAC port.
       assert (u_dut.mac_went_q ? lows_q <= turns_q : lows_q <= turns_q + 3'd1);
       for (int unsigned i = 0; i < MacPorts; i++) begin
         assert (u_dut.u_mac.first_q[i] == (2'(i) > last_q) ||

@@ -1,8 +1,8 @@
-// Proof harness of hue_axil_cross: every access of the shell reaches the card once, as it was asked, and every answer of the card
-// reaches the shell once, as it was given, whatever the two clocks are.
+// Proof harness of hue_axil_cross: every access of the shell reaches the card once, unchanged, and every answer of the card reaches
+// the shell once, unchanged, for any two clocks.
 //
-// Place: scripts/formal; both clocks are free, so their edges come in any order and also together. The shell may do what it likes;
-// the card answers what it was asked, once.
+// Place: scripts/formal. Both clocks are free, so their edges come in any order and also together. The shell's inputs are free; the
+// card answers each access once.
 module hue_axil_cross_formal (
   input logic        s_clk_i,
   input logic        m_clk_i,
@@ -48,7 +48,7 @@ module hue_axil_cross_formal (
     logic [31:0] data;
   } answer_t;
 
-  // The shell's side: what was asked last, and bits that change with each access and each answer.
+  // The shell's side: the last access, and bits that change with each access and each answer.
   logic     begun_s_q, asked_q, told_q, write, read, ends_write, ends_read, b_waits_q, r_waits_q;
   request_t request_q;
   assign write = s_axil_awvalid_i && s_axil_awready_o;
@@ -70,7 +70,7 @@ module hue_axil_cross_formal (
     end
   end
 
-  // The card's side: the parts of the access that it took, and its answer. Clocks that an access has not been offered for.
+  // The card's side: the parts of the access that it took, and its answer. `late_q`: clocks for which an access has not been offered.
   logic       begun_m_q, answered_q, aw_q, w_q, ar_q, aw, w, ar, b, r, complete;
   logic [2:0] late_q;
   answer_t    answer_q;
@@ -94,7 +94,7 @@ module hue_axil_cross_formal (
     end
   end
 
-  // And on the shell's side, clocks that an answer has not been there for.
+  // And on the shell's side, clocks for which an answer has not been offered.
   logic [2:0] untold_q;
   always_ff @(posedge s_clk_i) begin
     untold_q <= !rst_ni || answered_q != asked_q || told_q == asked_q || s_axil_bvalid_o || s_axil_rvalid_o
@@ -102,32 +102,32 @@ module hue_axil_cross_formal (
   end
 
   always_comb begin
-    // Both sides are reset together, until each has had a clock.
+    // Both sides are reset together, until each has had a clock edge.
     assume (rst_ni == (begun_s_q && begun_m_q));
     if (rst_ni) begin
-      // The card answers what it has taken, and a write when it has both parts.
+      // The card answers accesses that it has taken, and a write once it has both parts.
       if (m_axil_bvalid_i) assume (aw_q && w_q);
       if (m_axil_rvalid_i) assume (ar_q);
 
-      // Taken one at a time, address and data of a write together.
+      // Accesses are taken one at a time, address and data of a write together.
       assert (s_axil_awready_o == s_axil_wready_o);
       if (s_axil_awready_o) assert (s_axil_awvalid_i && s_axil_wvalid_i);
       assert (!(write && read));
       if (write || read) assert (told_q == asked_q && answered_q == asked_q);
 
-      // Offered once, as it was asked.
+      // Each access is offered once, unchanged.
       if (m_axil_awvalid_o) assert (answered_q != asked_q && request_q.write && !aw_q && m_axil_awaddr_o == request_q.addr);
       if (m_axil_wvalid_o) begin
         assert (answered_q != asked_q && request_q.write && !w_q);
         assert (m_axil_wdata_o == request_q.data && m_axil_wstrb_o == request_q.strb);
       end
       if (m_axil_arvalid_o) assert (answered_q != asked_q && !request_q.write && !ar_q && m_axil_araddr_o == request_q.addr);
-      // What is not taken yet is still offered.
+      // A part that has not been taken is still offered.
       if (m_axil_bready_o) assert (request_q.write && (aw_q || m_axil_awvalid_o) && (w_q || m_axil_wvalid_o));
       if (m_axil_rready_o) assert (!request_q.write && (ar_q || m_axil_arvalid_o));
       if (complete) assert (request_q.write ? m_axil_bready_o : m_axil_rready_o);
 
-      // Told once, as it was answered, until it is taken.
+      // Each answer is reported once, unchanged, until it is taken.
       assert (!(s_axil_bvalid_o && s_axil_rvalid_o));
       if (s_axil_bvalid_o) assert (told_q != asked_q && answered_q == asked_q && request_q.write && s_axil_bresp_o == answer_q.resp);
       if (s_axil_rvalid_o) begin
@@ -137,7 +137,7 @@ module hue_axil_cross_formal (
       if (b_waits_q) assert (s_axil_bvalid_o);
       if (r_waits_q) assert (s_axil_rvalid_o);
 
-      // In the clocks that the module's head names.
+      // Within the number of clocks in the module's head.
       assert (late_q <= 3'(Stages + 1) && untold_q <= 3'(Stages + 1));
     end
   end

@@ -1,8 +1,8 @@
-// Proof harness of hue_cpu_insert: what leaves is a stream and as many frames as came in, byte by byte, with a header where
-// there is one.
+// Proof harness of hue_cpu_insert: the output is a stream. Every frame leaves once, with the same bytes; a frame for the CPU leaves
+// with the CPU header in front of it.
 //
-// Place: scripts/formal; what comes in obeys the rules of a stream and is stable over a frame where it says so. `place_i` picks
-// any byte of the frame that leaves.
+// Place: scripts/formal. The input obeys the rules of a stream; departure, header and destination are stable during a frame.
+// `place_i` picks any byte of the frame that leaves.
 module hue_cpu_insert_formal
   import hue_pkg::*;
 #(
@@ -19,7 +19,7 @@ module hue_cpu_insert_formal
   input logic                  s_to_cpu_i,
   input hue_cpu_header_t       s_header_i,
   input logic                  m_ready_i,
-  input logic [8:0]            place_i  // taken while in reset: any constant
+  input logic [8:0]            place_i  // sampled during reset: any constant
 );
   logic                  s_ready_o, m_valid_o, m_last_o;
   logic [8*BusBytes-1:0] m_data_o;
@@ -40,7 +40,7 @@ module hue_cpu_insert_formal
     .payload_i({m_data_o, m_departure_o})
   );
 
-  // Bytes of the present frame: those taken from it, its header, those that left.
+  // Bytes of the present frame: taken from the input, and sent.
   logic [8:0] in_q, in_d, out_q, out_d;
   logic       s_fire, m_fire;
   assign s_fire = s_valid_i && s_ready_o;
@@ -54,7 +54,7 @@ module hue_cpu_insert_formal
     for (int unsigned b = 0; b < BusBytes; b++) if (at == 9'(b)) byte_of = beat[b];
   endfunction
 
-  // The byte that is to leave in `place_q`: of the header, of the beat that is there, or of one before.
+  // The byte that must leave at `place_q`: from the header, from the beat at the input, or from an earlier beat.
   logic [8:0] place_q, from, at, left;
   logic [7:0] wanted, kept_q;
   logic       here;
@@ -96,7 +96,7 @@ module hue_cpu_insert_formal
     if (!begun_q) assume (!rst_ni);
     if (begun_q && rst_ni && s_valid_i && inside_q) assume (side == side_q);
     if (begun_q && rst_ni) begin
-      // A frame leaves with the last beat that is taken of it: no frame is lost, split or joined.
+      // The last beat of a frame leaves when its last beat is taken: no frame is lost, split or joined.
       assert ((s_fire && s_last_i) == (m_fire && m_last_o));
       if (m_fire && m_last_o) assert (out_d == in_d + (s_to_cpu_i ? 9'(CpuHeaderBytes) : 9'd0));
       if (m_valid_o) assert (m_departure_o == departure);

@@ -1,8 +1,8 @@
-// Proof harness of hue_cpu_join: beats leave in the order they were taken, each once, unaltered, under the number of their queue;
-// frames are not interleaved; a queue that waits sees at most CpuPorts - 1 frames of others go first.
+// Proof harness of hue_cpu_join: beats leave in the order in which they were taken, each once, unaltered, under the number of their
+// queue. Frames are not interleaved. A queue that waits waits for at most CpuPorts - 1 frames of others.
 //
-// Place: scripts/formal; inputs are free but that a queue that offers a beat goes on until it is taken. `mark_i` picks any one beat
-// as it is taken, `who_i` is any queue.
+// Place: scripts/formal. Inputs are free, except that the queue `who_i` keeps offering a frame until it begins. `mark_i` picks any one
+// beat when it is taken, `who_i` is any queue.
 module hue_cpu_join_formal
   import hue_pkg::*;
 #(
@@ -97,13 +97,13 @@ module hue_cpu_join_formal
     if (begun_q && rst_ni && waits_q) assume (s_valid_i[who_i]);
     if (begun_q && rst_ni) begin
       assert ((s_ready_o & (s_ready_o - 1'b1)) == '0 && (s_ready_o & ~s_valid_i) == '0);
-      // Whole frames, of one queue.
+      // Whole frames, each from one queue.
       if (push && in_inside_q) assert (in.port == in_port_q);
       if (m_valid_o && out_inside_q) assert (out.port == out_port_q);
       assert (idle_o == (!in_inside_q && held == '0));
-      // Fair.
+      // Fairness.
       assert (turns_q <= 3'(CpuPorts - 1));
-      // For the induction: what the skid holds follows what left and leads to what is taken next; whose turn it is.
+      // For the induction: the words in the skid continue the words that left, and precede the next one taken; whose turn it is.
       assert (follows);
       assert (u_dut.inside_q == in_inside_q);
       if (in_inside_q) assert (u_dut.port_q == in_port_q);

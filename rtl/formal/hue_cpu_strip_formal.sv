@@ -1,7 +1,7 @@
-// Proof harness of hue_cpu_strip: what leaves is a stream and as many frames as came in, byte by byte, each without its header,
-// and beside each what its header says.
+// Proof harness of hue_cpu_strip: the output is a stream. Every frame leaves once, with the same bytes but without its header, and
+// with the fields of the header in its arrival record.
 //
-// Place: scripts/formal; what comes in obeys the rules of a stream. `place_i` picks any byte of the frame that leaves.
+// Place: scripts/formal. The input obeys the rules of a stream. `place_i` picks any byte of the frame that leaves.
 module hue_cpu_strip_formal
   import hue_pkg::*;
 #(
@@ -18,7 +18,7 @@ module hue_cpu_strip_formal
   input logic [31:0]           s_tag_i,
   input logic [1:0]            s_port_i,
   input logic                  m_ready_i,
-  input logic [8:0]            place_i  // taken while in reset: any constant
+  input logic [8:0]            place_i  // sampled during reset: any constant
 );
   logic                  s_ready_o, m_valid_o, m_last_o, idle_o;
   logic [8*BusBytes-1:0] m_data_o;
@@ -31,7 +31,7 @@ module hue_cpu_strip_formal
     .clk_i, .rst_ni, .valid_i(s_valid_i), .ready_i(s_ready_o), .last_i(s_last_i), .bytes_i(s_bytes_i),
     .payload_i({s_data_i, s_time_i, s_tag_i, s_port_i})
   );
-  // Bytes that do not count need not stand still; what is known of the frame counts with its first beat, and its length not at all.
+  // Bytes behind the end of a frame need not be stable. The arrival record is valid with the first beat, and its length never.
   logic [8*BusBytes-1:0] counts;
   logic                  out_inside_q;
   hue_arrival_t          known;
@@ -45,14 +45,14 @@ module hue_cpu_strip_formal
     .payload_i({counts, out_inside_q ? '0 : {m_port_o, known}})
   );
 
-  // Bytes of the present frame, and whether they are more than a header.
+  // Bytes of the present frame, and whether the header is complete.
   logic [8:0]  in_q, in_d, out_q, out_d, whole_q, whole;
   logic        begun_q, more_q, more, ended_more_q, s_fire, m_fire, ended_q, ends;
   assign s_fire = s_valid_i && s_ready_o;
   assign m_fire = m_valid_o && m_ready_i;
   assign in_d = in_q + 9'(s_bytes_i);
   assign out_d = out_q + 9'(m_bytes_o);
-  // The frame whose last beat leaves now: it came in now, or before and waits.
+  // The frame whose last beat leaves now: that beat came in in this clock, or earlier and has waited.
   assign ends = m_fire && m_last_o;
   assign whole = ended_q ? whole_q : in_d;
   assign more = ended_q ? ended_more_q : more_q || in_d >= 9'(CpuHeaderBytes);
@@ -63,8 +63,8 @@ module hue_cpu_strip_formal
     for (int unsigned b = 0; b < BusBytes; b++) if (at == 9'(b)) byte_of = beat[b];
   endfunction
 
-  // What leaves, with the clock's beat in view: the byte in `place_q`, and what stands in the header. While a frame's end waits
-  // to leave, `ended_q`, nothing of the next is looked at.
+  // The expected output, from this clock's beat and those before: the byte at `place_q`, and the fields of the header. While a frame's
+  // end waits to leave (`ended_q`), the next frame is ignored.
   logic [8:0]                     place_q, at, left;
   logic [7:0]                     wanted, kept_q;
   logic                           here;
@@ -87,7 +87,7 @@ module hue_cpu_strip_formal
     arrival.time_ns = inside_q || ended_q ? time_q : s_time_i;
     arrival.tag = inside_q || ended_q ? tag_q : s_tag_i;
     if (more) begin
-      // As hue_cpu_header_t stands on the wire: VID 0, network 2, … port to leave by 6, flags 7.
+      // Byte offsets of hue_cpu_header_t on the wire: VID 0, network 2, … output port 6, flags 7.
       arrival.from_cpu = header[7][0];
       arrival.net = header[2];
       arrival.cpu_out = header[6][2:0];
@@ -123,7 +123,7 @@ module hue_cpu_strip_formal
   always_comb begin
     if (!begun_q) assume (!rst_ni);
     if (begun_q && rst_ni) begin
-      // A frame leaves with its last beat, or waits alone: none is lost, split or joined.
+      // A frame's end leaves when its last beat is taken, or waits while nothing else is taken: no frame is lost, split or joined.
       if (ended_q) assert (m_valid_o && m_last_o && !s_ready_o);
       if (ends) assert (ended_q || (s_fire && s_last_i));
       if (m_valid_o && left < 9'(m_bytes_o)) assert (byte_of(m_data_o, left) == wanted);

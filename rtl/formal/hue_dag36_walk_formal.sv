@@ -1,10 +1,10 @@
-// Proof harness of hue_dag36_walk: a lookup reads the words that its root, its key and what it read before lead to, no
-// others, and answers what the last of them says, whatever other lookups are inside.
+// Proof harness of hue_dag36_walk: a lookup reads exactly the words that follow from its root, its key and the words read before, and
+// its answer is that of the last word, whatever other lookups are inside.
 //
-// Place: scripts/formal; inputs are free: other lookups, what the banks answer, when they take requests. `mark_i` picks any
-// one lookup. The harness walks beside it, a word at a time, as crates/tables/src/dag36/words.rs says; positions inside a
-// word are hue_dag36_pkg's on both sides. That words which a root leads to stay until the lookups that hold it have left is
-// the driver's part (crates/tables/src/dag36_levels.rs): both together make a lookup see one table.
+// Place: scripts/formal. Inputs are free: other lookups, the banks' answers, and when the banks take requests. `mark_i` picks any
+// one lookup. The harness makes the same walk, one word at a time, as in crates/tables/src/dag36/words.rs; both sides compute
+// positions inside a word with hue_dag36_pkg. The driver keeps the words below a root unchanged until the lookups with this root have
+// left (crates/tables/src/dag36_levels.rs). Together these two properties mean that a lookup sees one table.
 module hue_dag36_walk_formal
   import hue_dag36_pkg::*;
 #(
@@ -36,7 +36,7 @@ module hue_dag36_walk_formal
   logic [1:0]               rsp_valid_i;
   hue_dag36_walk #(.Slots(Slots), .KeyBits(KeyBits), .TagBits(1)) u_dut (.*);
 
-  // Banks: what they took they answer in order, anything, `RspLatency` clocks later.
+  // Banks: they answer accepted requests in order, with any words, `RspLatency` clocks later.
   logic [1:0][RspLatency-1:0] asked_q;
   logic [1:0][RspLatency-1:0][StepBits-1:0] tags_q;
   always_ff @(posedge clk_i) begin
@@ -59,9 +59,9 @@ module hue_dag36_walk_formal
     logic [1:0]  phase;
     logic [1:0]  level;
     item_t       node;
-    logic [19:0] base;   // of the node, or of the group in it
+    logic [19:0] base;   // address of the node, or of the group in it
     logic [1:0]  place;
-    logic [19:0] addr;   // of the word that it reads next
+    logic [19:0] addr;   // address of the next word to read
   } walk_t;
 
   function automatic walk_t arrive(item_t item, logic [1:0] level, logic [KeyBits-1:0] key);
@@ -81,7 +81,7 @@ module hue_dag36_walk_formal
     return 8'(key >> (KeyBits - 8 - 8 * 32'(level)));
   endfunction
 
-  // Where a node's items begin, of which one is of this run.
+  // Reads the item of run `run`, in the items of a node that begin at `items_at`.
   function automatic walk_t ask_item(walk_t was, logic [19:0] items_at, logic [7:0] run);
     walk_t w;
     w = was;
@@ -113,7 +113,7 @@ module hue_dag36_walk_formal
           w.phase = Second;
           w.addr  = was.base + 20'd1;
         end else begin
-          // A group: its header word, and the items of five runs.
+          // Groups: each is a header word and the items of five runs.
           case (was.node.items)
             ItemsByte: w.base = was.base + 20'd1 + 20'({starts, 1'b0});
             ItemsHalf: w.base = was.base + 20'd1 + 20'({starts, 1'b0}) + 20'(starts);
@@ -135,7 +135,7 @@ module hue_dag36_walk_formal
   logic                begun_q, inside_q, asked, waits_q, tag_q, enter, taken, mine_out;
   logic [1:0]          asks, answers;
   logic [SlotBits-1:0] slot_q;
-  logic [SlotBits:0]   ahead_q;  // answers that leave before its own
+  logic [SlotBits:0]   ahead_q;  // answers that leave before that of the marked lookup
   logic [KeyBits-1:0]  key_q;
   walk_t               walk_q;
   assign enter = valid_i && ready_o;
@@ -149,8 +149,8 @@ module hue_dag36_walk_formal
     asked = (asks & rd_ready_i) != '0;
   end
 
-  // A clock after the answer its lane has the word, and what it was read for: as the harness has it, which then goes on from
-  // there, so that both sides' sums have the same arguments.
+  // One clock after the answer, the lane holds the word and the step that it was read for. Both must equal the harness's, which then
+  // continues from the lane's values, so that the solver compares functions of the same arguments.
   logic [35:0] word_q;
   logic        error_q;
   logic [1:0]  looks;
@@ -220,13 +220,13 @@ module hue_dag36_walk_formal
   always_comb begin
     if (!begun_q) assume (!rst_ni);
     if (begun_q && rst_ni) begin
-      // It reads the word that it should, once.
+      // The lookup reads the expected word, once.
       assert (asks != 2'b11);
       for (int unsigned b = 0; b < 2; b++) begin
         if (asks[b]) assert (!waits_q && !walk_q.ended && {rd_addr_o[b], 1'(b)} == walk_q.addr);
         if (answers[b]) assert (waits_q);
       end
-      // It answers when it has ended, what it found, in its turn.
+      // It answers after it has ended, in its turn, with its result.
       if (mine_out) begin
         assert (walk_q.ended && !waits_q);
         assert (hop_o == walk_q.hop && error_o == walk_q.error && tag_o == tag_q);

@@ -1,7 +1,7 @@
-// Proof harness of hue_deep_fifo: words leave in the order they came in, each once, unaltered, and show in time.
+// Proof harness of hue_deep_fifo: words leave in the order in which they came in, each once, unaltered, and are visible in time.
 //
-// Place: scripts/formal; inputs are free. `mark_i` picks any one word as it enters; the harness counts the words
-// before it. That it is the word that leaves when none is before it, whichever it was, is all of the property.
+// Place: scripts/formal. Inputs are free. `mark_i` picks any one word when it enters; the harness counts the words before it. The
+// property is: once none is before it, the word that leaves is the marked one, whichever was marked.
 module hue_deep_fifo_formal #(
   parameter int unsigned Depth = 4,
   parameter int unsigned Bits = 1
@@ -28,7 +28,7 @@ module hue_deep_fifo_formal #(
 
   logic            push, pop, begun_q, marked_q;
   count_t          inside_q, before_q;
-  logic [1:0]      shows_q;   // clocks since a word is first, up to ShowsMax
+  logic [1:0]      shows_q;   // clocks for which the present first word has been first, up to ShowsMax
   logic [Bits-1:0] word_q;
   assign push = valid_i && ready_o;
   assign pop = valid_o && ready_i;
@@ -57,14 +57,14 @@ module hue_deep_fifo_formal #(
     end
   end
 
-  // What is proved. It holds Depth words at least, and says so.
+  // The property. The queue holds at least Depth words, and is ready until then.
   logic leaves, places;
   assign leaves = (inside_q != '0 || !valid_o)
                   && (shows_q < 2'(ShowsMax) || valid_o)
                   && (!(marked_q && before_q == '0 && valid_o) || data_o == word_q)
                   && (ready_o || inside_q >= count_t'(Depth));
 
-  // For the induction: where the words lie, and in which of the three places the marked one is.
+  // For the induction: where the words are stored, and in which of the three places the marked one is.
   count_t in_memory, in_ahead, in_flight, place;
   logic [AheadBits-1:0] ahead_addr;
   logic [AddrBits-1:0] memory_addr;
@@ -85,7 +85,7 @@ module hue_deep_fifo_formal #(
     else if (before_q < in_ahead + in_flight) found = u_dut.u_words.rdata_o;
     else found = u_dut.u_words.gen_part[0].gen_column[0].gen_lut.words_q[memory_addr];
     if (!begun_q) assume (!rst_ni);
-    // One assertion, so that the induction has all of it to stand on.
+    // One assertion, so that the induction can assume all of it.
     if (begun_q && rst_ni) assert (leaves && places);
   end
 endmodule

@@ -1,9 +1,9 @@
-// Proof harness of hue_exact_table: a key gets what its row says, where hue_exact_pkg puts it, in the first bank that has
-// one, and nothing without one.
+// Proof harness of hue_exact_table: a key gets the result of its row at the index from hue_exact_pkg, in the first bank with such a
+// row, and no result if no bank has one.
 //
-// Place: scripts/formal; inputs are free but for the rules of accesses. The harness keeps the rows as the host
-// wrote them and looks each key up in them, in the clock in which it leaves the first stage: rows of other keys have no
-// say, and a key that always stands somewhere is always found, which isolation in design select rests on.
+// Place: scripts/formal. Inputs are free except for the rules of accesses. The harness stores the rows that the host wrote, and looks
+// each key up in them in the clock in which it leaves the first stage. So rows of other keys have no effect, and a key that is always
+// in some row is always found. Isolation in design select relies on this.
 module hue_exact_table_formal
   import hue_pkg::*;
 #(
@@ -46,7 +46,7 @@ module hue_exact_table_formal
   assign written = tbl_rsp_o.done && tbl_req_i.write && mine && tbl_rsp_o.error == hue_regs_pkg::TABLE_ERROR_NONE;
   hue_access_rules u_access (.clk_i, .rst_ni, .tbl_req_i, .mine_i(mine), .done_i(tbl_rsp_o.done));
 
-  // What moves in the clock of an answer meets what was written.
+  // A key that moves in the clock of an answer sees the row as written.
   always_comb begin
     rows = rows_q;
     if (written) rows[tbl_req_i.index[AddrBits-1:0]] = tbl_req_i.wdata[$bits(row_t)-1:0];
@@ -86,13 +86,13 @@ module hue_exact_table_formal
 
   always_comb begin
     assume (rst_ni == begun_q);
-    // Memories hold zeros when the card begins.
+    // Memories hold zeros at the start.
     if (!begun_q) assume (tbl_req_i == '0);
     if (wait_q) assume (!en_i);
     if (begun_q) begin
       assert (hit_o == found2_q.hit && !error_o);
       if (found3_q.hit) assert (result_o == found3_q.result);
-      // The host sees rows as they are.
+      // The host reads rows as they are stored.
       if (tbl_rsp_o.done && tbl_rsp_o.error == hue_regs_pkg::TABLE_ERROR_NONE && !tbl_req_i.write) begin
         assert (tbl_rsp_o.rdata == 256'(rows_q[tbl_req_i.index[AddrBits-1:0]]));
       end

@@ -1,7 +1,7 @@
-// Proof harness of hue_fifo: words leave in the order they came in, each once, unaltered.
+// Proof harness of hue_fifo: words leave in the order in which they came in, each once, unaltered.
 //
-// Place: scripts/formal; inputs are free. `mark_i` picks any one word as it enters; the harness counts the words
-// before it. That it is the word that leaves when none is before it, whichever it was, is all of the property.
+// Place: scripts/formal. Inputs are free. `mark_i` picks any one word when it enters; the harness counts the words before it. The
+// property is: once none is before it, the word that leaves is the marked one, whichever was marked.
 module hue_fifo_formal #(
   parameter int unsigned Depth = 4,
   parameter int unsigned Bits = 2
@@ -53,7 +53,7 @@ module hue_fifo_formal #(
     end
   end
 
-  // Where the marked word lies.
+  // Where the marked word is stored.
   logic [AddrBits-1:0] place;
   logic [Bits-1:0]     stored;
   assign place = AddrBits'(CountBits'(u_dut.rptr_q) + before_q);
@@ -67,7 +67,7 @@ module hue_fifo_formal #(
       assert (room_o == CountBits'(Depth) - inside_q);
       if (marked_q && before_q == '0) assert (valid_o && data_o == word_q);
       if (stalled_q) assert (valid_o && data_o == data_q);
-      // For the induction: where the words lie.
+      // For the induction: where the words are stored.
       assert (u_dut.count_q == inside_q && inside_q <= CountBits'(Depth));
       assert (u_dut.wptr_q == u_dut.rptr_q + AddrBits'(inside_q));
       if (marked_q) begin

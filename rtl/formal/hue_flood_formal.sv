@@ -1,9 +1,9 @@
-// Proof harness of hue_flood: a group frame leaves once for each valid row of its port's run, as that is when a copy begins, in
-// the order of rows and with that row's network, whole and unaltered, and to nobody else; once as nobody's if there is none.
-// The frames of a port leave one after the other. No copy begins in a hold.
+// Proof harness of hue_flood: a group frame leaves once for each valid row of its port's run, in the order of the rows, with the
+// network and virtual port that the row has when the copy begins, whole and unaltered, and for no other network. If the run has no
+// valid row, the frame leaves once and belongs to no network. The frames of a port leave one after the other.
 //
-// Place: scripts/formal; inputs are free but that frames are whole. Rows are any rows (rows/hue_table.sv), which the host
-// writes in holds. `mark_i` picks any one frame.
+// Place: scripts/formal. Inputs are free, except that frames are whole, and that no copy is taken during a hold unless it has begun.
+// Rows are arbitrary (rows/hue_table.sv), and the host writes them during holds. `mark_i` picks any one frame.
 module hue_flood_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -11,17 +11,17 @@ module hue_flood_formal
   parameter int unsigned BusBytes = 1,
   parameter int unsigned Bytes = 32,
   parameter int unsigned AttachRows = 4,
-  parameter int unsigned Coming = 6    // clocks in which frames come
+  parameter int unsigned Coming = 6    // frames begin only in the first `Coming` clocks
 ) (
   input logic                  clk_i,
   input logic                  rst_ni,
-  input logic                  offline_i,  // taken while in reset
+  input logic                  offline_i,  // sampled during reset
   input logic                  hold_i,
   input tbl_req_t              tbl_req_i,
   input logic                  s_valid_i,
   input logic [8*BusBytes-1:0] s_data_i,
   input logic                  port_i,
-  input logic [1:0]            len_i,      // less one
+  input logic [1:0]            len_i,      // length less one
   input logic [1:0]            tag_i,
   input logic                  c_ready_i,
   input logic                  mark_i
@@ -55,7 +55,7 @@ module hue_flood_formal
     .dropped_o(dropped), .idle_o(idle)
   );
 
-  // Frames inside by port; the marked one, those of its port before it, and what of it has left.
+  // Frames inside by port; the marked one, those of its port before it, and how much of it has left.
   logic                                enters, marks, marked_q, coming_q, fire, begins, mine, mine_q, out_inside_q, sent_q, ends;
   logic [MacPorts-1:0][3:0]            inside_count_q;
   logic [DropClocks-1:0]               marks_q;
@@ -63,7 +63,7 @@ module hue_flood_formal
   hue_arrival_t                        mark_q;
   logic [2:0]                          mark_port_q;
   logic [BeatsMax-1:0][8*BusBytes-1:0] words_q;
-  logic [2:0]                          slot_q, slot;   // the marked frame's next row, and the one that a copy would be for
+  logic [2:0]                          slot_q, slot;   // row where the search for the marked frame's next copy starts; row that it finds
   row_attach_head_t                    run;
   row_attach_t                         row;
   logic                                found;
@@ -72,7 +72,7 @@ module hue_flood_formal
   assign fire = c_valid && c_ready_i;
   assign begins = fire && !out_inside_q;
   assign mine = marked_q && before_q == '0 && c_port == mark_port_q;
-  // It leaves with this copy, or without one.
+  // The marked frame is finished: with this copy, or without one.
   assign ends = marked_q && before_q == '0 && u_dut.begins_last[mark_port_q[0]];
   assign run = u_dut.u_runs.rows_q[mark_port_q[0]];
   always_comb begin
@@ -87,7 +87,7 @@ module hue_flood_formal
       end
     end
   end
-  logic more;  // a row behind that one
+  logic more;  // there is a valid row after that one
   always_comb begin
     more = 1'b0;
     for (int unsigned i = 0; i < AttachRows; i++) begin
@@ -154,26 +154,26 @@ module hue_flood_formal
 
   always_comb begin
     assume (rst_ni == begun_q);
-    // Group frames of MAC ports, whole; when told so none begins, but one that had begun by then.
+    // Group frames of MAC ports, whole. Offline, no frame begins while `full` is 1, nor in the clock after.
     if (s_valid_i && s_first) assume (s_data_i[0]);
     if (begun_q && clocks_q == 4'(Coming) && !inside_q) assume (!s_valid_i);
     if (begun_q && offline_q && (full || full_q)) assume (!(s_valid_i && s_first));
-    // Runs lie in the table, and change in holds.
+    // Runs are inside the table, and change only during holds.
     if (tbl_req_i.valid && tbl_req_i.write) assume (hold_i);
     for (int unsigned p = 0; p < MacPorts; p++) begin
       assume (u_dut.u_runs.rows_q[p][15:0] < 16'(AttachRows) && u_dut.u_runs.rows_q[p][31:16] <= 16'(AttachRows));
     end
-    // As the arbiter: no frame begins in a hold.
+    // As the arbiter does: no frame begins during a hold.
     if (hold_i && !out_inside_q) assume (!c_ready_i);
     if (begun_q) begin
-      // A copy of the marked frame: for the next row, or for nobody if there was never one.
+      // A copy of the marked frame: for the next valid row, or for no network if there was no valid row at all.
       if (begins && mine) begin
         assert (c_arrival.copy == found && (found || !sent_q));
         if (found) assert (c_arrival.net == row.net && c_arrival.vport == row.vport);
         if (!ends) assert (found);
       end
       if (ends) assert ((begins && mine) ? !(found && more) : !found && sent_q);
-      // Whole, unaltered, and nothing else.
+      // The copy is whole and unaltered.
       if (fire && (begins ? mine : mine_q)) begin
         assert (c_data == words_q[out_beat_q] && c_arrival.tag == mark_q.tag && c_arrival.len == mark_q.len);
         assert (c_last == (14'(out_beat_q) + 14'd1 == mark_q.len));

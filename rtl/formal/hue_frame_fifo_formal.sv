@@ -1,9 +1,8 @@
-// Proof harness of hue_frame_fifo: committed words leave in order, each once, unaltered; what was given up leaves
-// nothing.
+// Proof harness of hue_frame_fifo: committed words leave in order, each once, unaltered. No word of a discarded frame leaves.
 //
-// Place: scripts/formal; inputs are free but for what the module's head asks of its writer. `mark_i` picks any one
-// word as it is written. The harness knows how many committed words are before it, and forgets it when its frame
-// is given up: then every word that leaves is accounted for by another.
+// Place: scripts/formal. Inputs are free except for the rules for the writer in the module's head. `mark_i` picks any one word when it
+// is written. The harness counts the words before it, and unmarks it when its frame is discarded. Any word can be the marked one,
+// so every word that leaves is accounted for.
 module hue_frame_fifo_formal #(
   parameter int unsigned Words = 4,
   parameter int unsigned Bits = 2
@@ -18,8 +17,8 @@ module hue_frame_fifo_formal #(
   input logic            ready_i,
   input logic            mark_i
 );
-  localparam int unsigned Ahead = 4;  // words that may have left the memory, as in the module
-  localparam int unsigned ShowsMax = 2;  // clocks that a committed word waits where nothing shows
+  localparam int unsigned Ahead = 4;  // words that may be read ahead from the memory, as in the module
+  localparam int unsigned ShowsMax = 2;  // clocks for which committed words wait while none is visible
   localparam int unsigned AddrBits = $clog2(Words);
   localparam int unsigned AheadBits = $clog2(Ahead);
   typedef logic [$clog2(Words + Ahead + 2):0] count_t;
@@ -30,15 +29,16 @@ module hue_frame_fifo_formal #(
     .clk_i, .rst_ni, .write_i, .data_i, .commit_i, .rewind_i, .cut_i, .full_o, .valid_o, .ready_i, .data_o, .empty_o
   );
 
-  // Words committed and not gone, words of the frame that is being written.
-  count_t          committed_q, pending_q, pending, before_q, before_d, inside_q;  // inside: all of a clock before, but for what was given up then
+  // Committed words that have not left, and words of the frame that is being written. `inside_q`: all words of the clock before,
+  // without those discarded then.
+  count_t          committed_q, pending_q, pending, before_q, before_d, inside_q;
   logic            begun_q, pop, marked_q, kept;
   logic [Bits-1:0] word_q;
   logic [1:0]      shows_q;
   assign pop = valid_o && ready_i;
   assign pending = cut_i ? count_t'(1) : pending_q + count_t'(write_i);
   assign before_d = before_q - count_t'(pop);
-  // The marked word is committed already, or its frame is not given up.
+  // The marked word is already committed, or is not discarded in this clock.
   assign kept = before_q < committed_q || (!rewind_i && (!cut_i || before_q == committed_q));
 
   initial begun_q = 1'b0;
@@ -68,20 +68,20 @@ module hue_frame_fifo_formal #(
 
   always_comb begin
     if (!begun_q) assume (!rst_ni);
-    // What the module asks of its writer.
+    // The module's rules for its writer.
     assume (!(write_i && full_o));
     assume (!(rewind_i && (commit_i || cut_i || write_i)) && !(cut_i && write_i));
     assume (!cut_i || pending_q != '0);
   end
 
-  // What is proved.
+  // The property.
   logic leaves, places;
   assign leaves = empty_o == (committed_q == '0) && (committed_q != '0 || !valid_o)
                   && (shows_q < 2'(ShowsMax) || valid_o)
                   && (!(marked_q && before_q == '0 && valid_o && committed_q != '0) || data_o == word_q)
                   && (!full_o || inside_q >= count_t'(Words - 1));
 
-  // For the induction: where the words lie, and in which of the three places the marked one is.
+  // For the induction: where the words are stored, and in which of the three places the marked one is.
   count_t in_memory, in_ahead, in_flight, place;
   logic [AheadBits-1:0] ahead_addr;
   logic [AddrBits-1:0] memory_addr;
@@ -103,7 +103,7 @@ module hue_frame_fifo_formal #(
     if (before_q < in_ahead) found = u_dut.u_ahead.words_q[ahead_addr];
     else if (before_q < in_ahead + in_flight) found = u_dut.u_ram.rdata_o;
     else found = u_dut.u_ram.gen_part[0].gen_column[0].gen_block.words_q[memory_addr];
-    // One assertion, so that the induction has all of it to stand on.
+    // One assertion, so that the induction can assume all of it.
     if (begun_q && rst_ni) assert (leaves && places);
   end
 endmodule

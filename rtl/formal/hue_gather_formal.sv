@@ -1,15 +1,15 @@
-// Proof harness of hue_gather: every frame gives one record, which says what that frame's own bytes say, and one tag with its
-// first beat.
+// Proof harness of hue_gather: every frame gives one record, whose contents depend only on this frame's own bytes, and one tag with
+// its first beat.
 //
-// Place: scripts/formal; inputs are free but that frames are framed, as long as they say, and that what is known of a frame
-// stands still over it. `mark_i` picks any one frame, whose first 128 bytes the harness keeps and reads by itself: frames
-// before and behind it, and what stands behind its end on the bus, are anything.
+// Place: scripts/formal. Inputs are free, except that a frame has the length in its arrival record, and that the record and the port
+// are stable during the frame. `mark_i` picks any one frame. The harness stores its first 128 bytes and parses them itself. Frames
+// before and after it, and the bytes on the bus after its end, are arbitrary.
 module hue_gather_formal
   import hue_pkg::*;
 #(
   parameter int unsigned BusBytes = 64,
   parameter int unsigned RecordDepth = 8,  // as in the module
-  parameter bit          Contents = 1      // what stands in records; or their number
+  parameter bit          Contents = 1      // check the contents of records; 0: their number
 ) (
   input logic                  clk_i,
   input logic                  rst_ni,
@@ -29,19 +29,19 @@ module hue_gather_formal
   hue_head_t             m_head_o;
   hue_gather #(.BusBytes(BusBytes)) u_dut (.*);
 
-  // Frames that began, less records that left.
+  // `frames_q`: frames that have begun, less records that have left.
   logic       begun_q, inside_q, stalled_q, fire, leaves;
   logic [5:0] frames_q;
   assign s_first_i = !inside_q;
   assign fire = s_valid_i && s_ready_o;
   assign leaves = m_valid_o && m_ready_i;
 
-  // The marked frame: in its beats, records that leave before its own, its bytes, first byte lowest.
+  // The marked frame: whether its beats are coming in, the number of records that leave before its own, its bytes (first byte lowest).
   localparam int unsigned Beats = 128 / BusBytes;
   logic                            marked_q, mark, taking_q;
   logic [5:0]                      before_q;
   logic [$clog2(Beats+1)-1:0]      beat_q;
-  logic [10:0]                     beats_q;  // of any frame
+  logic [10:0]                     beats_q;  // beats so far of the frame that comes in, marked or not
   logic [Beats-1:0][8*BusBytes-1:0] bytes_q;
   logic [2:0]                      port_q;
   hue_arrival_t                    arrival_q;
@@ -85,14 +85,14 @@ module hue_gather_formal
     end
   end
 
-  // What the record of a frame is.
+  // The record that a frame must give.
   typedef logic [127:0][7:0] bytes_t;
   function automatic logic [15:0] half(bytes_t f, logic [6:0] at);
     return {f[at], f[at+7'd1]};
   endfunction
 
-  // Sum of the header's half words; those that do not count are zeros. Added in the order of the module, four at a time, so that
-  // the solver has not to find out that order does not matter.
+  // Whether the checksum holds: the sum of the header's half words, with zeros for all others. They are added in the module's order,
+  // four at a time, so that the solver need not discover that the order does not matter.
   function automatic logic sum_holds(bytes_t f, logic [5:0] end_half);
     logic [20:0] sum, beat_sum;
     logic [17:0] four;
@@ -118,8 +118,8 @@ module hue_gather_formal
   function automatic hue_head_t record(bytes_t f, hue_arrival_t arrival, logic [2:0] port);
     hue_head_t   r;
     logic [13:0] len;
-    logic [6:0]  payload;  // where it begins
-    logic [13:0] present;  // bytes of it
+    logic [6:0]  payload;  // offset of the payload
+    logic [13:0] present;  // bytes of payload in the frame
     logic        has_payload;
     len = arrival.len == LenTooLong ? '0 : arrival.len;
     r = '0;
@@ -143,7 +143,7 @@ module hue_gather_formal
     has_payload = r.ihl >= 4'd5 && len >= 14'(payload);
     present = len - 14'(payload);
     r.sum_ok = has_payload && sum_holds(f, payload[6:1]);
-    // The innermost address that says whose the frame is (crates/demux/src/inner.rs).
+    // The inner address by which design select finds the network (crates/demux/src/inner.rs).
     if (len >= 14'd34 && r.ethertype == EthertypeIpv4 && r.version == 4'd4) begin
       if (f[23] == ProtocolIpip) begin
         r.inner_valid = {f[20][4:0], f[21]} == '0 && has_payload && present >= 14'd20 && f[payload][7:4] == 4'd4;
@@ -165,14 +165,14 @@ module hue_gather_formal
     return r;
   endfunction
 
-  // Of the marked frame, which stand still from its first beat on.
+  // Arrival record and port of the marked frame, from its first beat.
   hue_arrival_t marked_arrival_q;
   logic [2:0]   marked_port_q;
   hue_head_t    expected;
   always_ff @(posedge clk_i) if (mark) {marked_arrival_q, marked_port_q} <= {s_arrival_i, s_port_i};
   assign expected = record(bytes_q, marked_arrival_q, marked_port_q);
 
-  // But for those that take the solver longest.
+  // All fields except those that take the solver longest.
   function automatic hue_head_t others(hue_head_t r);
     {r.sum_ok, r.inner_valid, r.inner} = '0;
     return r;
@@ -186,13 +186,13 @@ module hue_gather_formal
       assume (s_arrival_i.len <= LenTooLong);
     end
     if (begun_q) begin
-      // One record a frame, however long records wait.
+      // One record a frame, however long it waits.
       if (!Contents && m_valid_o) assert (frames_q != '0);
       if (!Contents && idle_o) assert (frames_q == '0);
       if (!Contents && stalled_q) assert (m_valid_o);
-      // No more frames are taken than there is room for records, but the one that is coming.
+      // No more frames are taken than there are places for records, plus the one that is coming in.
       if (!Contents) assert (32'(frames_q) <= RecordDepth + 1);
-      // Body and tag leave only where there is room, a tag a frame.
+      // Body and tag leave only when there is room, one tag for each frame.
       if (body_valid_o) assert (body_ready_i && body_data_o == s_data_i);
       assert (body_valid_o == fire && tag_valid_o == (fire && s_first_i));
       if (tag_valid_o) assert (tag_ready_i && tag_o == s_arrival_i.tag);

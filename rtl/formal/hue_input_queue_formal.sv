@@ -1,8 +1,8 @@
-// Proof harness of hue_input_queue: of the frames that are taken, each leaves once, whole, in order, with what is known of
-// it; of one that is dropped nothing leaves, of one that is too long its first beat.
+// Proof harness of hue_input_queue: each frame that is taken leaves once, whole, in order, with its arrival record. Of a frame that is
+// dropped, nothing leaves; of a frame that is too long, only the first beat.
 //
-// Place: scripts/formal; what comes in obeys the rules of a stream. The harness keeps the beats of the
-// frame that begins at clock `Start`: before it there may be others, or none.
+// Place: scripts/formal. The input obeys the rules of a stream. The harness stores the beats of the frame that begins in clock
+// `Start`; any number of frames may come before it.
 module hue_input_queue_formal
   import hue_pkg::*;
 #(
@@ -40,10 +40,10 @@ module hue_input_queue_formal
     .payload_i({m_data_o, m_port_o, m_arrival_o})
   );
 
-  // The frame that comes in: its bytes with this beat, saturating; whether it was offline, or another was inside, at all of it.
+  // The frame that comes in: its bytes including this beat; whether the card was offline, and no other frame inside, in all its beats.
   logic        begun_q, in_q, s_fire, m_fire, ends, leaves, offline_q, alone_q, alone;
   logic [15:0] bytes_q, bytes;
-  logic [3:0]  frames_q;  // taken, and not left
+  logic [3:0]  frames_q;  // frames taken that have not left
   assign s_fire = s_valid_i && s_ready_o;
   assign m_fire = m_valid_o && m_ready_i;
   assign ends = s_fire && s_last_i;
@@ -51,7 +51,7 @@ module hue_input_queue_formal
   assign bytes = (in_q ? bytes_q : '0) + 16'(s_bytes_i);
   assign alone = frames_q == '0 && (!in_q || alone_q);
 
-  // The marked one, and where its way is: which frames are older, and which of its beats leaves next.
+  // The marked frame and its progress: how many frames are older, and which of its beats leaves next.
   localparam int unsigned Kept = (FrameBytesMax + BusBytes - 1) / BusBytes;
   typedef logic [$clog2(Kept+1)-1:0] at_t;
   logic                            marked_q, mark, coming_q;
@@ -62,7 +62,7 @@ module hue_input_queue_formal
   hue_arrival_t                    arrival_q, arrival;
   logic [15:0]                     marked_bytes_q;
   logic [1:0]                      port_q, in_port_q;
-  logic                            now;  // it leaves
+  logic                            now;  // the marked frame is at the output
   assign mark = s_fire && !in_q && clock_q == 5'(Start);
   assign now = marked_q && !coming_q && older_q == '0 && m_valid_o;
   always_comb begin
@@ -119,7 +119,7 @@ module hue_input_queue_formal
     if (!begun_q) assume (!rst_ni);
     if (begun_q) assume (rst_ni);
     if (begun_q) begin
-      // Each frame is taken or dropped, once; dropped only if others are inside, and not offline.
+      // Each frame is either taken or dropped, once. It is dropped only if others are inside, and never while offline.
       assert ((taken_o || dropped_o) == ends && !(taken_o && dropped_o));
       if (!offline_i) assert (s_ready_o);
       if (taken_o) assert (taken_bytes_o == bytes && taken_port_o == (in_q ? in_port_q : s_port_i));

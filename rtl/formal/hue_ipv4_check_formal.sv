@@ -1,6 +1,6 @@
-// Proof harness of hue_ipv4_check: what it says of a header is what spec/kinds.toml says, condition by condition.
+// Proof harness of hue_ipv4_check: its result for a header is that of spec/kinds.toml, condition by condition.
 //
-// Place: scripts/formal; the record is free but for its length, which is a frame's of a network.
+// Place: scripts/formal. The record is free except for its length, which is that of a valid frame.
 module hue_ipv4_check_formal
   import hue_pkg::*;
   import hue_kinds_pkg::*;
@@ -19,7 +19,7 @@ module hue_ipv4_check_formal
   assign ihl = 32'd4 * 32'(head_i.ihl);
   assign total = 32'(head_i.total);
 
-  // In its order, of the outcomes that need no table: the first whose condition holds.
+  // The first outcome whose condition holds, in the order of spec/kinds.toml, among the outcomes that need no table.
   logic [IPV4_CHECKSUM:IPV4_ARP] when;
   logic [4:0] outcome;
   always_comb begin
@@ -34,14 +34,14 @@ module hue_ipv4_check_formal
     for (int unsigned i = 32'(IPV4_CHECKSUM); i >= 32'(IPV4_ARP); i--) if (when[i]) outcome = 5'(i);
   end
 
-  // Addresses: how many of the highest bits are those of a prefix.
+  // Whether the highest `bits` bits of an address are those of a prefix.
   function automatic logic in_prefix(logic [31:0] addr, logic [31:0] prefix, int unsigned bits);
     return ((addr ^ prefix) >> (32 - bits)) == '0;
   endfunction
-  logic [31:0] src;  // of which the record has the first byte
+  logic [31:0] src;  // source address; the record has only its first byte
   assign src = {head_i.src, 24'd0};
 
-  logic begun_q;  // ABC wants a register
+  logic begun_q;  // ABC needs a register
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begun_q <= 1'b1;
 

@@ -1,9 +1,8 @@
-// Proof harness of hue_ipv4: the verdict on a packet follows from the packet, the route that it has and that route's next hop, and
-// from nothing else, whatever packets are before and behind it.
+// Proof harness of hue_ipv4: the verdict on a packet depends only on the packet, its route and that route's next hop, whatever packets
+// come before and after it.
 //
-// Place: scripts/formal; inputs are free. Routes are any (any/hue_tcam_plane.sv, any/hue_dag36.sv); rows of next hops are as
-// the host writes them, and the harness keeps them too. The packet that is looked at comes in at clock `Start`: before it there may
-// be others, or none.
+// Place: scripts/formal. Inputs are free. Routes are arbitrary (any/hue_tcam_plane.sv, any/hue_dag36.sv). The host writes the rows of
+// next hops, and the harness stores them too. The marked packet comes in in clock `Start`; any number of packets may come before it.
 module hue_ipv4_formal
   import hue_pkg::*;
   import hue_kinds_pkg::*;
@@ -37,7 +36,7 @@ module hue_ipv4_formal
     .Level2Words(LevelWords), .Level3Words(LevelWords)
   ) u_dut (.*);
 
-  // Packets inside by the clocks in which they moved, and the marked one.
+  // Stages that hold a packet, and the stage of the marked one. They move only in clocks with `en_i`.
   localparam int unsigned Latency = Tcam ? 6 : 7;
   logic             begun_q, mark;
   logic [3:0]       clock_q;
@@ -56,10 +55,10 @@ module hue_ipv4_formal
     end
   end
 
-  // Its next hop, by its route; zero without.
+  // The marked packet's next hop, by its route; zero if it has no route.
   row_hop_t hop;
-  logic     has_hop;        // that row was written
-  logic     mine;           // an access that is this module's
+  logic     has_hop;        // the row of this next hop was written, or there is none
+  logic     mine;           // the access is to a table of this module
   tbl_rsp_t planes_rsp;
   if (Tcam) begin : g_tcam
     row_hop_t [Planes-1:0] hops;
@@ -80,11 +79,11 @@ module hue_ipv4_formal
     assign has_hop = 1'b1;
   end else begin : g_dag36
     row_hop_t [HopRows-1:0] rows_q;
-    logic     [HopRows-1:0] known_q;  // written
+    logic     [HopRows-1:0] known_q;  // rows that were written
     logic [15:0] word;
     logic [16:0] at;
     logic        of_hops, of_level, found, can, own;
-    logic        started;  // an access that the trie gets
+    logic        started;  // an access is passed to the trie
     logic [2:0]  asked_q;
     logic [35:0] word_q;
     assign found = u_dut.gen_shared.gen_dag36.u_dag36.route_q.item == packet_q.root &&
@@ -100,7 +99,7 @@ module hue_ipv4_formal
     assign can = 32'(tbl_req_i.index) < (of_hops ? HopRows : LevelWords) && !tbl_req_i.clear;
     assign started = u_dut.gen_shared.gen_dag36.host_en;
     assign planes_rsp = '0;
-    // What the host is to be told: an error in the clock after it asked, a word when the trie has given it.
+    // What the host must be answered: the rows it wrote, or the word that the trie gave.
     always_ff @(posedge clk_i) begin
       asked_q <= rst_ni && mine && !tbl_rsp_o.done ? asked_q + 3'(asked_q != '1) : '0;
       if (!rst_ni) known_q <= '0;
@@ -132,7 +131,7 @@ module hue_ipv4_formal
   end
   hue_access_rules u_access (.clk_i, .rst_ni, .tbl_req_i, .mine_i(mine), .done_i(tbl_rsp_o.done));
 
-  // What becomes of it, as crates/planes/src/ipv4.rs says.
+  // The expected verdict, as in crates/planes/src/ipv4.rs.
   hue_verdict_t expected;
   int unsigned  sum;
   always_comb begin
@@ -162,7 +161,7 @@ module hue_ipv4_formal
     end
   end
 
-  // Without a rewrite, what it would write means nothing.
+  // Without a rewrite, the fields to write have no meaning.
   function automatic hue_verdict_t counts(hue_verdict_t v);
     counts = v;
     if (!v.rewrite) {counts.dst_mac, counts.src_mac, counts.ttl, counts.checksum} = '0;
@@ -173,7 +172,7 @@ module hue_ipv4_formal
   always_comb begin
     assume (rst_ni == begun_q);
     if (wait_q) assume (!en_i);
-    // As hue_ipv4_check says it.
+    // Outcomes as hue_ipv4_check gives them.
     if (valid_i) assume (packet_i.ipv4.outcome == OutcomeNone || (packet_i.ipv4.outcome >= IPV4_ARP && packet_i.ipv4.outcome <= IPV4_CHECKSUM));
     if (begun_q) begin
       assert (valid_o == inside_q[Latency]);

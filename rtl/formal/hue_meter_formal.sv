@@ -1,9 +1,9 @@
-// Proof harness of hue_meter: whether packets of network A are limited is the same whatever other networks are and send.
+// Proof harness of hue_meter: other networks' rows and packets do not affect whether packets of network A are limited.
 //
-// Place: scripts/formal. Two copies move in step and get the same packets of A, at the same times, and the same accesses to
-// its row and its debts, at any time; every other packet and access is each copy's own. Of a packet only what the meter looks at
-// or changes is not constant.
-// An invariant of both copies says where they hold the same. scripts/formal proves by one step that they go on to.
+// Place: scripts/formal. Two copies run in lockstep. They get the same packets of A, at the same times, and the same accesses to A's
+// row and debts, at any time; every other packet and access is independent in each copy. Only those fields of a packet that the meter
+// reads or changes are not constant.
+// An invariant of both copies says where their states are equal. scripts/formal proves in one step that it is preserved.
 module hue_meter_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -13,9 +13,9 @@ module hue_meter_formal
 ) (
   input logic             clk_i,
   input logic             rst_ni,
-  // Taken while in reset: any constant.
+  // Sampled during reset: any constant.
   input logic [7:0]       net_i,
-  // The same for both.
+  // Common to both copies.
   input logic             en_i,
   input logic             of_a_i,
   input logic             access_of_a_i,
@@ -23,7 +23,7 @@ module hue_meter_formal
   input logic             decided_a_i,
   input logic [63:0]      time_a_i,
   input tbl_req_t         request_a_i,
-  // Of each.
+  // One for each copy.
   input logic [1:0]       valid_i,
   input logic [1:0][7:0]  net_of_i,
   input logic [1:0][1:0]  len_i,
@@ -56,20 +56,21 @@ module hue_meter_formal
   end
 
   logic [Latency:1] of_a_q;
-  // Places of registers side by side, of each copy: [copy].
+  // Corresponding registers of the two copies: [copy].
   typedef logic [639:0] state_t;
   state_t [1:0]                   access_state, row, row_read, written, last_word;
-  state_t [Latency-1:1][1:0]      value;    // of the packet in a stage
-  state_t [Latency-1:1][1:0][1:0] bucket;   // the same, of a bucket: [stage][bucket][copy]
+  state_t [Latency-1:1][1:0]      value;    // state of the packet in a stage
+  state_t [Latency-1:1][1:0][1:0] bucket;   // the same for one bucket: [stage][bucket][copy]
   state_t [1:0][1:0]              cap_word, debt_word, third_debt;
   state_t [1:0]                   fourth_last;
-  logic [1:0][Latency-1:1][3:0]   asks;     // what a row turns on, and what follows from it
+  logic [1:0][Latency-1:1][3:0]   asks;     // buckets that the row turns on, and results derived from this
   logic [1:0][Latency:1]          dut_valid, dut_metered, dut_void;
   logic [1:0][Latency-1:1][7:0]   dut_net;
   logic [1:0][4:1][13:0]          dut_len;
   packet_t [1:0][Latency:1]       dut_packet;
   logic [1:0][3:0]                ring_at;
-  logic [1:0]                     back, told, told_debts;  // the host's debts stand where those of packets do; they are told
+  // Stages of a host's read of debts: they are in the registers for packets' debts; they are in the answer's register; answered.
+  logic [1:0]                     back, told, told_debts;
   state_t [1:0]                   stored_last, debts_read;
   state_t [1:0][1:0]              stored_debt;
   logic [1:0]                     keeps, access_was_a, m1_two, m1_three, m2_same, m8_two, m8_three, m9_same;
@@ -88,7 +89,7 @@ module hue_meter_formal
       if (rst_ni && !of_a_i && valid[s]) assume (in[s].net != net_q && 32'(in[s].net) < Nets);
     end
 
-    // For the induction: what the copy holds.
+    // For the induction: the state of the copy.
     logic is_write, idle, was_mine, is_row;
     logic [4:0] turn, debt_turn;
     assign is_row = u_access.req_q.id == TABLE_METER;
@@ -100,7 +101,7 @@ module hue_meter_formal
     assign debt_turn = {u_dut.debt_start, u_dut.debt_asked_q, u_dut.debt_back_q, u_dut.debt_read_q,
                         u_dut.u_debt_port.done_q};
     always_comb begin
-      // An access goes on from its begin to its answer, and one at a time.
+      // An access proceeds from its start to its answer, one at a time.
       keeps[s] = (turn & (turn - 5'd1)) == '0 && (turn == '0 || u_dut.u_table.u_port.served_q)
                  && (turn[4:1] == '0 || (was_mine && is_row && !u_access.done_q))
                  && (!u_access.done_q || turn == '0)
@@ -121,7 +122,7 @@ module hue_meter_formal
       told_debts[s] = debt_turn[0];
       debts_read[s] = back[s] ? {u_dut.m1_stored, u_dut.m8_stored[0], u_dut.m8_stored[1]}
                       : told[s] ? u_dut.debt_out_q : response[s].rdata;
-      // While the host's stand there, a packet's are read again.
+      // While the host's word is in this register, the packet's word is read again.
       stored_last[s] = back[s] ? last_word[s] : u_dut.m1_stored;
       access_state[s] = {u_access.req_q, u_access.done_q, turn, debt_turn, u_dut.u_debt_port.served_q,
                          u_dut.u_table.u_port.served_q, u_dut.busy_q, u_dut.commit_q,
@@ -129,7 +130,7 @@ module hue_meter_formal
       written[s] = u_dut.u_table.gen_reset.u_written.counts_q[0] &&
                    u_dut.u_table.gen_reset.u_written.words_q[0][net_q[AddrBits-1:0]];
       row[s] = written[s][0] ? u_dut.u_table.gen_column[0].rows_q[net_q[AddrBits-1:0]] : '0;
-      // While the host's row stands there, the packet's is read again.
+      // While the host's row is in this register, the packet's row is read again.
       row_read[s] = turn[2] ? row[s] : u_dut.u_table.known ? u_dut.u_table.data_q : '0;
       last_word[s] = u_dut.u_last.gen_part[0].gen_column[0].gen_block.words_q[net_q[AddrBits-1:0]];
       fourth_last[s] = u_dut.m4_last_q;
@@ -198,8 +199,8 @@ module hue_meter_formal
     end
   end
 
-  // A run starts with a reset, or anywhere where the invariant holds, so that one clock of it is the step of an induction.
-  // Of a fault a run from reset on is wanted.
+  // A run starts with a reset, or in any state in which the invariant holds, so that one clock is the step of an induction.
+  // Counterexamples of planted faults must start with a reset.
   logic holds;
   always_comb begin
 `ifdef HUE_FROM_RESET
@@ -215,13 +216,13 @@ module hue_meter_formal
     end
   end
 
-  // What is proved: of packets, and of debts that the host reads.
+  // The property: for packets, and for debts that the host reads.
   logic known, leaves, tells;
   assign leaves = !of_a_q[Latency] || (out_valid == '1 && out[0] == out[1]);
   assign tells = !known || !access_was_a[0] || (back[0] || told[0] || told_debts[0] ? debts_read[0] == debts_read[1] : 1'b1);
 
-  // For the induction. A packet of A that is charged finds, and leaves, the same in both copies; but for what memories
-  // hold before A's row is written for the first time, of which nothing is asked.
+  // For the induction. A packet of A that is charged finds and leaves the same state in both copies. Exception: the contents of
+  // memories before A's row is first written, which are not used.
   logic [Latency:1] charged;
   logic             accesses, table_same, passes, memories;
   logic [Latency:1] stage;
@@ -257,7 +258,7 @@ module hue_meter_formal
         end
       end
     end
-    // A packet reads what stands in the memory as long as it waits: nothing is written then but by the host.
+    // While a packet waits, it reads the present contents of the memory.
     for (int unsigned s = 0; s < 2; s++) begin
       if (charged[1] && known && !m1_two[s] && !m1_three[s] && stored_last[s] != last_word[s]) stage[1] = 1'b0;
       for (int unsigned b = 0; b < 2; b++) begin
@@ -274,7 +275,7 @@ module hue_meter_formal
     for (int unsigned b = 0; b < 2; b++) begin
       if (charged[8] && known && m8_three[0] && third_debt[b][0] != third_debt[b][1]) stage[8] = 1'b0;
     end
-    // One assertion, so that the induction has all of it to stand on.
+    // One assertion, so that the induction can assume all of it.
     holds = leaves && tells && accesses && table_same && passes && memories && stage == '1;
     if (begun_q) assert (holds);
   end

@@ -1,20 +1,20 @@
-// Proof harness of hue_meter: a packet goes through as it came, and is dropped exactly when its network's buckets do not hold it.
+// Proof harness of hue_meter: a packet passes unaltered, and is dropped exactly when its network's buckets lack the tokens for it.
 //
-// Place: scripts/formal; small numbers, which proofs.toml has. The harness works out at once, for any network, what the module does
-// in a pipeline: the row that counts is the one that is there when a packet comes in, and packets inside when it is written pass.
-// The packet that is looked at comes in at clock `Start`: before it there may be others, or none.
+// Place: scripts/formal, with the small numbers in proofs.toml. The harness computes in one clock, for any one network, what the
+// module computes in a pipeline. A packet is judged by the row at the time it comes in; packets that are inside while the row is
+// written pass. The marked packet comes in in clock `Start`; any number of packets may come before it.
 module hue_meter_tokens_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
   import hue_stages_pkg::*;
 #(
   parameter int unsigned Nets = 2,
-  parameter int unsigned Packets = 4,  // of the network, at most
+  parameter int unsigned Packets = 4,  // most packets of the network in a run
   parameter int unsigned Start = 7
 ) (
   input logic        clk_i,
   input logic        rst_ni,
-  input logic [7:0]  net_i,  // taken while in reset: any constant
+  input logic [7:0]  net_i,  // sampled during reset: any constant
   input tbl_req_t    tbl_req_i,
   input logic        en_i,
   input logic        valid_i,
@@ -26,7 +26,7 @@ module hue_meter_tokens_formal
   logic     error_o, wait_o, valid_o;
   hue_meter #(.Nets(Nets)) u_dut (.*);
 
-  // Accesses, and the row as the host wrote it. A write takes effect in the clock after `wait_o`.
+  // Accesses, and the row that the host wrote. A write takes effect in the clock after `wait_o`.
   logic       begun_q, mine, beyond, of_a, writes, wait_q, known_q;
   logic [2:0] asked_q;
   logic [7:0] net_q;
@@ -37,7 +37,7 @@ module hue_meter_tokens_formal
   assign writes = wait_q && of_a && tbl_req_i.write;
   hue_access_rules u_access (.clk_i, .rst_ni, .tbl_req_i, .mine_i(mine), .done_i(tbl_rsp_o.done));
 
-  // Of each bucket, packets and then bits: what it lacks, what it earns, what remains of its capacity with a packet's cost.
+  // For each bucket, packets and then bits: its debt, the tokens it earns, and its capacity less a packet's cost.
   typedef logic signed [9:0] tokens_t;
   tokens_t [1:0] debt_q, earned, slack, cost, left;
   logic    [1:0] on, holds;
@@ -60,7 +60,7 @@ module hue_meter_tokens_formal
   assign limited = holds != '1;
   assign meets = en_i && valid_i && !packet_i.decided && packet_i.net == net_q;
 
-  // Packets inside by the clocks in which they moved, and the marked one with what is to become of it.
+  // Stages that hold a packet, and the stage of the marked one, with its expected result.
   localparam int unsigned Latency = 11;
   logic             mark, limited_q;
   logic [4:0]       clock_q;
@@ -114,7 +114,7 @@ module hue_meter_tokens_formal
     if (begun_q) begin
       assert (valid_o == inside_q[Latency]);
       if (mark_q[Latency]) assert (packet_o == expected);
-      // The host is answered, and reads what it wrote.
+      // The host is answered, and reads the row that it wrote.
       assert (asked_q < 3'd7);
       if (!tbl_rsp_o.done) assert (tbl_rsp_o == '0);
       if (tbl_rsp_o.done) begin

@@ -1,9 +1,9 @@
-// Proof harness of hue_network: what a network's packets become is a function of the packet and of the network's row, and
-// the same whatever other networks are and send.
+// Proof harness of hue_network: the result for a network's packet is a function of the packet and of the network's row. Other
+// networks' rows and packets do not affect it.
 //
-// Place: scripts/formal. Two copies move in step and get the same packets of network A and the same accesses to
-// its row; every other packet and access is each copy's own, and so are the gates of other planes. A's row is
-// `row_i`, or none yet, or A is beyond the card's networks. What a packet becomes is said here again (`becomes`).
+// Place: scripts/formal. Two copies run in lockstep and get the same packets of network A and the same accesses to its row. Every
+// other packet and access is independent in each copy, and so are the gates of other planes. A's row is `row_i` or not yet written,
+// or A is beyond the card's networks. The harness has its own description of the result (`becomes`).
 module hue_network_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -13,19 +13,19 @@ module hue_network_formal
 ) (
   input logic                clk_i,
   input logic                rst_ni,
-  // Taken while in reset: any constants.
+  // Sampled during reset: any constants.
   input logic [7:0]          net_i,
   input row_network_t        row_i,
   input logic                gate_i,
   input logic                gated_to_cpu_i,
-  // The same for both.
+  // Common to both copies.
   input logic                en_i,
   input logic                of_a_i,
   input logic                access_of_a_i,
   input packet_t             packet_a_i,
   input logic [63:0]         time_ns_i,
   input tbl_req_t            request_a_i,
-  // Of each.
+  // One for each copy.
   input logic [1:0]          valid_i,
   input packet_t [1:0]       packet_i,
   input tbl_req_t [1:0]      request_i,
@@ -69,7 +69,7 @@ module hue_network_formal
       .clk_i, .rst_ni, .tbl_req_i(request[s]), .mine_i(mine[s]), .done_i(response[s].done)
     );
     always_comb begin
-      // Accesses of the own kind do not name A's row, those to it write what it is in both.
+      // A copy's own accesses and packets are not A's.
       if (begun_q && mine[s] && !access_of_a_i) assume (32'(request[s].index) != 32'(net_q));
       if (begun_q && waits_q[s]) assume (!en_i);
       if (begun_q && !of_a_i && valid[s]) assume (in[s].net != net_q);
@@ -78,7 +78,7 @@ module hue_network_formal
 
   always_ff @(posedge clk_i) waits_q <= rst_ni ? waits : '0;
 
-  // The packet's row is read as it enters; it is A's, or zeros until that is written, while nothing moves.
+  // A packet's row is read when it enters: A's row, or zeros until that is written. It is written only while no packet moves.
   typedef struct packed {
     packet_t      packet;
     row_network_t row;
@@ -91,10 +91,10 @@ module hue_network_formal
   function automatic packet_t becomes(entry_t entry, logic gate, logic to_cpu);
     packet_t      p;
     row_network_t r;
-    logic         whose;  // somebody's
+    logic         whose;  // the packet belongs to a network
     p = entry.packet;
     r = entry.row;
-    // A frame that a software plane returned is a network's that may be gone; what is unclaimed already stays so.
+    // A frame that a software plane returned may name a network that does not exist. An unclaimed packet stays unclaimed.
     if (p.decided) whose = p.verdict != VerdictUnclaimed && (p.verdict != VerdictForward || 32'(p.net) < Nets);
     else whose = r.valid;
     becomes = '{
@@ -140,7 +140,7 @@ module hue_network_formal
     end
   end
 
-  // What would become of nobody's packet means nothing.
+  // Fields that have no meaning for a packet that belongs to no network.
   packet_t [1:0] counts;
   always_comb begin
     counts = out;
@@ -154,7 +154,7 @@ module hue_network_formal
 
   always_comb begin
     assume (rst_ni == begun_q);
-    // As design select decides.
+    // Verdicts that design select gives.
     if (of_a_i && packet_a_i.decided) assume (packet_a_i.verdict inside {VerdictForward, VerdictUnclaimed});
     if (begun_q && access_of_a_i) begin
       assume (request_a_i.valid && request_a_i.id == TABLE_NETWORK && 32'(request_a_i.index) == 32'(net_q));
@@ -165,7 +165,7 @@ module hue_network_formal
       assert (counts[0] == counts[1] && time_ns[0] == time_ns[1]);
       assert (counts[0] == becomes(entry_q[3], gate_q, to_cpu_q) && time_ns[0] == entry_q[3].time_ns);
     end
-    // The host is answered, with what stands in the row.
+    // The host is answered, with the contents of the row.
     if (begun_q) assert (asked_q < 3'd6);
     if (begun_q && response[0].done && mine[0] && access_of_a_i) begin
       assert (response[0].error == (request_a_i.clear ? TABLE_ERROR_REFUSED : TABLE_ERROR_NONE));

@@ -1,8 +1,8 @@
-// Proof harness of hue_output_queues: the frames of a network leave by their port in the order in which they came, each once,
-// whole and unaltered, whatever other networks send.
+// Proof harness of hue_output_queues: the frames of a network leave by their port in the order in which they came, each once, whole
+// and unaltered, whatever other networks send.
 //
-// Place: scripts/formal; inputs are free but that frames are as long as they say, and come when there are cells for them.
-// `mark_i` picks any one frame. Tags carry the network, so that the harness sees whose a frame is that leaves.
+// Place: scripts/formal. Inputs are free, except that a frame has the length in its departure record, and comes only when there are
+// cells for it. `mark_i` picks any one frame. Tags carry the network, so that the harness knows the network of a frame that leaves.
 module hue_output_queues_formal
   import hue_pkg::*;
 #(
@@ -11,7 +11,7 @@ module hue_output_queues_formal
   parameter int unsigned Cells = 4,
   parameter int unsigned CellBytes = 2,
   parameter int unsigned QuantumBytes = 4,
-  parameter int unsigned Coming = 9,   // clocks in which frames come: what is inside then is all that leaves
+  parameter int unsigned Coming = 9,   // beats are first offered only in the first `Coming` clocks
   localparam int unsigned ByteBits = $clog2(BusBytes + 1)
 ) (
   input logic                          clk_i,
@@ -33,16 +33,16 @@ module hue_output_queues_formal
 );
   localparam int unsigned BeatsMax = FrameBytesMax / BusBytes;
   localparam int unsigned BeatBits = $clog2(BeatsMax);
-  localparam int unsigned Joining = 4;   // clocks from a last beat until its network is seen to wait
+  localparam int unsigned Joining = 4;   // clocks from a frame's last beat until its network is reported as waiting
   localparam int unsigned QueueBits = $clog2(Ports) + $clog2(Nets);
-  typedef logic [$clog2(Cells)+2:0] count_t;  // those in cells, and in the ports' FIFOs
+  typedef logic [$clog2(Cells)+2:0] count_t;  // counts frames in cells and in the ports' FIFOs
   typedef logic [BeatBits-1:0]    beat_t;
 
   logic                             s_ready, s_last, none, gone, freed, freed_cpu, begun_q, stalled_q, inside_q;
   logic [QueueBits-1:0]             gone_queue;
   logic [$clog2(Cells):0]           gone_cells;
-  logic                             hold_q, hold_net_q;  // a clock ago
-  logic                             held_q;   // the marked frame's network is held since before it was let in
+  logic                             hold_q, hold_net_q;  // one clock ago
+  logic                             held_q;   // the marked frame's network has been held since before the frame came
   logic [NetsMax-1:0]               waits;
   hue_departure_t                   departure, departure_q;
   logic [Ports-1:0]                 m_valid, m_last, sent;
@@ -53,7 +53,7 @@ module hue_output_queues_formal
   beat_t                            beat_q;
   logic [8*BusBytes-1:0]            data_q;
 
-  // The frame that is offered: it says what it is with its first beat.
+  // The frame that is offered. Its departure record is chosen with its first beat.
   always_comb begin
     departure = departure_q;
     if (!inside_q) departure = '{port: 3'(port_i), net: 8'(net_i), tag: {30'd0, tag_i, net_i}, len: 14'(len_i)};
@@ -87,10 +87,10 @@ module hue_output_queues_formal
     );
   end
 
-  // Frames inside, by port and network; the marked one, how many of its queue are before it, and what of it left.
+  // Frames inside, by port and network; the marked one, how many of its queue are before it, and how much of it has left.
   count_t [Ports-1:0][1:0]              inside_count_q;
   logic                                 marked_q, coming_q, fire, enters, marks, out, mine, empty_q;
-  count_t                               free_q, cpu_q, need;  // cells, and of them CPU queues'
+  count_t                               free_q, cpu_q, need;  // cells: free, taken by CPU queues, needed by the offered frame
   hue_departure_t                       mark_q;
   count_t                               before_q;
   logic [BeatsMax-1:0][8*BusBytes-1:0]  words_q;
@@ -101,9 +101,9 @@ module hue_output_queues_formal
   assign marks = enters && mark_i && !marked_q;
   assign need = count_t'((32'(departure.len) + CellBytes - 1) / CellBytes);
   logic [3:0]          joining_q, clocks_q;
-  logic [1:0]          quiet_q;   // clocks in which nothing is inside
+  logic [1:0]          quiet_q;   // clocks for which nothing has been inside
   logic [1:0]          some;
-  // The marked frame is leaving: it is the first of its queue, and its port sends one of its network.
+  // `mine`: the marked frame is leaving: it is the first of its queue, and its port sends a frame of its network.
   assign out = m_valid[mark_q.port] && m_tag[mark_q.port][0] == mark_q.net[0];
   assign mine = marked_q && out && before_q == '0;
   always_comb begin
@@ -166,7 +166,7 @@ module hue_output_queues_formal
         words_q[0] <= s_data_i;
       end else if (marked_q) begin
         held_q <= held_q && hold_i && hold_net_i == mark_q.net[0];
-        // Beats that follow, while its frame is still coming in.
+        // Later beats, while the marked frame is still coming in.
         if (fire && inside_q && coming_q) words_q[beat_q] <= s_data_i;
         before_q <= before_q - count_t'(out && m_ready_i[mark_q.port] && m_last[mark_q.port]);
         if (mine && m_ready_i[mark_q.port] && m_last[mark_q.port]) marked_q <= 1'b0;
@@ -181,7 +181,7 @@ module hue_output_queues_formal
     if (begun_q && s_valid_i && !inside_q) assume (need <= free_q);
     if (begun_q && stalled_q) assume (s_valid_i && s_data_i == data_q && departure == departure_q);
     if (begun_q) begin
-      // Nothing leaves that did not come.
+      // Only frames that came in leave.
       for (int unsigned p = 0; p < Ports; p++) begin
         if (m_valid[p]) assert (inside_count_q[p][m_tag[p][0]] != '0);
       end
@@ -194,20 +194,20 @@ module hue_output_queues_formal
           assert (14'(32'(out_beat_q[mark_q.port]) * BusBytes) + 14'(m_bytes[mark_q.port]) == mark_q.len);
         end
       end
-      // It does not leave while its network is held, which is seen to wait.
+      // It does not leave while its network is held, and the network is reported as waiting.
       if (held_q && hold_i && hold_net_i == mark_q.net[0]) assert (!mine);
       if (marked_q && held_q && joining_q == 4'(Joining)) assert (waits[mark_q.net]);
-      // From the second clock of a hold on no frame of its network is taken.
+      // From the second clock of a hold on, no frame of its network is taken.
       if (hold_q && u_dut.u_turns.s2_takes_q && 32'(u_dut.u_turns.s2_port_q) < MacPorts) begin
         assert (u_dut.u_turns.s2_q.entry.net[0] != hold_net_q);
       end
-      // A network that has no frame for MAC ports is not seen to wait.
+      // A network that has no frame for MAC ports is not reported as waiting.
       for (int unsigned n = 0; n < 2; n++) begin
         some[n] = 1'b0;
         for (int unsigned p = 0; p < MacPorts; p++) if (inside_count_q[p][n] != '0) some[n] = 1'b1;
         if (!some[n]) assert (!waits[n]);
       end
-      // Nothing stays behind. Cells come back once, and those of CPU queues as such.
+      // No frame stays behind. Each cell is returned once, and those of CPU queues as such.
       if (empty_q && none && free_q == count_t'(Cells)) assert (inside_count_q == '0);
       assert (free_q <= count_t'(Cells) && cpu_q <= count_t'(Cells));
       if (quiet_q == '1) assert (free_q == count_t'(Cells) && cpu_q == '0);

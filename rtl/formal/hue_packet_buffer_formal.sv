@@ -1,6 +1,6 @@
-// Proof harness of hue_packet_buffer: a beat is read as it was written, as often as it is asked for, until it is released.
+// Proof harness of hue_packet_buffer: a beat is read as it was written, however often it is read, until it is released.
 //
-// Place: scripts/formal; inputs are free but for the rules of the module's ports. `mark_i` picks any one beat.
+// Place: scripts/formal. Inputs are free except for the rules of the module's ports. `mark_i` picks any one beat.
 module hue_packet_buffer_formal #(
   parameter int unsigned Words = 4,
   parameter int unsigned Bits = 2,
@@ -21,7 +21,7 @@ module hue_packet_buffer_formal #(
   logic [Bits-1:0]    data_o;
   hue_packet_buffer #(.Words(Words), .Bits(Bits)) u_dut (.*);
 
-  // How many are inside; the marked one, and how many are older; whether it was read.
+  // Number of beats inside; the marked one, and how many are older; whether it was read one clock ago.
   logic               begun_q, marked_q, asked_q;
   logic [PtrBits-1:0] filled_q, gone, older_q;
   logic [Bits-1:0]    kept_q;

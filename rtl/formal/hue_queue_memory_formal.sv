@@ -1,11 +1,12 @@
-// Proof harness of hue_queue_memory with an external part: every read is answered once, in order, with what was written last.
+// Proof harness of hue_queue_memory with an external chip: every read is answered once, in order, with the value written last.
 //
-// Place: scripts/formal; inputs are free. The part here takes an access, and answers, when `part_ready_i` and `answer_i` say so,
-// at least every second clock. `mark_i` picks any one read; that its answer is that of its turn, whichever it was, with what
-// stood at its address when it was asked, is all of the property. Words have two beats.
+// Place: scripts/formal. Inputs are free except for the rules of the module's head. The model of the chip takes an access when
+// `part_ready_i` is 1, and answers when `answer_i` is 1, each at least every second clock. `mark_i` picks any one read. The property
+// is: its answer comes in its turn, with the value that its address had when it was requested, whichever read was marked. Words have
+// two beats.
 module hue_queue_memory_formal #(
   parameter int unsigned Words = 4,
-  parameter bit Timed = 1'b0,   // when it is answered, instead of what
+  parameter bit Timed = 1'b0,   // check the time of the answer; 0: its contents
   localparam int unsigned Ports = 2,
   localparam int unsigned AddrBits = $clog2(Words)
 ) (
@@ -34,7 +35,7 @@ module hue_queue_memory_formal #(
     .part_wdata_o(part_wdata), .part_rvalid_i(part_rvalid), .part_rdata_i(part_rdata)
   );
 
-  // The part.
+  // The model of the chip.
   localparam int unsigned Asked = 4;
   logic       asked_ready, asked_valid;
   logic [1:0] part_q [Words / 2];
@@ -47,7 +48,7 @@ module hue_queue_memory_formal #(
   assign part_rvalid = asked_valid && answer_i;
   always_ff @(posedge clk_i) if (part_valid && part_ready_i && part_write) part_q[part_addr[AddrBits-2:0]] <= part_wdata;
 
-  // What was written, by beat, and whether a port may go on in its word.
+  // The values written, by beat, and whether a port may read further beats of its word.
   logic [Words-1:0]            shadow, shadow_q, there, there_q;
   logic                        begun_q, gathers_q, ready_q, answer_q, accesses, fetches, writes;
   logic [1:0]                  wroom_q, rroom_q;
@@ -64,7 +65,7 @@ module hue_queue_memory_formal #(
     end
   end
 
-  // The marked read: answers before it, accesses and words that were under way, clocks it waits.
+  // The marked read: answers before it, accesses and words in progress when it came, clocks for which it has waited.
   typedef logic [6:0] count_t;
   logic   answered, marks, marked_q, new_q, mport_q, mdata_q, minfo_q, mine;
   count_t inside_q, before_q, commands_q, bound_q, waited_q;
@@ -111,7 +112,7 @@ module hue_queue_memory_formal #(
         mdata_q <= shadow[raddr_i];
         before_q <= inside_q - count_t'(answered);
         waited_q <= '0;
-        // Two clocks an access and an answer, one a beat before it, and those of the registers on its way.
+        // Two clocks for each access and each answer before it, one for each beat before it, and those of the registers in between.
         bound_q <= count_t'(2 * commands_q + 2 * (count_t'(Asked) - count_t'(asked_room)) + inside_q + 9);
       end else if (marked_q) begin
         waited_q <= waited_q + 1'b1;
@@ -128,10 +129,10 @@ module hue_queue_memory_formal #(
       assume (rst_ni);
       assume (part_ready_i || ready_q);
       assume (answer_i || answer_q);
-      // Either has seen room two clocks before.
+      // Room was reported two clocks before a write or a read.
       assume (!write_i || wroom_q[1]);
       assume (!read_i || rroom_q[1]);
-      // A word's beats in order; a port's reads of it, too, of what is there.
+      // The beats of a word are written in order. A port reads them in order too, and only beats that were written.
       assume (!write_i || (gathers_q ? waddr_i == {gather_q, 1'b1} : !waddr_i[0]));
       if (read_i) assume (there[raddr_i] && !(gathers_q && !(write_i && writes) && gather_q == raddr_i[AddrBits-1:1]));
       if (read_i) assume (!(write_i && !writes && waddr_i[AddrBits-1:1] == raddr_i[AddrBits-1:1]));

@@ -1,7 +1,6 @@
-// Proof harness of hue_round_robin: who asks and goes on asking waits for at most Count - 1 turns of others.
+// Proof harness of hue_round_robin: a requester that keeps requesting waits for at most Count - 1 grants to others.
 //
-// Place: scripts/formal; inputs are free but that a position that asks does so until its turn. `who_i` is any
-// position.
+// Place: scripts/formal. Inputs are free, except that the position `who_i` keeps requesting until its grant. `who_i` is any position.
 module hue_round_robin_formal #(
   parameter int unsigned Count = 8,
   localparam int unsigned IndexBits = Count > 1 ? $clog2(Count) : 1
@@ -16,11 +15,11 @@ module hue_round_robin_formal #(
   logic [IndexBits-1:0] winner_o;
   hue_round_robin #(.Count(Count)) u_dut (.clk_i, .rst_ni, .asks_i, .take_i, .any_o, .winner_o);
 
-  // Turns of others while `who_i` waits, and whose turn was last.
+  // Grants to others while `who_i` waits, and the last winner.
   logic                 begun_q, waits_q;
   logic [IndexBits-1:0] who_q, last_q;
   logic [IndexBits:0]   turns_q, left;
-  // Positions between the last winner and `who_i`, going round.
+  // Positions between the last winner and `who_i`, in cyclic order.
   assign left = who_i > last_q ? (IndexBits+1)'(who_i - last_q - 1'b1)
                                : (IndexBits+1)'(Count - 1) - (IndexBits+1)'(last_q - who_i);
 
@@ -49,7 +48,7 @@ module hue_round_robin_formal #(
       assert (any_o == (asks_i != '0));
       if (any_o) assert (32'(winner_o) < Count && asks_i[winner_o]);
       assert (32'(turns_q) <= Count - 1);
-      // For the induction: every turn of another brings it nearer.
+      // For the induction: every grant to another brings `who_i` nearer to its own.
       assert (32'(last_q) < Count);
       assert (32'(turns_q) + 32'(left) <= Count - 1);
       for (int unsigned i = 0; i < Count; i++) begin

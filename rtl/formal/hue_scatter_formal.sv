@@ -1,8 +1,7 @@
-// Proof harness of hue_scatter: what leaves of a verdict follows from this verdict, its frame's body and tag, and
-// from nothing else.
+// Proof harness of hue_scatter: the output for a verdict depends only on this verdict and its frame's body and tag.
 //
-// Place: scripts/formal; inputs are free but for what stages and buffer promise. `mark_i` picks the verdict
-// of the frame with number `frame_i`. That frame's body and tag are constants; all others, and all other verdicts, are free.
+// Place: scripts/formal. Inputs are free except for what the stages and the buffer guarantee. `mark_i` picks the verdict of the frame
+// with number `frame_i`. That frame's body and tag are constants; all other bodies, tags and verdicts are free.
 module hue_scatter_formal
   import hue_pkg::*;
 #(
@@ -12,7 +11,7 @@ module hue_scatter_formal
 ) (
   input logic                    clk_i,
   input logic                    rst_ni,
-  // Taken while in reset: any constants.
+  // Sampled during reset: any constants.
   input logic [2:0]              frame_i,
   input logic [Beats-1:0][BusBits-1:0]  body_i,
   input logic [31:0]             tag_i,
@@ -55,7 +54,7 @@ module hue_scatter_formal
     .payload_i({m_data, departure, m_to_cpu, header})
   );
 
-  // Verdicts that send and have not left, those before the marked one, and the beat that leaves next.
+  // Verdicts that send a frame which has not left yet, those before the marked one, and the beat that leaves next.
   logic         take, sends, leaves, marked_q, sent_q, stalled_q;
   logic [3:0]   inside_q, before_q;
   logic [BeatBits-1:0] out_beat_q;
@@ -102,7 +101,7 @@ module hue_scatter_formal
     end
   end
 
-  // The frame as the verdict says it is to leave: byte 0 of a beat lowest.
+  // The frame as the verdict requires it to leave: byte 0 of a beat lowest.
   logic [8*BusBytes*Beats-1:0] whole;
   logic [BusBits-1:0] wanted, mask;
   always_comb begin
@@ -122,15 +121,15 @@ module hue_scatter_formal
 
   always_comb begin
     assume (rst_ni == begun_q);
-    // What the stages promise.
+    // What the stages guarantee.
     if (begun_q && stalled_q) assume (valid_i && verdict_i == verdict_q);
     if (begun_q && valid_i) assume (verdict_i.len >= 14'(FrameBytesMin) && verdict_i.len <= 14'(Beats * BusBytes));
     if (begun_q) begin
-      // What is asked of the buffer is there.
+      // Only beats that are in the buffer are read.
       if (read) assert (offset < 11'(filled_q));
-      // A frame's own body is let go, all of it, and its tag.
+      // Exactly the frame's own body is released, and its tag.
       if (release_) assert (release_beats <= 11'(filled_q) && tag_take && release_beats == beats_q[out_frame_q]);
-      // As many leave as were sent.
+      // A frame leaves only for a verdict that sends.
       assert (!m_valid || inside_q != '0);
       if (idle) assert (inside_q == '0);
       if (m_valid && marked_q && before_q == '0) begin

@@ -1,8 +1,8 @@
-// Proof harness of hue_select: a frame goes to the network that its own row says, a copy of a group frame to the network that
-// it comes with, and neither to anybody else, whatever frames are around it; what else is known of it goes along.
+// Proof harness of hue_select: a frame goes to the network in its own row, a copy of a group frame to the network that comes with it,
+// and neither to any other network, whatever frames come before and after it. The frame's other fields are passed along.
 //
-// Place: scripts/formal; inputs are free. The tables of rows hold one row each, any (any/hue_ternary_table.sv and
-// any/hue_exact_table.sv), and the harness says by the row's fields which frames are its. `mark_i` picks any one frame.
+// Place: scripts/formal. Inputs are free. The tables hold one arbitrary row each (any/hue_ternary_table.sv and any/hue_exact_table.sv),
+// and the harness decides from the row's fields which frames match it. `mark_i` picks any one frame.
 module hue_select_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -22,7 +22,7 @@ module hue_select_formal
   logic [63:0] time_ns_o;
   hue_select #(.SelectRows(8), .MacRows(1024)) u_dut (.*);
 
-  // The row of each table, and whether it is a frame's.
+  // The row of each table, and whether it matches a frame.
   row_select_t select_row;
   row_mac_t    mac_row;
   tbl_rsp_t    tables_rsp;
@@ -46,10 +46,10 @@ module hue_select_formal
   assign leaves = en_i && valid_o;
   assign mine_now = marked_q && before_q == '0 && valid_o;
   assign plain = !head_q.from_cpu && 32'(head_q.len) >= FrameBytesMin && 32'(head_q.len) <= FrameBytesMax;
-  // No row says whose a group frame is.
+  // No row assigns a group frame to a network.
   assign claimed = !head_q.dst_mac[40] && (is_named(mac_row, head_q) || is_selected(select_row, head_q));
 
-  // What becomes of the marked frame, by the head alone and by the rows that it has.
+  // The expected result for the marked frame, from its head and the rows that it matches.
   ipv4_t   checked;
   packet_t expected;
   hue_ipv4_check u_check (.head_i(head_q), .ipv4_o(checked));
@@ -74,8 +74,8 @@ module hue_select_formal
     end
   end
 
-  // Of a frame that nobody decided on, verdict and outcome mean nothing; nobody's frame is in no network. What a network's row
-  // says is not known yet.
+  // Fields without a meaning are ignored: verdict and outcome of an undecided frame, network and ports of an unclaimed one. The fields
+  // of the network's row are not known yet.
   function automatic packet_t counts(packet_t p);
     counts = p;
     {counts.vid, counts.plane, counts.root, counts.hop_base, counts.hop_count} = '0;
@@ -112,7 +112,7 @@ module hue_select_formal
     if (valid_i && head_i.copy) assume (head_i.dst_mac[40] && !head_i.from_cpu);
     if (begun_q && mine_now) assert (counts(packet_o) == counts(expected) && time_ns_o == head_q.time_ns);
     if (begun_q && valid_o) assert (inside_q != '0);
-    // The tables are asked what the host asks, and answer it.
+    // The tables get the host's requests, and their answers reach the host.
     if (!tbl_req_i.valid || !(tbl_req_i.id inside {TABLE_SELECT, TABLE_MAC})) assume (tables_rsp == '0);
     assert (u_dut.u_select.tbl_req_i == tbl_req_i && u_dut.gen_mac.u_mac.tbl_req_i == tbl_req_i);
     if (begun_q && tables_rsp.done) assert (tbl_rsp_o == tables_rsp);

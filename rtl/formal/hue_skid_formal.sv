@@ -1,7 +1,6 @@
-// Proof harness of hue_skid: words leave in the order they came in, each once, unaltered, and stand still while
-// they wait.
+// Proof harness of hue_skid: words leave in the order in which they came in, each once, unaltered, and are stable until they are taken.
 //
-// Place: scripts/formal; inputs are free. `mark_i` picks any one word as it enters.
+// Place: scripts/formal. Inputs are free. `mark_i` picks any one word when it enters.
 module hue_skid_formal #(
   parameter int unsigned Bits = 2
 ) (

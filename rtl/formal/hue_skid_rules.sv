@@ -1,8 +1,8 @@
-// The rules of words that pass through a hue_skid at a module's output: they leave in the order they were taken, each once, unaltered,
-// and stand still while they wait.
+// The rules for words that pass through a hue_skid at a module's output: they leave in the order in which they were taken, each once,
+// unaltered, and are stable until they are taken.
 //
-// Place: harnesses in this folder, of hue_skid itself and of modules that have one in front of their output. `mark_i` picks any one
-// word as it is taken. The last three inputs are the registers of the skid, for the induction.
+// Place: harnesses in this folder, of hue_skid itself and of modules with a skid in front of their output. `mark_i` picks any one word
+// when it is taken. The last three inputs are the registers of the skid, for the induction.
 module hue_skid_rules #(
   parameter int unsigned Bits = 1
 ) (
@@ -52,7 +52,7 @@ module hue_skid_rules #(
       assert (valid_i == (inside_q != '0));
       if (marked_q && !before_q) assert (valid_i && out_i == word_q);
       if (stalled_q) assert (valid_i && out_i == out_q);
-      // For the induction: where the words lie.
+      // For the induction: where the words are stored.
       assert (inside_q <= 2'd2 && 2'(valid_q_i) + 2'(spare_q_i) == inside_q);
       assert (valid_q_i || !spare_q_i);
       if (marked_q) assert (2'(before_q) < inside_q);

@@ -1,7 +1,7 @@
-// Proof harness of hue_sram_port: bounds of the arbitration, no answer lost, doubled or another's, parity.
+// Proof harness of hue_sram_port: bounds of the arbitration; no answer is lost, duplicated or given to the wrong requester; parity.
 //
-// Place: scripts/formal; inputs are free, what the bank answers, too. `mark_i` picks any one clock; what was accepted in it
-// must be on the pins in the next and be answered `RspLatency` clocks later, and nothing if nothing was.
+// Place: scripts/formal. Inputs are free, and so are the bank's answers. `mark_i` picks any one clock. The access that is accepted in
+// it must be on the pins in the next clock and be answered `RspLatency` clocks later; if none is accepted, nothing must come.
 module hue_sram_port_formal #(
     parameter int unsigned Latency   = 2,
     parameter int unsigned HostWait  = 2,
@@ -38,12 +38,12 @@ module hue_sram_port_formal #(
   assign rd_go   = rd_valid_i && rd_ready_o;
   assign host_go = host_valid_i && host_ready_o;
 
-  logic [3:0] waits_q;              // clocks that the host has waited
-  logic [HostShare-2:0] before_q;   // of the clocks before: the host went though a lookup wanted to
+  logic [3:0] waits_q;              // clocks for which the host has waited
+  logic [HostShare-2:0] before_q;   // in the clocks before: the host was served although a lookup waited
   logic marked_q, rd_q, read_q, write_q, addr_q, tag_q;
-  logic [3:0] age_q;                // clocks since the marked one
+  logic [3:0] age_q;                // clocks since the marked clock
   logic [34:0] data_q;
-  logic [$clog2(RspLatency-1)-1:0] place_q;  // of the tag
+  logic [$clog2(RspLatency-1)-1:0] place_q;  // where the tag is stored
   logic [35:0] rdata_q;
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
@@ -82,7 +82,7 @@ module hue_sram_port_formal #(
       assert (waits_q <= 4'(WaitMax));
       assert (!(host_go && rd_valid_i) || before_q == '0);
       assert (!(rd_go && host_go));
-      // Who asks alone goes at once, but for the clock that is the host's.
+      // The host is accepted at once if no lookup is requested.
       assert (host_ready_o || rd_valid_i);
       if (marked_q && age_q == 4'd1) begin
         assert (sram_en_o == (rd_q || read_q || write_q));
@@ -94,7 +94,7 @@ module hue_sram_port_formal #(
         if (rd_q) assert (rsp_tag_o == tag_q && rsp_data_o == rdata_q && rsp_error_o == ^rdata_q);
         if (read_q) assert (host_rsp_data_o == rdata_q[34:0] && host_rsp_error_o == ^rdata_q);
       end
-      // Where the marked clock's things are.
+      // Where the values of the marked clock are stored.
       assert (32'(u_dut.u_asked.at_q) < RspLatency - 1);
       if (marked_q) begin
         assert (age_q >= 4'd1 && age_q <= 4'(RspLatency));

@@ -1,8 +1,7 @@
-// The rules of a stream at a module's border, to assert of what leaves it or to assume of what enters it.
+// The rules of a stream at a module's port: asserted for an output, assumed for an input.
 //
-// Place: harnesses in this folder. A beat that is offered stays, unaltered, until it is taken (AXI-Stream §2.2.1);
-// it carries all bytes unless it is a frame's last, which carries at least one. `AllowEmpty`: a frame of no bytes
-// is one beat.
+// Place: harnesses in this folder. An offered beat is stable until it is taken (AXI-Stream §2.2.1). It carries all bytes unless it is
+// the last beat of a frame, which carries at least one. `AllowEmpty`: a frame of no bytes is one beat.
 module hue_stream_rules #(
   parameter bit          Assume = 1'b0,
   parameter bit          AllowEmpty = 1'b0,

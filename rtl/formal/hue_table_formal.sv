@@ -1,8 +1,7 @@
-// Proof harness of hue_table: a row is what was last written to it by an access that names it, to packets and to
-// the host.
+// Proof harness of hue_table: packets and the host read from a row the value that was last written to it by an access to this row.
 //
-// Place: scripts/formal; inputs are free but for the rules of accesses. `row_i` is any row. That a read of it
-// gives what the harness saw written to it, whatever else is written and read, is what isolation rests on.
+// Place: scripts/formal. Inputs are free except for the rules of accesses. `row_i` is any row. Isolation relies on this: a read of the
+// row gives the value that the harness saw written to it, whatever other rows are written and read.
 module hue_table_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -18,7 +17,7 @@ module hue_table_formal
   input logic                en_i,
   input logic [AddrBits-1:0] addr_i,
   input logic                check_i,
-  input logic [AddrBits-1:0] row_i  // taken while in reset
+  input logic [AddrBits-1:0] row_i  // sampled during reset
 );
   localparam logic [7:0] Id = 8'd4;
   localparam int unsigned Total = 8;
@@ -30,10 +29,10 @@ module hue_table_formal
   hue_table #(.Id(Id), .First(First), .Rows(Rows), .Total(Total), .Width(Width)) u_dut (.*);
 
   logic                begun_q, mine, beyond, names, looked_q, wrote_q, can;
-  logic [2:0]          asked_q;  // clocks that an access has waited
+  logic [2:0]          asked_q;  // clocks for which an access has waited
   logic [AddrBits-1:0] row_q;
   logic [Width-1:0]    now_q;
-  logic [2**Width-1:0] since_q;  // which values it had since a packet looked at it
+  logic [2**Width-1:0] since_q;  // values that the row has had since a packet read it
   assign beyond = First == 0 && 32'(tbl_req_i.index) >= Total;
   assign mine = tbl_req_i.valid && tbl_req_i.id == Id &&
                 ((32'(tbl_req_i.index) >= First && 32'(tbl_req_i.index) < First + Rows) || beyond);
@@ -72,14 +71,14 @@ module hue_table_formal
     if (!rst_ni) assume (!tbl_req_i.valid);
     if (wait_q) assume (!en_i);
     if (begun_q) begin
-      // It changes only by an access that names it, once, and becomes what the access says.
+      // A row changes only by an access to it, once, and gets the value of the access.
       if (write_o) assert (can && tbl_req_i.write && !wrote_q && write_data_o == tbl_req_i.wdata[Width-1:0]);
       if (write_o) assert (names == (write_addr_o == row_q));
-      // Packets that look at it see it, whole, as it was then, or as it became while they stood still.
+      // A packet that reads the row gets one of the row's values: that of the clock of the read, or a later one while the packet stalls.
       if (looked_q && !wait_q) assert (since_q[data_o]);
       assert (!error_o);
       if (looked_q && !wait_q) assert (parity_o == ^data_o);
-      // The host is answered, and sees the row as it is.
+      // The host is answered, and reads the row as it is.
       assert (asked_q <= 3'd5);
       if (!tbl_rsp_o.done) assert (tbl_rsp_o == '0);
       if (tbl_rsp_o.done) begin

@@ -1,9 +1,8 @@
-// Proof harness of hue_ternary_table: a key gets what the lowest row says that matches it, and nothing without
-// one.
+// Proof harness of hue_ternary_table: a key gets the result of the lowest row that matches it, and no result if no row matches.
 //
-// Place: scripts/formal; inputs are free but for the rules of accesses. The harness keeps the rows as the host
-// wrote them and looks each key up in them: rows that do not match have no say, which isolation in design select
-// rests on. A row counts from the clock of the answer to its write on; keys come while it is written, before and after.
+// Place: scripts/formal. Inputs are free except for the rules of accesses. The harness stores the rows that the host wrote, and looks
+// each key up in them. So rows that do not match have no effect; isolation in design select relies on this. A new row takes effect
+// in the clock of the answer to its write; keys come before, during and after the write.
 module hue_ternary_table_formal
   import hue_pkg::*;
 #(

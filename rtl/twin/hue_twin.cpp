@@ -1,11 +1,11 @@
-// The twin: frames and register accesses in, cycles of the verilated card, frames out. What it offers: hue_twin.h.
+// The twin: takes frames and register accesses, runs cycles of the verilated card, and returns frames. Its interface: hue_twin.h.
 //
-// A cycle: inputs are set with the clock low, outputs sampled, then the clock rises; whatever moved in the cycle moved
-// at that edge. HUE_BUS_BYTES and HUE_IMAGE come from the image (scripts/images).
+// A cycle: inputs are set with the clock low, outputs are sampled, then the clock rises; all transfers of the cycle happen at that
+// edge. HUE_BUS_BYTES and HUE_IMAGE come from the image (scripts/images).
 //
-// The evaluation with the clock low is left out where it changes nothing that is looked at: all outputs come from registers
-// but the readiness of CPU queues, so those of the edge before hold while no CPU queue is offered a beat. HUE_CLOCK_BEFORE
-// names the model's own note of what the clock was, which makes the next evaluation an edge; without it the clock falls.
+// The evaluation with the clock low is skipped if it changes no output that is sampled: all outputs come from registers, except the
+// ready signals of CPU queues. So the outputs of the previous edge are valid while no CPU queue is offered a beat. HUE_CLOCK_BEFORE
+// names the model's variable for the previous clock level, which makes the next evaluation an edge; without it the clock falls.
 
 #include "hue_twin.h"
 
@@ -33,7 +33,7 @@ constexpr unsigned kPorts = HUE_TWIN_PORTS;
 constexpr unsigned kCpuPorts = 0xf0;
 constexpr unsigned kBusBytes = HUE_BUS_BYTES;
 constexpr unsigned kResetCycles = 16;
-// A register answers in 2 cycles; this is far beyond.
+// A register answers in 2 cycles; this limit is far beyond.
 constexpr unsigned kAnswerCyclesMax = 4096;
 constexpr uint64_t kPicosecondsPerSecond = 1000000000000;
 constexpr uint64_t kHalfPeriodPs = kPicosecondsPerSecond / (uint64_t{HUE_CLOCK_KHZ} * 1000) / 2;
@@ -61,15 +61,15 @@ struct Left {
   uint32_t port = 0;
 };
 
-// The line behind a port. Time is in cycles times `per`, so that fractions of a cycle add up.
+// The line behind a port. Times are in cycles times `per`, so that fractions of a cycle add up.
 struct Line {
-  uint64_t cycles = 0;  // Of a byte; 0: no line.
+  uint64_t cycles = 0;  // For a byte, times `per`; 0: no line.
   uint64_t per = 1;
   unsigned __int128 free = 0;
 
   bool busy(uint64_t now) const { return free > static_cast<unsigned __int128>(now) * per; }
   void take(uint64_t first_cycle, size_t frame_bytes) {
-    // What was free within this cycle had begun then.
+    // A line that became free within this cycle keeps that time, so that fractions of a cycle are not lost.
     const unsigned __int128 latest = static_cast<unsigned __int128>(first_cycle) * per;
     if (free + per <= latest) free = latest;
     const size_t padded = frame_bytes < 60 ? 60 : frame_bytes;
@@ -77,7 +77,7 @@ struct Line {
   }
 };
 
-// xorshift64*, so that a seed means the same everywhere.
+// xorshift64*, so that a seed gives the same numbers on every machine.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed * 2 + 1) {}
@@ -93,8 +93,7 @@ class Random {
 };
 
 #if HUE_SRAM_WORDS
-// Two external memories at their pins: word i lies in bank i mod 2. What is read comes HUE_SRAM_LATENCY cycles after its
-// enable.
+// Two external memories at their pins: word i is in bank i mod 2. Read data comes HUE_SRAM_LATENCY cycles after the enable.
 class Memories {
  public:
   Memories() : words_(HUE_SRAM_WORDS), read_(HUE_SRAM_LATENCY) {}
@@ -135,8 +134,8 @@ class Memories {
 #endif
 
 #if HUE_QUEUE_BYTES
-// The output queues' external memory at its pins, as rtl/card/hue_dram.sv has it: an access a cycle, in order, unless it
-// refreshes; what is read comes HUE_QUEUE_LATENCY cycles later.
+// The output queues' external memory at its pins, as in rtl/card/hue_dram.sv: an access a cycle, in order, unless it refreshes;
+// read data comes HUE_QUEUE_LATENCY cycles later.
 class QueueMemory {
  public:
   QueueMemory() : words_(HUE_QUEUE_BYTES / kWordBytes) {}
@@ -151,7 +150,7 @@ class QueueMemory {
     top.queue_ready_i = ready;
     top.queue_rvalid_i = comes;
 #if HUE_CHECK
-    // Assertions sample what follows from inputs as it was last evaluated.
+    // Assertions sample signals that depend on inputs as they were last evaluated.
     if (turns) top.eval();
 #endif
     if (comes) {
@@ -171,7 +170,7 @@ class QueueMemory {
 
  private:
   static constexpr size_t kWordBytes = 32;
-  // 7.8 us and 350 ns, as parts of 8 Gbit want it (JESD79-3).
+  // 7.8 us and 350 ns, as chips of 8 Gbit require (JESD79-3).
   static constexpr uint64_t kRefreshPeriod = uint64_t{HUE_CLOCK_KHZ} * 78 / 10000;
   static constexpr uint64_t kRefreshCycles = (uint64_t{HUE_CLOCK_KHZ} * 35 + 99999) / 100000;
   using Word = std::array<uint8_t, kWordBytes>;
@@ -201,8 +200,8 @@ struct hue_twin {
   ~hue_twin() {
     stop_wave();
     top->final();
-    // The library takes the model's scopes out of the context that this thread used last, which another twin's end may
-    // have freed.
+    // The library removes the model's scopes from the context that this thread used last, which may have been freed with another
+    // twin.
     Verilated::threadContextp(context.get());
     top.reset();
   }
@@ -226,13 +225,13 @@ struct hue_twin {
   QueueMemory queue_memory;
 #endif
   std::deque<Pushed> in[kPorts];
-  size_t offset[kPorts] = {};  // Of the beat on offer in the first frame of `in`.
+  size_t offset[kPorts] = {};  // Offset of the beat on offer in the first frame of `in`.
   bool offering[kPorts] = {};
   Left out[kPorts];
-  unsigned opened = 0;  // Ports, as bits, whose frame has begun to leave.
+  unsigned opened = 0;  // Bits of the ports whose frame has begun to leave.
   Line lines[kPorts];
-  unsigned lined = 0;  // Ports, as bits, that have a line.
-  unsigned busy = 0;   // Those whose line takes no frame in this cycle.
+  unsigned lined = 0;  // Bits of the ports that have a line.
+  unsigned busy = 0;   // Bits of the ports whose line takes no frame in this cycle.
   std::deque<Left> left;
   Left popped;
   std::deque<hue_twin_ending> endings;
@@ -242,14 +241,14 @@ struct hue_twin {
   uint64_t cycles = 0;
   uint64_t still_since = 0;
   uint64_t order_pushed = 0;
-  uint64_t order_done = 0;  // Frames that moved in wholly, in ordered mode.
+  uint64_t order_done = 0;  // Frames that have moved in completely, in ordered mode.
   uint64_t pushed = 0;
   uint64_t wave_from = 0;
   uint64_t wave_to = 0;
   uint32_t idle_of_256 = 0;
   uint32_t stall_of_256 = 0;
   unsigned order_port = kPorts;
-  bool order_group = false;  // The frame before was one for a group, whose copies others may overtake.
+  bool order_group = false;  // The previous frame was a group frame, whose copies others may overtake.
   bool ordered = false;
 
  private:
@@ -276,7 +275,7 @@ void hue_twin::offer_port(unsigned port) {
   const size_t here = rest < kBusBytes ? rest : kBusBytes;
   uint8_t *data = bytes_of(top->s_tdata_i) + port * kBusBytes;
   if (here > 0) std::memcpy(data, frame.bytes.data() + at, here);
-  // What lies beyond the frame is noise, as on a board.
+  // Bytes beyond the frame are noise, as on a board.
   if (here < kBusBytes) std::memset(data + here, 0xa5, kBusBytes - here);
   const uint64_t keep = here == kBusBytes ? kAllKeep : (uint64_t{1} << here) - 1;
   std::memcpy(bytes_of(top->s_tkeep_i) + port * (kBusBytes / 8), &keep, kBusBytes / 8);
@@ -377,7 +376,7 @@ bool hue_twin::settled() const {
 #endif
 }
 
-// With assertions: whether what is looked at would be the same after an evaluation with the inputs as they are now.
+// With assertions: checks that the sampled outputs would be the same after an evaluation with the present inputs.
 void hue_twin::check_settled() {
 #if HUE_CHECK
   const unsigned before[] = {top->s_tready_o & ~kCpuPorts, top->m_tvalid_o, top->m_tlast_o};
@@ -425,7 +424,7 @@ void hue_twin::stop_wave() {
 #endif
 }
 
-// What Verilator calls when an assertion fails, or the card says $error or $fatal: remembered, not fatal.
+// Verilator calls this if an assertion fails, or the card calls $error or $fatal: it is recorded, not fatal.
 void vl_stop(const char *file, int line, const char *instance) {
   if (current != nullptr) current->fail(file, line, instance);
 }
@@ -438,13 +437,13 @@ void vl_finish(const char *file, int line, const char *instance) {
   if (current != nullptr) current->fail(file, line, instance);
 }
 
-// What the card calls as a frame ends inside it (hue_pkg.sv).
+// The card calls this when a frame ends inside it (hue_pkg.sv).
 extern "C" void hue_card_ended(int tag, int net, int cause) {
   if (current == nullptr || !current->keeps_endings || tag == 0) return;
   current->endings.push_back({static_cast<uint32_t>(tag), static_cast<uint32_t>(net), static_cast<uint32_t>(cause)});
 }
 
-// What a failing assertion prints; where it failed is in hue_twin_failure.
+// Discards the output of a failing assertion; hue_twin_failure has its location.
 extern "C" int hue_twin_print(const char *, ...) { return 0; }
 
 extern "C" {
@@ -608,7 +607,7 @@ int hue_twin_write_all(hue_twin *twin, const hue_twin_register *writes, size_t c
     if (refused && result != HUE_TWIN_REFUSED) {
       *bad = answered;
       result = HUE_TWIN_REFUSED;
-      // What is on offer already stays until it is taken.
+      // A write that is on offer stays until it is taken.
       end = offer && !taken ? offered + 1 : offered;
     }
     if (answer) {

@@ -1,8 +1,8 @@
 /* C interface of the twin: an image of the card, compiled by Verilator, run cycle by cycle.
  *
  * Flow: driver (crates/card/twin) → this → hue_card. It moves whole frames through the card's AXI-Stream ports and
- * registers through its AXI-Lite port, as a board would; nothing else of the card is reachable. A twin is used by one
- * thread at a time. Cycles count from the end of reset. Numbers that are out of range are refused, never undefined.
+ * registers through its AXI-Lite port, like a board; nothing else of the card is accessible. Only one thread may use a twin
+ * at a time. Cycles count from the end of reset. Numbers that are out of range are refused, never undefined.
  */
 #ifndef HUE_TWIN_H
 #define HUE_TWIN_H
@@ -47,12 +47,12 @@ typedef struct {
 typedef struct {
   uint32_t tag;   /* of the frame */
   uint32_t net;   /* the card's index of its network */
-  uint32_t cause; /* hue_pkg.sv: an outcome; 256 and the reason why it is nobody's; 512: the output queues had no room */
+  uint32_t cause; /* hue_pkg.sv: an outcome; 256 plus the reason why it is unclaimed; from 512 on: Ended* */
 } hue_twin_ending;
 
 /* HUE_TWIN_ABI of the library. */
 HUE_TWIN_API uint32_t hue_twin_abi(void);
-/* Name of the image it was built from. */
+/* Name of the image from which it was built. */
 HUE_TWIN_API const char *hue_twin_image(void);
 
 /* A card after reset; NULL without memory. */
@@ -63,34 +63,35 @@ HUE_TWIN_API void hue_twin_free(hue_twin *twin);
  * port before it, and in ordered mode after all pushed before it. */
 HUE_TWIN_API int hue_twin_push(hue_twin *twin, uint32_t port, uint64_t time_ns, uint32_t tag, uint64_t not_before,
                   const uint8_t *bytes, size_t len);
-/* The oldest frame that left and was not popped. */
+/* The oldest frame that has left and was not popped. */
 HUE_TWIN_API int hue_twin_pop(hue_twin *twin, hue_twin_frame *frame);
 
-/* Whether endings of frames with a tag other than 0 are kept for hue_twin_ended; switched off, those kept are forgotten. */
+/* Whether endings of frames with a tag other than 0 are kept for hue_twin_ended. Switching this off discards those kept. */
 HUE_TWIN_API void hue_twin_keep_endings(hue_twin *twin, int on);
 /* The oldest ending that was kept and not taken: HUE_TWIN_OK or HUE_TWIN_NOTHING. */
 HUE_TWIN_API int hue_twin_ended(hue_twin *twin, hue_twin_ending *ending);
 
-/* Frames that wait outside a port; one that moves in is among them. */
+/* Frames that wait outside a port, including one that is moving in. */
 HUE_TWIN_API uint64_t hue_twin_waiting(const hue_twin *twin, uint32_t port);
-/* What a port sends to: a line on which a byte takes `cycles / per` cycles, and a frame what it does on Ethernet (preamble,
- * 60 bytes at least, check sequence, gap); the next frame begins when the line is free. 0 cycles: a beat a cycle. */
+/* Sets the line to which a port sends: a byte takes `cycles / per` cycles, and a frame has the overhead of Ethernet (preamble,
+ * at least 60 bytes, FCS, gap); the next frame begins when the line is free. 0 cycles: no line, a beat a cycle. */
 HUE_TWIN_API int hue_twin_line(hue_twin *twin, uint32_t port, uint64_t cycles, uint64_t per);
 
 /* Register accesses; the clock runs meanwhile. */
 HUE_TWIN_API int hue_twin_read(hue_twin *twin, uint32_t address, uint32_t *value);
 HUE_TWIN_API int hue_twin_write(hue_twin *twin, uint32_t address, uint32_t value);
-/* Writes many, each offered in the clock after the one before was taken, whether that is answered or not. `bad` becomes the
- * first that was out of range, refused or not answered, and is `count` when there is none; nothing is offered behind it. */
+/* Makes many writes. Each is offered in the clock after the previous one was taken, whether that was answered or not. `bad`
+ * becomes the first write that was out of range, refused or not answered, or `count` if there is none. Once this is known,
+ * no further write is offered. */
 typedef struct {
   uint32_t address;
   uint32_t value;
 } hue_twin_register;
 HUE_TWIN_API int hue_twin_write_all(hue_twin *twin, const hue_twin_register *writes, size_t count, size_t *bad);
 
-/* Runs at most so many cycles; ends early once nothing is to be done (hue_twin_idle). Returns how many ran. */
+/* Runs at most `cycles` cycles; ends early once the card is idle (hue_twin_idle). Returns how many ran. */
 HUE_TWIN_API uint64_t hue_twin_run(hue_twin *twin, uint64_t cycles);
-/* Runs exactly so many cycles. */
+/* Runs exactly `cycles` cycles. */
 HUE_TWIN_API void hue_twin_run_exactly(hue_twin *twin, uint64_t cycles);
 HUE_TWIN_API uint64_t hue_twin_cycles(const hue_twin *twin);
 /* Whether no frame waits outside the ports or is anywhere in the card. */
@@ -100,20 +101,20 @@ HUE_TWIN_API uint64_t hue_twin_still_cycles(const hue_twin *twin);
 /* Whether the interrupt is raised. */
 HUE_TWIN_API int hue_twin_interrupt(const hue_twin *twin);
 
-/* Turns bits over in a word of the external memories, as a particle does; for tests. HUE_TWIN_ARGUMENT for a word that is
- * not there, or an image without such memories. */
+/* Flips bits in a word of the external memories, as a particle does; for tests. HUE_TWIN_ARGUMENT for a word that does not
+ * exist, or an image without such memories. */
 HUE_TWIN_API int hue_twin_damage(hue_twin *twin, uint32_t word, uint64_t bits);
 
 /* Ordered mode: a frame is offered only when no frame of another port is before the stages, so that frames meet
  * the meters in the order of pushing. */
 HUE_TWIN_API void hue_twin_ordered(hue_twin *twin, int on);
-/* Random pauses: of 256 cycles, how many a port has no beat to offer, and how many one does not take (256: never). The
- * same seed gives the same pauses. */
+/* Random pauses: in how many of 256 cycles a port offers no beat, and in how many it takes none (256: never). The same seed
+ * gives the same pauses. */
 HUE_TWIN_API int hue_twin_stress(hue_twin *twin, uint64_t seed, uint32_t idle, uint32_t stall);
 
-/* Writes a wave of the cycles [from, to) to an FST file. */
+/* Writes a waveform of the cycles [from, to) to an FST file. */
 HUE_TWIN_API int hue_twin_wave(hue_twin *twin, const char *path, uint64_t from_cycle, uint64_t to_cycle);
-/* Ends the wave before its time, if there is one. */
+/* Ends the waveform early, if there is one. */
 HUE_TWIN_API void hue_twin_wave_end(hue_twin *twin);
 
 /* The first assertion of the card that failed, as FILE:LINE and instance; NULL while all hold. */

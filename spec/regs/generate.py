@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes what follows from spec/regs: the SystemVerilog package, the Rust constants and rows, the reference page.
+"""Writes the files that are generated from spec/regs: the SystemVerilog package, the Rust constants and rows, the reference page.
 
     spec/regs/generate.py [--check]
 
-With --check it writes nothing and exits with 1 when a file is stale. Needs systemrdl-compiler: scripts/regs brings it.
+With --check it writes nothing and exits with 1 if a file is stale. Needs systemrdl-compiler, which scripts/regs installs.
 """
 
 import pathlib
@@ -22,7 +22,7 @@ ACCESS = {"r": "read", "rw": "read, write", "w": "write", "rw1": "read, write", 
 
 
 def compiled(name):
-    """The top of a description, its registers in order."""
+    """The registers of a description, in order."""
     compiler = RDLCompiler()
     compiler.compile_file(str(ROOT / "spec/regs" / name))
     return list(compiler.elaborate().top.children(unroll=False))
@@ -88,7 +88,7 @@ def sv_struct(reg, name, width):
 
 
 def sv(registers, tables):
-    # Nobody uses all of a package.
+    # No module uses all constants of a package.
     out = [f"// {HEAD}", "/* verilator lint_off UNUSEDPARAM */", "package hue_regs_pkg;", "  // Byte addresses of registers, and their values after reset."]
     for reg in registers:
         name = reg.inst_name.upper()
@@ -186,7 +186,7 @@ def rust(registers, tables):
             if len(line) <= RUST_WIDTH:
                 out.append(line)
             else:
-                # As rustfmt fills lines with short numbers.
+                # Filled like rustfmt fills lines of short numbers.
                 text = textwrap.fill(", ".join(places) + ",", RUST_WIDTH, initial_indent="    ", subsequent_indent="    ")
                 out.append(f"pub const {reg.inst_name.upper()}: [u32; {size}] = [\n{text}\n];")
         else:

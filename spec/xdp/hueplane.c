@@ -1,22 +1,22 @@
-// The XDP program of a port: whose is this frame, is there room for it in its share of the receive ring, then to the
-// AF_XDP socket of its queue.
+// The XDP program of a port: finds the class of a frame, checks that its share of the receive ring has room, and passes the
+// frame to the AF_XDP socket of its queue.
 //
 // Flow: driver → here → ring of the socket → worker. Isolation begins here: networks that share a port share its
 // receive ring, so a frame enters the ring only while its class (network) has fewer than its quota of frames between
-// here and the end of the worker's queues: admitted - consumed < quota. What is above it is dropped and counted. A
-// class that is idle takes nothing from the others; a flood fills its own share and no more.
+// here and the end of the worker's queues: admitted - consumed < quota. Frames above the quota are dropped and counted. An
+// idle class takes nothing from the others; a flood fills only its own share.
 //
 // The class of a frame, as design select finds it: a group MAC is class 0's index (CLASS_GROUP in user space), then the
-// destination MAC, then the virtual destination address, then the port's default; else the frame is for nobody.
+// destination MAC, then the virtual destination address, then the port's default; otherwise the frame has no class.
 //
-// Eight bytes of metadata before the frame tell user space the class and its number among the admitted. Numbers that
-// are missing are frames lost after admission (no free slot in the fill ring); user space counts them as consumed. So
-// that this also mends a class whose whole quota was lost, one frame every PROBE_NS passes above the quota.
+// Eight bytes of metadata before the frame give user space the class, and the frame's number among those admitted. Missing
+// numbers are frames lost after admission (no free slot in the fill ring); user space counts them as consumed. One frame
+// every PROBE_NS passes above the quota, so that a class whose whole quota was lost recovers, too.
 //
-// Each queue has its own counters and one CPU at a time, so that nothing here waits. Every counter is an aligned
-// 64-bit word; maps that user space touches for every batch are mapped into it.
+// Each queue has its own counters and one CPU at a time, so nothing here waits. Every counter is an aligned 64-bit word;
+// maps that user space accesses for every batch are mapped into it.
 //
-// Kept free of the kernel's and libbpf's headers: what is needed of the stable ABI stands below.
+// It does not use the kernel's and libbpf's headers: the needed part of the stable ABI is below.
 // Source: Linux Documentation/networking/af_xdp.rst, include/uapi/linux/bpf.h.
 
 typedef unsigned char u8;
@@ -53,9 +53,9 @@ static long (*adjust_meta)(struct xdp_md *context, int delta) = (void *)54;
 
 #define NETWORKS 4096 // classes 1 to 4095 are networks
 #define CLASSES (NETWORKS + 1)
-#define INDEX_GROUP 0 // stands for frames to group addresses
+#define INDEX_GROUP 0 // frames to group addresses
 #define CLASS_GROUP 0xffff
-#define INDEX_OTHER NETWORKS // and this for frames whose network is known behind the ring only
+#define INDEX_OTHER NETWORKS // frames whose network is determined only behind the ring
 #define CLASS_OTHER 0xfffe
 #define QUEUES 64
 #define SOURCES 1024 // buckets for the senders of group frames, by a hash of their MAC
@@ -63,7 +63,7 @@ static long (*adjust_meta)(struct xdp_md *context, int delta) = (void *)54;
 #define META_MAGIC 0x4855 // "HU"
 #define MICRO 1000ull	  // tokens of a packet
 
-// What one port is set to.
+// The settings of a port.
 struct settings {
 	u64 flags;
 	u64 default_class;
@@ -73,11 +73,11 @@ struct settings {
 	u64 group_burst_packets;
 };
 enum {
-	FLAG_CLASSES = 1,      // classes are set; without it every frame goes to the socket
-	FLAG_MACS = 2,	       // there are MAC rules
-	FLAG_INNER = 4,	       // there are rules by virtual destination address
-	FLAG_DEFAULT = 8,      // there is a default class
-	FLAG_PASS_UNKNOWN = 16 // frames for nobody go to the kernel
+	FLAG_CLASSES = 1,      // classes are set; otherwise every frame goes to the socket
+	FLAG_MACS = 2,	       // the port has MAC rules
+	FLAG_INNER = 4,	       // the port has rules by virtual destination address
+	FLAG_DEFAULT = 8,      // the port has a default class
+	FLAG_PASS_UNKNOWN = 16 // frames without a class go to the kernel
 };
 
 struct prefix {
@@ -116,7 +116,7 @@ struct {
 	UINT(type, BPF_MAP_TYPE_HASH);
 	UINT(max_entries, 65536);
 	UINT(map_flags, BPF_F_NO_PREALLOC);
-	TYPE(key, u64); // the MAC's six bytes as they are sent, then two zero bytes
+	TYPE(key, u64); // the MAC's six bytes in the order on the wire, then two zero bytes
 	TYPE(value, u64);
 } MACS SEC(".maps");
 
@@ -158,7 +158,7 @@ struct {
 	TYPE(value, u64);
 } STATS SEC(".maps");
 
-// Bucket SOURCES is the one of all senders.
+// Bucket SOURCES is that of all senders together.
 struct {
 	UINT(type, BPF_MAP_TYPE_ARRAY);
 	UINT(max_entries, SOURCES + 1);
@@ -173,7 +173,7 @@ INLINE void count(u32 which)
 		__sync_fetch_and_add(stat, 1);
 }
 
-// Takes a packet from a bucket; 0 when it is empty. Two CPUs may take the same token: the limit is soft.
+// Takes a packet's tokens from a bucket; 0 if it is empty. Two CPUs may take the same token: the limit is soft.
 INLINE int take_token(u32 which, u64 now_ns, u64 packets_per_second, u64 burst_packets)
 {
 	struct bucket *bucket = map_lookup(&BUCKETS, &which);
@@ -186,7 +186,7 @@ INLINE int take_token(u32 which, u64 now_ns, u64 packets_per_second, u64 burst_p
 		tokens = bucket->tokens + passed_us * packets_per_second * MICRO / 1000000;
 	if (tokens > full)
 		tokens = full;
-	// The time moves by whole microseconds, so that no fraction is lost at high rates.
+	// The time advances by whole microseconds, so that no fraction is lost at high rates.
 	bucket->time_ns = bucket->time_ns && passed_us < 60000000 ? bucket->time_ns + passed_us * 1000 : now_ns;
 	if (tokens < MICRO) {
 		bucket->tokens = tokens;
@@ -196,7 +196,7 @@ INLINE int take_token(u32 which, u64 now_ns, u64 packets_per_second, u64 burst_p
 	return 1;
 }
 
-// Group frames: the limit of their sender, then that of all.
+// Group frames: the limit of their sender, then that of all senders.
 INLINE int group_is_within(const struct settings *settings, const u8 *frame)
 {
 	if (!settings->source_packets_per_second && !settings->group_packets_per_second)
@@ -212,8 +212,8 @@ INLINE int group_is_within(const struct settings *settings, const u8 *frame)
 	return take_token(SOURCES, now_ns, settings->group_packets_per_second, settings->group_burst_packets);
 }
 
-// Reads the IPv4 header at `packet`: 0 when it ends early or is not version 4. `payload` is 0 when the header's own
-// length cannot be.
+// Reads the IPv4 header at `packet`: 0 if it is truncated or not version 4. `payload` is 0 if the header's own length is
+// invalid.
 INLINE int ipv4(const u8 *packet, const u8 *end, u32 *destination, u8 *protocol, int *first, const u8 **payload)
 {
 	if (packet + 20 > end || packet[0] >> 4 != 4)
@@ -226,7 +226,7 @@ INLINE int ipv4(const u8 *packet, const u8 *end, u32 *destination, u8 *protocol,
 	return 1;
 }
 
-// The address that says whose a frame is; 0 when there is none. The rules of crates/demux/src/inner.rs.
+// The address that determines a frame's network; 0 if it has none. The rules are those of crates/demux/src/inner.rs.
 INLINE int inner_destination(const u8 *frame, const u8 *end, u32 *destination)
 {
 	u8 protocol;
@@ -246,7 +246,7 @@ INLINE int inner_destination(const u8 *frame, const u8 *end, u32 *destination)
 			return 0;
 		if (payload[2] != (4789 >> 8) || payload[3] != (4789 & 255))
 			return 1;
-		// VXLAN: the flag that the VNI is valid, then an IPv4 frame.
+		// VXLAN: the flag for a valid VNI must be set, and an IPv4 frame must follow.
 		const u8 *vxlan = payload + 8;
 		if (vxlan + 8 + 14 > end || !(vxlan[0] & 8))
 			return 0;
@@ -258,7 +258,7 @@ INLINE int inner_destination(const u8 *frame, const u8 *end, u32 *destination)
 	return 1;
 }
 
-// The class of a unicast frame; 0: nobody's.
+// The class of a unicast frame; 0: none.
 INLINE u32 class_of(const struct settings *settings, const u8 *frame, const u8 *end)
 {
 	if (settings->flags & FLAG_MACS) {
@@ -296,7 +296,7 @@ INLINE void describe(struct xdp_md *context, u16 class, u32 number)
 	meta->number = number;
 }
 
-// Whether a class above its quota may send one frame all the same (see the head of this file).
+// Whether a class above its quota may still send one frame (see the head of this file).
 INLINE int is_probe(u32 at)
 {
 	u64 *probed = map_lookup(&PROBED, &at);
@@ -361,7 +361,7 @@ int hueplane(struct xdp_md *context)
 	u64 *consumed = map_lookup(&CONSUMED, &at);
 	if (unlikely(!admitted || !consumed))
 		return XDP_DROP;
-	// Signed: what user space knows may be ahead for a moment.
+	// Signed: user space's count may be ahead for a moment.
 	if ((s64)(*(volatile u64 *)admitted - *(volatile u64 *)consumed) >= (s64)*quota && !is_probe(at)) {
 		__sync_fetch_and_add(policed, 1);
 		return XDP_DROP;

@@ -1,4 +1,4 @@
-//! What is counted in the card's own clock cycles: packets with all ports busy, line rates, latency.
+//! Measurements in the card's own clock cycles: packets with all ports busy, line rates, latency.
 
 use hue_card::Images;
 use hue_lab::{Measured, Offer, Rate};
@@ -8,15 +8,15 @@ use crate::Settings;
 use crate::networks::{Load, PORTS, card};
 use crate::report::{Section, round};
 
-/// Frames without check sequence that the reference router was measured with, and its cycles for each.
+/// Frame sizes without FCS with which the reference router was measured, and its cycles for each.
 const REFERENCE: [(u16, f64); 3] = [(64, 10.0), (128, 18.0), (1500, 189.0)];
-/// What is aimed at for 64 bytes, image by image.
+/// The targets for 64 bytes, image by image.
 const AIMS: [(&str, f64); 3] = [("tcam1", 8.4), ("default", 2.1), ("wide", 1.1)];
-/// Bytes of a check sequence.
+/// Bytes of the FCS.
 const FCS_BYTES: u16 = 4;
 const GIGABIT: u64 = 1_000_000_000;
 
-/// Cycles a packet when every port offers all that the card takes.
+/// Cycles per packet if every port offers as much as the card takes.
 pub fn busy(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
     let columns = [
         "contestant",
@@ -83,8 +83,8 @@ pub fn line_rate(images: &Images, settings: &Settings, title: &str) -> Result<Se
     let step = if settings.quick { 16 } else { 1 };
     let rate = Rate::new(GIGABIT).ok_or("no rate")?;
     for image in settings.images.iter().copied() {
-        // Every length at the papers' clock, where it is a tight fit; elsewhere every length of the last beat of the widest
-        // bus, and what divides nothing.
+        // Every length at the papers' clock, where the margin is small. Elsewhere every length of the last beat of the widest bus, and
+        // other lengths.
         let apart = if image == "tcam1" { 1 } else { 45 };
         let awkward: Vec<u16> = (64..=131).step_by(step).chain((132..=1518).step_by(apart * step)).collect();
         let mut all = named.map(|size| (size.to_string(), vec![size])).to_vec();
@@ -124,7 +124,7 @@ fn frames(measured: &Measured) -> u64 {
     measured.ports.iter().map(|port| port.offered).sum()
 }
 
-/// The highest rate of all four ports at once at which nothing is lost.
+/// The highest rate of all four ports together at which nothing is lost.
 pub fn sustained(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
     let columns =
         ["image", "bytes", "Gbit/s a port", "Gbit/s in all", "Mpps", "of 10 Gbit/s", "of 25 Gbit/s"];
@@ -161,12 +161,12 @@ fn highest(images: &Images, image: &str, size: u16) -> Result<u64, String> {
         let rate = Rate::new(bits).ok_or("no rate")?;
         let load = Load::of(size, Offer::Rate(rate), Some(rate), 200)?;
         let measured = load.run(card(images, image, 1)?, PORTS)?;
-        // What only fits into the queues would be lost in a longer run: as much must leave as comes, but for what is on its way.
+        // Frames that only fill the queues would be lost in a longer run: as many must leave as come, except those in flight.
         let (left, _) = measured.window();
         let waiting = frames(&measured).saturating_sub(left);
         Ok(measured.queue_drops() == 0 && waiting <= frames(&measured) / 250 + 2 * u64::from(PORTS))
     };
-    // A quarter of the bus and its gaps is more than four ports can have.
+    // A quarter of the bus's rate, with gaps, is more than each of four ports can have.
     let bytes = u64::from(size - FCS_BYTES);
     let bus_bits = 8 * u64::from(bus.bus_bytes) * u64::from(bus.clock_khz) * 1000;
     let mut high = bus_bits / 4 * hue_lab::wire_bytes(bytes as usize) / bytes * 101 / 100;

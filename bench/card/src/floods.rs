@@ -1,4 +1,4 @@
-//! What a flood costs networks that stay within their share: frames lost, and latency to a cycle.
+//! The effect of a flood on networks that stay within their share: frames lost, and latency in cycles.
 
 use hue_card::Images;
 use hue_demux::PortId;
@@ -14,7 +14,7 @@ use crate::Settings;
 use crate::networks::{loaded, names, program};
 use crate::report::Section;
 
-/// What is flooded: the sort, and the bytes of a frame with check sequence.
+/// A flood: the sort, and the bytes of a frame with FCS.
 const FLOODS: [(Sort, &str, u16); 11] = [
     (Sort::Forward, "forwarded by another network", 64),
     (Sort::Forward, "forwarded by another network", 2040),
@@ -33,7 +33,7 @@ const VICTIM: u16 = 1;
 const BESIDE: u16 = 2;
 const FLOODER: u16 = 3;
 const FLOWS: u32 = 64;
-/// Percent of its line that each offers.
+/// Load that each offers, in percent of its line.
 const VICTIM_SHARE: u64 = 80;
 const BESIDE_SHARE: u64 = 10;
 
@@ -43,12 +43,12 @@ fn setting(image: &str) -> Option<(u64, u16, u64)> {
         "default" => Some((10_000_000_000, 100, 300)),
         "wide" => Some((25_000_000_000, 30, 120)),
         "sram" => Some((1_000_000_000, 30, 1000)),
-        // One plane holds one network.
+        // A plane has room for one network.
         _ => None,
     }
 }
 
-/// Lost frames and the 99th of a hundred latencies, alone and under each flood.
+/// Lost frames and the 99th percentile of the latency, alone and under each flood.
 pub fn floods(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
     let columns = [
         "image",
@@ -111,7 +111,7 @@ fn run(images: &Images, image: &str, flood: Option<(Sort, u16)>) -> Result<Measu
     hue_lab::run(card, &names(), &experiment, |_| {}).map_err(|error| error.to_string())
 }
 
-/// A network that has an address of its own, too: 192.0.2.1.
+/// A network that also has an address of its own: 192.0.2.1.
 fn reachable(net: u16, ports: &[u8]) -> Option<Program> {
     let mut program = program(net, ports)?;
     let own = NextHop::new(u16::try_from(program.next_hops.len()).ok()?)?;

@@ -1,8 +1,8 @@
-//! Measures the card as its simulated twin: cycles a packet, line rates without loss, latency, and how fast the twin itself
-//! is; and updates of routes, to the card and to software. Writes what it found to `results/` as JSON and markdown.
+//! Measures the card as its simulated twin: cycles per packet, line rates without loss, latency, and the speed of the twin
+//! itself; and updates of routes, to the card and to software. Writes the results to `results/` as JSON and Markdown.
 //!
-//! Flow: [`networks`] on a fresh card of an image → traffic (`hue_lab`) → a command's tables → `report`. Everything but the
-//! speed of the twin and of software is counted in clock cycles of the card and the same on any machine.
+//! Flow: [`networks`] on a fresh card of an image → traffic (`hue_lab`) → a command's tables → `report`. All figures except
+//! the speed of the twin and of software are in clock cycles of the card, and so are the same on any machine.
 
 mod clocks;
 mod floods;
@@ -53,7 +53,7 @@ Verilator. Exit codes: 0 measured, 1 failed, 2 usage.";
 
 /// The images that are measured.
 const IMAGES: [&str; 3] = ["tcam1", "default", "wide"];
-/// One that is when it is named.
+/// An image that is measured only if it is named.
 const NAMED: &str = "sram";
 
 /// Measures one table, under its title.
@@ -68,19 +68,19 @@ const TABLES: [(&str, Table); 6] = [
     ("Speed of the twin", speed::twin),
 ];
 
-/// Tables of a command, and the images that it needs.
+/// The tables of a command, and the images that it needs.
 type Command = (&'static str, &'static [(&'static str, Table)], &'static [&'static str]);
 
 const COMMANDS: [Command; 2] = [("card", &TABLES, &IMAGES), ("updates", &updates::TABLES, &["sram"])];
 
-/// What the command line asked for.
+/// The command line's options.
 pub struct Settings {
     command: Command,
     /// Fewer lengths.
     pub quick: bool,
-    /// Rounds of what is timed.
+    /// Rounds of timed measurements.
     pub rounds: usize,
-    /// Which images.
+    /// The images to measure.
     pub images: Vec<&'static str>,
     only: Vec<String>,
     out: PathBuf,
@@ -128,7 +128,7 @@ impl Settings {
     }
 }
 
-/// The images, made when they are missing or stale.
+/// The images. They are made if they are missing or stale.
 fn images(names: &[&str]) -> Result<Images, String> {
     if let Some(folder) = std::env::var_os("HUEPLANE_IMAGES") {
         return Ok(Images::in_folders(vec![folder.into()]));
@@ -139,7 +139,7 @@ fn images(names: &[&str]) -> Result<Images, String> {
         Some(target) => PathBuf::from(target).join("images"),
         None => root.join("target/images"),
     };
-    // Messages go where ours go.
+    // Its messages go to our standard error.
     let out = Process::new(&script).arg("--out").arg(&folder).args(names).output();
     let out = out.map_err(|error| format!("scripts/images: {error}"))?;
     if !out.status.success() {

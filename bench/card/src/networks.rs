@@ -1,4 +1,4 @@
-//! Networks to measure with: each on all four ports, with a neighbour and a route behind each.
+//! Networks for measurements: each on all four ports, with a neighbour and a route behind each port.
 
 use hue_card::{Card, Images, Twin};
 use hue_demux::{Match, PortId, Row};
@@ -15,7 +15,7 @@ pub const PORTS: u8 = 4;
 const MTU_BYTES: u16 = 9202;
 const FLOWS: u32 = 256;
 
-/// A card of an image with so many networks on it.
+/// A card of an image with `count` networks on it.
 pub fn card(images: &Images, image: &str, networks: u16) -> Result<Card<Twin>, String> {
     let all = |net| program(net, &[0, 1, 2, 3]);
     let programs: Vec<Program> = (1..=networks).map(all).collect::<Option<_>>().ok_or("too many networks")?;
@@ -66,11 +66,11 @@ pub fn program(net: u16, on: &[u8]) -> Option<Program> {
     })
 }
 
-/// What all four ports are offered, each for the next one.
+/// The load that all four ports are offered, each for the next port.
 pub struct Load {
-    /// Lengths with check sequence.
+    /// Lengths with FCS.
     pub sizes: Sizes,
-    /// How fast.
+    /// The rate.
     pub offer: Offer,
     /// Lines behind the ports.
     pub line: Option<Rate>,
@@ -85,7 +85,7 @@ impl Load {
         Ok(Self { sizes, offer, line, duration_us })
     }
 
-    /// Offers it to so many ports of a card that no frame has met.
+    /// Offers it to the first ports of a card that has had no frames.
     pub fn run(&self, card: Card<Twin>, ports: u8) -> Result<Measured, String> {
         let stream = |port: u8| Stream {
             port: PortId::new(port),
@@ -108,7 +108,7 @@ fn made(sizes: &Sizes, port: u8) -> Synthetic {
     Synthetic { sort: Sort::Forward, sizes: sizes.clone(), networks: Vec::new(), to, flows: FLOWS, seed: 1 }
 }
 
-/// So many frames of network 1, of all ports in turn.
+/// Frames of network 1, of all ports in turn.
 pub fn frames(size: u16, count: usize) -> Result<Vec<(PortId, Vec<u8>)>, String> {
     let program = program(1, &[0, 1, 2, 3]).ok_or("no network")?;
     let sizes = Sizes::one(size).ok_or_else(|| format!("no frame has {size} bytes"))?;

@@ -1,4 +1,4 @@
-//! How fast the twin is: packets a second of the machine's time.
+//! Speed of the twin: packets per second of the machine's time.
 
 use std::time::Instant;
 
@@ -11,9 +11,9 @@ use crate::networks::{card, frames};
 use crate::report::{Section, round};
 use crate::{Settings, machine};
 
-/// Frames that `hueplane run` hands over at once.
+/// Frames that `hueplane run` passes to the card at once.
 const BATCH_FRAMES: usize = 1024;
-/// What is aimed at for `default`: bytes in the card, packets a second.
+/// The targets for `default`: bytes in the card, packets a second.
 const AIMS: [(u16, f64); 2] = [(64, 300_000.0), (1500, 15_000.0)];
 const FCS_BYTES: u16 = 4;
 
@@ -22,7 +22,7 @@ struct Contestant {
     image: &'static str,
     bytes: u16,
     card: Card<Twin>,
-    /// Those of a round.
+    /// Packets of a round.
     frames: Vec<(PortId, Vec<u8>)>,
     /// Wall time of all rounds, packets a second.
     wall: Vec<f64>,
@@ -60,7 +60,7 @@ pub fn twin(images: &Images, settings: &Settings, title: &str) -> Result<Section
         return Err(error);
     }
     for (contestant, processor) in contestants.iter().zip(&spreads) {
-        // The first one warmed up.
+        // The first round is a warm-up.
         let wall = Spread::new(contestant.wall.iter().skip(1).copied().collect());
         let aim = AIMS.iter().find(|(bytes, _)| contestant.image == "default" && *bytes == contestant.bytes);
         let frames = (contestant.frames.len() * (settings.rounds + 1)) as f64;

@@ -1,5 +1,5 @@
-//! Updates of routes: a real day of them to the software engine in wall time, and to the card in its own clocks while it
-//! forwards all that it can; four large tables rewritten at the same time.
+//! Updates of routes: a real day of updates to the software engine in wall time, and to the card in its own clocks while it
+//! forwards as much as it can; and four large tables that are rewritten at the same time.
 //!
 //! Flow: the 2026 table and its day ([`day`]) → engine, or driver → registers ([`ports`]) → the simulated card. Image `sram`.
 
@@ -44,14 +44,14 @@ pub const TABLES: [(&str, Table); 5] = [
     ("Four tables of 400,000 entries rewritten at the same time, as SwitchBlade did", four),
 ];
 
-/// What becomes of an announcement of a route that is there, and how changes are handed over.
+/// How announcements of existing routes change them, and how changes are passed on.
 #[derive(Clone, Copy)]
 struct Way {
     name: &'static str,
-    /// It brings another next hop.
+    /// The announcement has a different next hop.
     fresh: bool,
     batch: usize,
-    /// All changes of a batch are seen at once.
+    /// All changes of a batch take effect at once.
     at_once: bool,
 }
 
@@ -68,7 +68,7 @@ const WAYS: [Way; 5] = [
     Way { name: "batches of 1,000, as they are", fresh: false, batch: BATCH, at_once: false },
 ];
 
-/// What [`Run::row`] gives.
+/// The columns of [`Run::row`].
 const RUN: [&str; 10] = [
     "what",
     "updates",
@@ -86,7 +86,7 @@ const RULE: &str = "As they are: the table and the day name no next hops, so eac
     20 bits, mixed, mod 8), and nearly all of the day's announcements are of routes that are there and change nothing. New next hops: each \
     such announcement brings another of the eight.";
 
-/// Real routers' figures, measured before on machines like this one.
+/// Figures of real routers, measured earlier on machines like this one.
 const PEERS: [(&str, &str); 4] = [
     ("rte_fib dir24_8 of DPDK 22.11, insertion one by one, measured before", "0.257"),
     ("poptrie, insertion one by one, measured before", "0.184"),
@@ -220,7 +220,7 @@ fn driver(images: &Images, settings: &Settings, title: &str) -> Result<Section, 
     Ok(section)
 }
 
-/// What changes did to a card that forwards.
+/// The effect of changes on a card that forwards.
 struct Run {
     updates: usize,
     clocks: u64,
@@ -346,7 +346,7 @@ fn four(images: &Images, settings: &Settings, title: &str) -> Result<Section, St
     let with_hops = |net: u16, prefixes: &[Prefix4]| -> Vec<(Prefix4, NextHop)> {
         prefixes.iter().map(|prefix| (*prefix, crate::rib::derived_hop(*prefix, net))).collect()
     };
-    // So many neighbours, from four places of the table on.
+    // This number of neighbouring prefixes, from four places in the table.
     let spare = prefixes.len() - entries;
     let tables: Vec<_> = (0..TABLES_AT_ONCE)
         .map(|at| {

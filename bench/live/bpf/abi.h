@@ -1,5 +1,5 @@
-// What the programs of this folder need of the kernel's stable interface. Kept free of the kernel's and libbpf's
-// headers, as spec/xdp is. Source: Linux include/uapi/linux/bpf.h.
+// The part of the kernel's stable interface that the programs of this folder need. Like spec/xdp, it does not use the kernel's
+// and libbpf's headers. Source: Linux include/uapi/linux/bpf.h.
 
 #pragma once
 
@@ -50,9 +50,9 @@ static u64 (*ktime_get_ns)(void) = (void *)5;
 static long (*redirect)(u32 interface, u64 flags) = (void *)23;
 static long (*redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
 
-#define NETWORKS 256 // networks that a measurement tells apart
+#define NETWORKS 256 // networks that a measurement distinguishes
 #define FRAME_BYTES 60 // the part of a frame that templates set: all of the shortest one
 
-// Where a frame of the generator carries what, bytes from its start; the UDP payload begins at 42.
+// Offsets of the fields in a frame of the generator, bytes from its start; the UDP payload begins at 42.
 enum { AT_TTL = 22, AT_MAGIC = 42, AT_NETWORK = 44, AT_STAMP = 48 };
 #define MAGIC 0x4855 // as it lies in memory

@@ -1,7 +1,7 @@
-// What an XDP fast path would give (decision 0009): routes whole packets in the driver, from one wire to another.
+// The forwarder for decision 0009, an XDP fast path: routes whole packets in the driver, from one wire to another.
 //
-// Flow: driver → longest prefix of the destination → MACs, TTL, checksum in place → devmap → the other driver. What it does
-// not do is what the decision is about: whose frame it is, limits, fair queues, counters by outcome, captures.
+// Flow: driver → longest prefix of the destination → MACs, TTL, checksum in place → devmap → the other driver. It leaves out the
+// functions on which the decision depends: selection of networks, limits, fair queues, counters by outcome, captures.
 
 #include "abi.h"
 

@@ -1,13 +1,13 @@
 // Generator and sink of the live measurements.
 //
-// Flow: `generate`, run by BPF_PROG_TEST_RUN in its live mode, writes a frame and hands it to the generator's wire → the
+// Flow: `generate`, run by BPF_PROG_TEST_RUN in its live mode, writes a frame and passes it to the generator's wire → the
 // forwarder under test → `sink`, on the wire's far end, checks, counts and drops. Both are so cheap that neither is the
 // bottleneck, and the same for every contestant.
 //
-// The generator has two kinds of frames. Paced ones go out at a rate, over all networks in turn; fillers take all the time
-// that is left (floods). With a rate of 0 paced frames go out as fast as they can. A generator that was held up does not
-// catch up by a burst: what is later than LATE frames is never sent, nor counted as sent.
-// Frames come back to the generator as the forwarder left them, so every one is written anew.
+// The generator has two kinds of frames. Paced frames are sent at a rate, for all networks in turn; fillers use all remaining
+// time (floods). With a rate of 0, paced frames are sent as fast as possible. A generator that was delayed does not catch up
+// with a burst: frames that are more than LATE frames late are neither sent nor counted as sent.
+// Frames return to the generator as the forwarder left them, so each is rewritten.
 
 #include "abi.h"
 
@@ -20,7 +20,7 @@ struct settings {
 	u64 packets_per_second; // of paced frames; 0: no limit
 	u64 paced;		// templates of paced frames, from 0
 	u64 fillers;		// templates of fillers, from NETWORKS
-	u64 stamped;		// paced frames carry the time
+	u64 stamped;		// paced frames contain a timestamp
 };
 
 struct state {
@@ -52,7 +52,7 @@ MAP(STATE, ARRAY, 1, struct state);
 MAP(TEMPLATES, ARRAY, NETWORKS + FILLERS, struct template);
 MAP(SENT, ARRAY, NETWORKS + 1, u64); // by network; then fillers
 MAP(EXPECTED, ARRAY, 1, struct expected);
-MAP(RECEIVED, PERCPU_ARRAY, NETWORKS + 1, u64); // by network; then those that are not as they must be
+MAP(RECEIVED, PERCPU_ARRAY, NETWORKS + 1, u64); // by network; then invalid frames
 MAP(LATENCY, PERCPU_ARRAY, BUCKETS, u64);
 
 // The template of the next frame; -1: nothing is due.
@@ -139,7 +139,7 @@ INLINE u32 bucket_of(u64 ns)
 	return bucket < BUCKETS ? bucket : BUCKETS - 1;
 }
 
-// Checks and counts a frame; 0 when it is none of the generator's.
+// Checks and counts a frame; 0 if it is not one of the generator's.
 INLINE int see(const u8 *frame, const u8 *end)
 {
 	u32 zero = 0;
@@ -179,7 +179,7 @@ int sink(struct xdp_md *context)
 	return see(frame, (void *)(long)context->data_end) ? XDP_DROP : XDP_PASS;
 }
 
-// The same where the network stack of a host receives: the frame is a socket buffer, as a host's kernel has it.
+// The same at the network stack of a host: the frame is a socket buffer, as in a host's kernel.
 SEC("classifier")
 int sink_stack(struct sk_buff_context *context)
 {

@@ -1,6 +1,6 @@
-// A socket for each network on one queue: what decision 0007 rejected, to be measured beside what it took.
+// A socket for each network on one queue: the alternative that decision 0007 rejected, to compare it with the chosen one.
 //
-// Flow: driver → destination MAC → network → that network's AF_XDP socket. What has no rule is dropped.
+// Flow: driver → destination MAC → network → that network's AF_XDP socket. Frames without a rule are dropped.
 
 #include "abi.h"
 

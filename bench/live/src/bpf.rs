@@ -38,13 +38,13 @@ pub const TEMPLATE_BYTES: usize = 60;
 pub struct Settings {
     /// Interface frames go to.
     pub interface: u64,
-    /// Rate of paced frames; 0: as many as there is time for.
+    /// Rate of paced frames; 0: as many as possible.
     pub packets_per_second: u64,
     /// Templates of paced frames.
     pub paced: u64,
     /// Templates of fillers.
     pub fillers: u64,
-    /// Paced frames carry the time.
+    /// Paced frames contain a timestamp.
     pub stamped: u64,
 }
 
@@ -238,7 +238,7 @@ pub fn take_signals() {
     }
 }
 
-/// A step of a measurement.
+/// Checks between the steps of a measurement whether it must end.
 ///
 /// # Panics
 /// When the measurement was told to end.
@@ -260,17 +260,17 @@ pub struct Sink {
     bpf: Ebpf,
 }
 
-/// What a sink has seen.
+/// A sink's counters.
 #[derive(Clone)]
 pub struct Seen {
-    /// Frames by network; at the end those that were not as they had to be.
+    /// Frames by network; the last entry counts invalid frames.
     pub frames: Vec<u64>,
-    /// Latencies of stamped ones, by bucket.
+    /// Latencies of frames with a timestamp, by bucket.
     pub latencies: Vec<u64>,
 }
 
 impl Sink {
-    /// Puts a sink where an interface's driver receives; right frames have this TTL.
+    /// Attaches a sink where an interface's driver receives; valid frames have this TTL.
     pub fn attach(space: &Space, interface: &str, ttl: u8) -> Self {
         let mut bpf = load(LOAD);
         set(&mut bpf, "EXPECTED", 0, u64::from(ttl));
@@ -278,7 +278,7 @@ impl Sink {
         Self { bpf }
     }
 
-    /// Puts a sink where an interface's frames enter the network stack; right frames have this TTL.
+    /// Attaches a sink where an interface's frames enter the network stack; valid frames have this TTL.
     pub fn attach_in_stack(space: &Space, interface: &str, ttl: u8) -> Self {
         let mut bpf = load(LOAD);
         set(&mut bpf, "EXPECTED", 0, u64::from(ttl));

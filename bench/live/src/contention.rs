@@ -1,7 +1,7 @@
-//! The machine is busy with other things: what a network at a modest rate loses, and how long its packets wait, by how the
-//! threads that forward are scheduled (decision 0025), and what that leaves to the others.
+//! A busy machine: losses of a network at a modest rate, and the waiting time of its packets, for each way of scheduling the
+//! threads that forward (decision 0025), and the processor time that is left for other processes.
 //!
-//! All but the product's own two ways are made from outside, on a daemon that runs as `--scheduling fair`.
+//! Except for the product's own two ways, the scheduling is set from outside, on a daemon that runs with `--scheduling fair`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::Settings;
 use crate::report::{Report, Section, round};
 use crate::rounds::{interleave, three};
 
-/// Networks on the two ports; one of them talks.
+/// Networks on the two ports; one of them is active.
 const NETWORKS: u8 = 15;
 /// Packets a second.
 const RATE: u32 = 2_500;
@@ -46,7 +46,7 @@ enum Place {
 /// Measures.
 ///
 /// # Errors
-/// Never: what is lost is the result.
+/// Never: losses are the result.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     for (place, title) in [
         (Place::Software, "in software"),
@@ -95,7 +95,7 @@ fn one(settings: &Settings, place: Place, title: &str, burners: usize) -> Sectio
     section
 }
 
-/// Whether this machine has what a way needs.
+/// Whether this machine supports a way.
 fn is_possible(name: &str) -> bool {
     !name.contains("control group")
         || Path::new(GROUP).parent().is_some_and(|root| root.join("cpu.shares").exists())
@@ -129,7 +129,7 @@ fn start(lab: &Lab, place: Place, option: &str) -> (Pair, Daemon) {
     documents.push(pair.document.clone().with("placement", on).yaml());
     let silent = |n| lab.pair_document(&format!("n{n}"), n, n, [0, 1]).with("placement", "soft").yaml();
     documents.extend((2..=NETWORKS).map(silent));
-    // A session of its own, as a service has.
+    // A session of its own, like a service.
     let cli = Cli { through: vec!["setsid".to_owned()], ..Cli::new(lab) };
     let daemon = Daemon::start_with(lab, &cli, &["--scheduling", option]);
     daemon.cli.apply(&all(&documents), &[]);

@@ -1,5 +1,5 @@
-//! Who forwards: hueplane by each of its drivers, Linux, an XDP program, and Open vSwitch in user space. Each has wires of its
-//! own and is set up before anything is measured.
+//! The forwarders: hueplane with each of its drivers, Linux, an XDP program, and Open vSwitch in user space. Each has wires of
+//! its own and is set up before the measurements.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::wires::{self, GENERATOR, SINK, Wires};
 pub struct Contestant {
     /// Its name in results.
     pub name: String,
-    /// What runs. Ends before its wires do.
+    /// The running forwarder. It ends before its wires.
     pub kind: Kind,
     /// At the end of its wires.
     pub sink: Sink,
@@ -27,9 +27,9 @@ pub struct Contestant {
     pub wires: Wires,
 }
 
-/// What runs.
+/// A running forwarder.
 pub enum Kind {
-    /// The node's kernel; nothing to hold.
+    /// The node's kernel; there is nothing to keep.
     Linux,
     /// hueplane's daemon.
     Hueplane(Box<Daemon>),
@@ -37,10 +37,10 @@ pub enum Kind {
     Ovs(Ovs),
     /// An XDP program.
     FastPath {
-        /// Stays attached as long as this is there.
+        /// Attached while this value lives.
         _program: FastPath,
     },
-    /// Something of the measurement itself.
+    /// A part of the measurement itself.
     Own,
 }
 
@@ -54,7 +54,7 @@ fn networks_of(networks: u16) -> String {
 impl Contestant {
     fn new(name: String, wires: Wires, kind: Kind, ttl: u8) -> Self {
         crate::bpf::step();
-        // A devmap reaches a wire only where its other end receives by XDP too.
+        // A devmap reaches a wire only if its other end also receives with XDP.
         let sink = match kind {
             Kind::FastPath { .. } | Kind::Own => Sink::attach(wires.sink(), wires.sink_interface(), ttl),
             _ => {
@@ -65,7 +65,7 @@ impl Contestant {
         Self { name, kind, sink, wires }
     }
 
-    /// hueplane with a driver, for so many networks.
+    /// hueplane with a driver, for `networks` networks.
     pub fn hueplane(driver: &str, networks: u16) -> Self {
         let wires = if driver == "tap" { Wires::none(networks) } else { Wires::veth(networks) };
         let daemon = hueplane(&wires, driver);
@@ -77,7 +77,7 @@ impl Contestant {
         Self::new(name, wires, Kind::Hueplane(Box::new(daemon)), FORWARDED)
     }
 
-    /// Something of the measurement's own between wires.
+    /// A part of the measurement between wires.
     pub fn own(name: String, wires: Wires) -> Self {
         Self::new(name, wires, Kind::Own, FORWARDED)
     }
@@ -108,7 +108,7 @@ impl Contestant {
                 std::fs::write(&file, value).unwrap_or_else(|error| panic!("{file}: {error}"));
             }
         });
-        // Received packets go to the forwarder's core, so that generator and forwarder have one each, as with the others.
+        // Received packets go to the forwarder's core, so that generator and forwarder have one core each, as with the others.
         let mask = format!("echo {:x} > /sys/class/net/p0/queues/rx-0/rps_cpus", 1 << FORWARDER_CORE);
         shell_in(&wires, &mask);
         let s = if networks == 1 { "" } else { "es" };
@@ -121,7 +121,7 @@ impl Contestant {
         let routes: Vec<([u8; 4], Mac, Mac)> =
             (1..=networks).map(|n| (wires::right(n, 2).octets(), SINK, wires::router(n, 1))).collect();
         let program = FastPath::attach(wires.lab.node(), "p0", "p1", &routes);
-        // The kernel's thread that polls the wire is the forwarder.
+        // The kernel's thread that polls the wire does the forwarding.
         shell_in(&wires, "echo 1 > /sys/class/net/p0/threaded");
         machine::pin_kernel_threads("napi/p0-", FORWARDER_CORE);
         let name = format!("XDP devmap, {}", networks_of(networks));
@@ -136,12 +136,12 @@ impl Contestant {
         Some(Self::new(name, wires, Kind::Ovs(ovs), FORWARDED))
     }
 
-    /// The generator's wire leads to the sink: what the generator can make.
+    /// The generator's wire leads directly to the sink: this measures the generator's limit.
     pub fn wire() -> Self {
         Self::new("wire (no forwarder)".into(), Wires::straight(), Kind::Own, FORWARDED + 1)
     }
 
-    /// A frame of so many bytes for network `n`.
+    /// A frame of `bytes` for network `n`.
     pub fn frame(&self, n: u16, bytes: usize) -> Vec<u8> {
         wires::frame(n, bytes, self.router(n))
     }
@@ -151,14 +151,14 @@ impl Contestant {
         wires::router(if matches!(self.kind, Kind::Linux) { 1 } else { n }, 0)
     }
 
-    /// Lets it run, or stops it where it would take processor time while others are measured.
+    /// Lets it run, or stops it if it would use processor time while others are measured.
     pub fn run(&self, on: bool) {
         if let Kind::Ovs(ovs) = &self.kind {
             signal(&ovs.folder, if on { Signal::SIGCONT } else { Signal::SIGSTOP });
         }
     }
 
-    /// Runs it, while those that would take processor time are stopped.
+    /// Runs it while others that would use processor time are stopped.
     pub fn alone<T>(&self, work: impl FnOnce() -> T) -> T {
         self.run(true);
         let result = work();

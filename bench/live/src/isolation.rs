@@ -1,7 +1,7 @@
-//! One network floods the port and ring that it shares with 14 others: their loss and latency, against the same without it.
+//! One network floods the port and ring that it shares with 14 others: their loss and latency, compared with those without it.
 //!
-//! One core makes both: the victims' frames at their pace, every one of them timed, and hostile ones in all the time that is left.
-//! What victims lose is counted at the sink.
+//! One core sends both: the victims' frames at their rate, each with a timestamp, and hostile frames in the remaining time.
+//! The sink counts the victims' losses.
 
 use hue_e2e::frame::{self, BROADCAST, Ends};
 use serde_json::json;
@@ -18,7 +18,7 @@ const NETWORKS: u16 = 15;
 const HOSTILE: u16 = NETWORKS;
 /// A victim's share of what the node can carry.
 const SHARE: f64 = 0.05;
-/// Bytes of payload that make a frame of 60 bytes.
+/// Bytes of payload for a frame of 60 bytes.
 const PAYLOAD_BYTES: usize = 18;
 
 /// Measures.

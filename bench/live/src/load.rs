@@ -1,9 +1,8 @@
-//! Load: paced frames over all networks, or as many as one core can make, floods beside them, and what came of it at the
-//! sink.
+//! Load: paced frames over all networks, or as many as one core can make, floods beside them, and the results at the sink.
 //!
-//! Generator and sink are XDP programs (`bpf/load.c`). Frames are made in the kernel and handed to the wire as a driver
-//! hands them over; what arrives is checked (TTL, checksum), counted and dropped before the sink's kernel sees it. The time
-//! in a frame is taken when it is made, and compared when the sink's driver has it: wires and forwarder, nothing else.
+//! Generator and sink are XDP programs (`bpf/load.c`). Frames are made in the kernel and passed to the wire like a driver
+//! does. Arriving frames are checked (TTL, checksum), counted and dropped before the sink's kernel sees them. The timestamp is
+//! taken when a frame is made, and compared when the sink's driver receives it: so it covers only wires and forwarder.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,29 +12,29 @@ use crate::bpf::{self, BUCKETS, Generator, NETWORKS, Seen, Settings, TEMPLATE_BY
 use crate::contestant::Contestant;
 use crate::machine::{self, FORWARDER_CORE, GENERATOR_CORE};
 
-/// Frames handed over at once when there is no rate to keep.
+/// Frames that are passed on at once without a rate.
 const BATCH_FULL: u32 = 64;
-/// The same when there is one: the longer, the more a frame waits for those behind it.
+/// The same with a rate: the more frames, the longer a frame waits for those after it.
 const BATCH_PACED: u32 = 8;
-/// Until queues are as full as they get.
+/// Time until queues have reached their final length.
 const WARM: Duration = Duration::from_millis(300);
-/// What is under way arrives.
+/// Time until frames in flight have arrived.
 const DRAIN: Duration = Duration::from_millis(300);
 
-/// What to offer.
+/// A load to offer.
 #[derive(Clone)]
 pub struct Offer {
-    /// Bytes of a frame on the wire, check sequence included.
+    /// Bytes of a frame on the wire, with FCS.
     pub bytes: usize,
     /// Networks that get paced frames, from 1.
     pub networks: u16,
     /// Packets a second; `None`: as many as one core can make.
     pub rate: Option<f64>,
-    /// Frames that take the time left over.
+    /// Frames that fill the remaining time.
     pub flood: Vec<Vec<u8>>,
     /// Whether latencies are measured.
     pub timed: bool,
-    /// How long.
+    /// The duration.
     pub seconds: f64,
 }
 
@@ -51,22 +50,22 @@ impl Offer {
     }
 }
 
-/// What came of it.
+/// The results of a load.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Packets a second that were offered, floods apart.
+    /// Packets a second that were offered, without floods.
     pub offered: f64,
-    /// Packets a second that arrived as they must be.
+    /// Valid packets a second that arrived.
     pub arrived: f64,
     /// Packets a second of the flood.
     pub flood: f64,
     /// Share of the paced packets that did not arrive, from the first to the last, 0 to 1.
     pub loss: f64,
-    /// Packets that were not as they must be.
+    /// Invalid packets.
     pub wrong: u64,
     /// Share of time that the forwarder's core was busy, 0 to 1.
     pub busy: f64,
-    /// Nanoseconds that were watched, for each packet that was.
+    /// Nanoseconds per packet of the watched counter.
     pub watched_ns: f64,
     latencies: Vec<u64>,
 }
@@ -78,7 +77,7 @@ impl Outcome {
     }
 }
 
-/// Offers load to a contestant and waits for what comes of it.
+/// Offers load to a contestant and waits for the results.
 ///
 /// # Panics
 /// As [`offer_watched`].
@@ -86,7 +85,7 @@ pub fn offer(contestant: &Contestant, offer: &Offer) -> Outcome {
     offer_watched(contestant, offer, || (0, 0))
 }
 
-/// The same, watching something that counts packets and nanoseconds, while the load is on.
+/// The same, and reads a counter of packets and nanoseconds during the load.
 ///
 /// # Panics
 /// When the kernel refuses to run the generator, or the measurement was told to end.
@@ -105,7 +104,7 @@ pub fn offer_watched(contestant: &Contestant, offer: &Offer, watched: impl Fn() 
     let runner = generator.runner(&frames[0].1);
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
-    // With fillers every run makes a frame, so that batches are as without a rate.
+    // With fillers every run makes a frame, so batches are as without a rate.
     let batch = if offer.rate.is_some() && offer.flood.is_empty() { BATCH_PACED } else { BATCH_FULL };
     let thread = contestant.wires.generator().thread(move || {
         machine::pin(0, GENERATOR_CORE);
@@ -168,7 +167,7 @@ fn quantile_us(counts: &[u64], share: f64) -> f64 {
     0.0
 }
 
-/// What a frame of a measurement carries after its headers: a mark, its network, and room for a time.
+/// The payload of a measurement's frame: a mark, its network, and room for a timestamp.
 pub fn payload(n: u16, bytes: usize) -> Vec<u8> {
     let mut payload = vec![0; bytes];
     payload[..2].copy_from_slice(&0x4855u16.to_ne_bytes());

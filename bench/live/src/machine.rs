@@ -12,7 +12,7 @@ pub const GENERATOR_CORE: usize = 0;
 /// The core that forwards it.
 pub const FORWARDER_CORE: usize = 1;
 
-/// Pins a thread (0: this one) to a core; where there is none it stays as it is.
+/// Pins a thread (0: this one) to a core. If there is no such core, the thread stays as it is.
 pub fn pin(thread: i32, core: usize) {
     let mut set = CpuSet::new();
     if set.set(core).is_ok() {
@@ -47,7 +47,7 @@ pub fn busy_seconds(core: Option<usize>) -> f64 {
     busy / 100.0
 }
 
-/// Pins the kernel's threads whose names begin so to a core.
+/// Pins the kernel's threads whose names have this prefix to a core.
 pub fn pin_kernel_threads(name: &str, core: usize) {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     for process in processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
@@ -57,17 +57,17 @@ pub fn pin_kernel_threads(name: &str, core: usize) {
     }
 }
 
-/// What the kernel says of its memory, bytes.
+/// The kernel's memory statistics, bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
-    /// What programs could still get.
+    /// Memory that programs could still get.
     pub available: u64,
-    /// What the kernel's own objects take: slabs, per-processor areas, its stacks and page tables.
+    /// Memory of the kernel's own objects: slabs, per-processor areas, its stacks and page tables.
     pub kernel: u64,
 }
 
 impl Memory {
-    /// As it is now.
+    /// The present values.
     pub fn now() -> Self {
         let text = line("/proc/meminfo");
         let field = |name: &str| {

@@ -1,5 +1,5 @@
-//! Measures the live system between namespaces, beside Linux's own forwarding and Open vSwitch in user space, rounds
-//! interleaved in one run, and writes what it found to `results/` as JSON and markdown.
+//! Measures the live system between namespaces, compared with Linux's own forwarding and Open vSwitch in user space, in
+//! interleaved rounds of one run, and writes the results to `results/` as JSON and Markdown.
 //!
 //! Flow: [`wires`] (a generator, a node, a sink) → [`contestant`] in the node → [`load`] → a command's rounds → `report`.
 //! Needs root. The binary under test is the one that `HUEPLANE` names, or a release build of this project.
@@ -67,14 +67,14 @@ Options:
 
 Exit codes: 0 measured, 1 failed, 2 usage. A peer that is not installed is left out and said so.";
 
-/// What the command line asked for.
+/// The command line's options.
 pub struct Settings {
     command: String,
     /// Seconds of one measurement.
     pub seconds: f64,
     /// Interleaved rounds.
     pub rounds: usize,
-    /// How long the soak takes, minutes.
+    /// Duration of the soak, minutes.
     pub minutes: f64,
     /// Round trips of a network that moves.
     pub moves: usize,
@@ -145,7 +145,7 @@ fn number(option: &str, text: &str) -> Result<f64, String> {
     parsed.ok_or_else(|| format!("{option}: '{text}' is no number above 0"))
 }
 
-/// One command: fills its report, and says what is not as it must be.
+/// A command: fills its report, and returns errors in the results.
 type Run = fn(&Settings, &mut Report) -> Result<(), String>;
 
 const COMMANDS: [(&str, Run); 9] = [

@@ -1,7 +1,7 @@
-//! A network moves between card and software under traffic: what hosts that receive lose, how long it takes, what gap the
-//! traffic sees beside one without a move, what others see, TCP, and a change of the card's image.
+//! A network moves between card and software under traffic: losses at the receiving hosts, the duration, the gap in the traffic
+//! compared with one without a move, the effect on other networks, TCP, and a change of the card's image.
 //!
-//! Hosts count what is lost, doubled and reordered; times and gaps come from the proof that the command prints.
+//! Hosts count packets that are lost, duplicated and reordered; times and gaps come from the proof that the command prints.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -260,7 +260,7 @@ fn large(settings: &Settings, daemon: &Daemon, pair: &Pair) -> Section {
     section
 }
 
-/// A TCP connection that carries so many bits a second; gives the longest time without a byte, and stops when told.
+/// Measures one TCP connection during moves: bytes received, and the longest time without a byte.
 fn tcp(settings: &Settings, daemon: &Daemon, pair: &Pair) -> Section {
     const CHUNK: usize = 14_600;
     const PORT: u16 = 9_000;

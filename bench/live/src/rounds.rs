@@ -2,7 +2,7 @@
 
 use crate::measure::Spread;
 
-/// `rounds` rounds over contestants, after one that warms up; for each contestant a spread for each figure.
+/// `rounds` rounds over contestants, after a warm-up round. Returns a spread for each figure of each contestant.
 pub fn interleave(
     what: &str,
     names: &[&str],

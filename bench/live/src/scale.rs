@@ -1,4 +1,4 @@
-//! Many networks on one node: what each costs to set up, to keep and to change, and what their number costs the packets.
+//! Many networks on one node: the cost of each to set up, keep and change, and the effect of their number on packets.
 
 use std::time::Instant;
 

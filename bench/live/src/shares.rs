@@ -1,9 +1,9 @@
-//! Decision 0007 by measuring: an XDP program with a share of one ring for each network, against a socket for each network on
-//! the same queue. One network floods; what do the others lose, and what does a packet cost the worker?
+//! Measurements for decision 0007: an XDP program with a share of one ring for each network, compared with a socket for each
+//! network on the same queue. One network floods: how much do the others lose, and what does a packet cost the worker?
 //!
-//! Both ways end in the same worker, in this process: it takes networks in turn, rewrites MACs, TTL and checksum, and sends by
-//! AF_XDP. The first uses the product's port; the second its own sockets, so a third, with one socket and no shares, says what
-//! the two implementations differ by, and what a flood does when nothing is done about it.
+//! Both ways end in the same worker, in this process: it serves networks in turn, rewrites MACs, TTL and checksum, and sends with
+//! AF_XDP. The first way uses the product's port, the second its own sockets. A third way, with one socket and no shares, shows the
+//! difference between the two implementations, and the effect of a flood without protection.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use crate::rounds::{interleave, three};
 use crate::wires::{self, SINK, Wires};
 use crate::xsk::{Memory, Receivers, Sender};
 
-/// Networks, of which the last one floods.
+/// Number of networks; the last one floods.
 const SIZES: [u16; 2] = [15, 64];
-/// What the victims offer together, of what the worker can carry.
+/// The victims' load together, as a share of what the worker can carry.
 const VICTIMS: f64 = 0.7;
 /// Frames of a network in one turn.
 const TURN: u32 = 32;
@@ -161,7 +161,7 @@ struct Worker {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the worker's loop is told, and tells.
+/// Shared with the worker's loop: its inputs and results.
 struct Loop {
     stop: Arc<AtomicBool>,
     paused: Arc<AtomicBool>,
@@ -169,7 +169,7 @@ struct Loop {
 }
 
 impl Loop {
-    /// Runs rounds until it is stopped; each says how many packets it sent.
+    /// Runs rounds until it is stopped; each returns how many packets it sent.
     fn run(&self, mut round: impl FnMut() -> usize) {
         let mut rounds = 0u32;
         while !self.stop.load(Ordering::Relaxed) {
@@ -238,7 +238,7 @@ impl Drop for Worker {
     }
 }
 
-/// What a router does to a frame: MACs, TTL, checksum (RFC 1624).
+/// Changes a frame like a router: MACs, TTL, checksum (RFC 1624).
 fn rewrite(frame: &mut [u8], own: Mac) {
     let Some(head) = frame.first_chunk_mut::<34>() else { return };
     head[..6].copy_from_slice(&SINK);
@@ -260,7 +260,7 @@ fn shares(told: &Loop, networks: u16) {
     let (mut from, mut to) = (port("p0", &pool), port("p1", &pool));
     let rules: Vec<ClassRule> =
         (1..=networks).map(|n| ClassRule::Mac { mac: wires::router(n, 0), class: n }).collect();
-    // As the product divides a ring: whatever few are full at once, there is room for the rest.
+    // Divided like the product's ring: whichever few shares are full at once, there is room for the others.
     let share = (RING / u32::from(networks)).max(128);
     let quotas: Vec<(u16, u32)> = (1..=networks).map(|n| (n, share)).collect();
     from.set_classes(&rules, &quotas).unwrap_or_else(|error| panic!("set the classes: {error}"));
@@ -268,7 +268,7 @@ fn shares(told: &Loop, networks: u16) {
     let mut received = Vec::with_capacity(ROUND);
     let mut first = 1;
     told.run(|| {
-        // An interface that goes ends the measurement, not this.
+        // If the interface is removed, the measurement ends, and not this loop.
         let _ = from.receive(&mut pool, 0, &mut received, ROUND);
         for packet in received.drain(..) {
             queues[usize::from(packet.class.min(networks))].push_back(packet);

@@ -1,7 +1,7 @@
-//! Minutes under faults: what should not be lost is not, and memory does not grow.
+//! Minutes under faults: no packets are lost that must not be, and memory does not grow.
 //!
-//! Five networks: two on ports that nothing happens to, one whose interface is deleted and made again, one that is changed,
-//! deleted and made again, and one that floods. Halfway through the time the daemon begins to be killed and restarted.
+//! Five networks: two on ports without faults, one whose interface is deleted and created again, one that is changed, deleted
+//! and created again, and one that floods. From half of the time on, the daemon is killed and restarted repeatedly.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::report::{Report, Section, mib, round};
 
 /// Packets a second of each flow.
 const RATE: u32 = 1000;
-/// Memory that the daemon may take more at the end than after a fifth of the time: room for an allocator, not for a leak.
+/// Additional memory that the daemon may use at the end, compared with a fifth of the time: a margin for the allocator, not for leaks.
 const GROWTH_MAX: u64 = 8 << 20;
 
 struct World {
@@ -31,7 +31,7 @@ struct World {
 /// Measures.
 ///
 /// # Errors
-/// What was lost that should not be, and memory that grew.
+/// Packets lost that must not be, and memory that grew.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let mut world = world();
     let half = Duration::from_secs_f64(settings.minutes * 30.0);
@@ -129,7 +129,7 @@ fn row(name: &str, traffic: &Traffic) -> Vec<serde_json::Value> {
 fn disturb(world: &World, round: u64) {
     crate::bpf::step();
     let cli = &world.daemon.cli;
-    // An interface goes and comes back.
+    // An interface is deleted and created again.
     world.lab.unplug(2);
     std::thread::sleep(Duration::from_millis(200));
     world.lab.plug(2);
@@ -155,7 +155,7 @@ fn disturb(world: &World, round: u64) {
         _ => frame::arp([BROADCAST, mac], 1, (mac, host.address), ([0; 6], host.router)),
     };
     let flood = Flood::start(&host.space, vec![flood], 20_000);
-    // Callers that make no sense, and a reader that does not read.
+    // Malformed calls, and a reader that does not read.
     for n in 0..50 {
         let call =
             format!("GET /v1/networks/{n}%00 HTTP/1.1\r\nContent-Length: x\r\n\r\n{}", "x".repeat(n * 100));
@@ -172,7 +172,7 @@ fn disturb(world: &World, round: u64) {
     }
 }
 
-/// The daemon is killed and restarted, again and again.
+/// Kills and restarts the daemon repeatedly.
 fn killed(world: &mut World, time: Duration) -> Section {
     let flows = flows(world);
     let (start, mut kills) = (Instant::now(), 0u64);

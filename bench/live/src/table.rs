@@ -1,5 +1,5 @@
-//! A network with the Internet's table of 2026 moves between card and software: the table stands on both sides from
-//! before, so that a move copies none of it.
+//! A network with the Internet's table of 2026 moves between card and software: both sides have the table beforehand, so a
+//! move copies no routes.
 //!
 //! Routes are the kernel's, with eight next hops by fnv1a of the first 20 bits of the prefix, mixed. Image `sram`.
 
@@ -17,13 +17,13 @@ use crate::measure::Spread;
 use crate::report::{Report, Section, round};
 use crate::rib;
 
-/// Packets a second of 100 bytes that cross the network meanwhile.
+/// Packets of 100 bytes a second that cross the network meanwhile.
 const RATE: u32 = 500;
 
 /// Measures.
 ///
 /// # Errors
-/// What was lost, doubled or reordered; or there is no table.
+/// Packets that were lost, duplicated or reordered; or the table is missing.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let all_of_it =
         rib::prefixes::<u32>(rib::V4_2026).ok_or_else(|| format!("there is no {}", rib::V4_2026))?;
@@ -92,7 +92,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     section.row(row("it moves to software", to_soft));
     section.row(row("the same, from the command to its answer", soft_asked));
 
-    // The card goes, and another one comes: it knows nothing of the table.
+    // The card is replaced by another one, which does not have the table.
     daemon.cli.apply(&all(&[bare, network.clone()]), &[]);
     until("there is no card", 30, || daemon.cli.json(&["get", "tables"])["card"].is_null());
     let began = Instant::now();
@@ -125,7 +125,7 @@ fn row(what: &str, times: Vec<f64>) -> Vec<Value> {
     vec![json!(what), json!(count), ms(spread.median()), ms(spread.min()), ms(spread.max())]
 }
 
-/// Lines of `ip -batch`: neighbours, which are one host, and routes to them.
+/// Lines of `ip -batch`: neighbours, which are all one host, and routes to them.
 fn batch(pair: &Pair, prefixes: &[Prefix4]) -> String {
     let mac = pair.right.mac.map(|byte| format!("{byte:02x}")).join(":");
     let [a, b, c, host] = pair.right.address.octets();

@@ -1,4 +1,4 @@
-//! What every contestant stands between: a generator's wire into the node's `p0`, and from its `p1` a wire to the sink.
+//! The wires of every contestant: from a generator to the node's `p0`, and from its `p1` to the sink.
 //!
 //! Network *n* (from 1): left link 10.*n*.1.0/24 with the generator's host .2, right link 10.*n*.2.0/24 with the sink's host
 //! .2. With TAP ports there are no wires: the node's kernel is at the other end of each.
@@ -15,7 +15,7 @@ use crate::{bpf, load};
 pub const GENERATOR: Mac = [2, 0x67, 0, 0, 0, 1];
 /// MAC address of the sink.
 pub const SINK: Mac = [2, 0x73, 0, 0, 0, 1];
-/// Ethernet, IPv4 and UDP headers and the check sequence, bytes.
+/// Ethernet, IPv4 and UDP headers and the FCS, bytes.
 const AROUND_BYTES: usize = 14 + 20 + 8 + 4;
 /// UDP port of all traffic.
 const PORT: u16 = 9;
@@ -24,7 +24,7 @@ const PORT: u16 = 9;
 pub struct Wires {
     /// The node, without bridges.
     pub lab: Lab,
-    /// Networks whose hosts there are.
+    /// Number of networks with hosts.
     pub networks: u16,
     /// Namespaces of generator and sink; `None`: the node's own.
     hosts: Option<[Space; 2]>,
@@ -38,7 +38,7 @@ impl Wires {
         Self { lab, networks, hosts: Some(hosts) }
     }
 
-    /// veth pairs between generator, node and sink, for so many networks.
+    /// veth pairs between generator, node and sink, for `networks` networks.
     pub fn veth(networks: u16) -> Self {
         let wires = Self::new(networks);
         let node = wires.lab.node();
@@ -90,7 +90,7 @@ impl Wires {
         bpf::index_of(self.generator(), if self.hosts.is_some() { "eth0" } else { "p0" })
     }
 
-    /// The sink's interface receives as that of any host does: nothing is gathered before the network stack.
+    /// The sink's interface receives like that of any host: nothing is merged before the network stack.
     pub fn receive_as_a_host(&self) {
         if self.hosts.is_some() {
             let arguments = ["-K", self.sink_interface(), "gro", "off"];
@@ -124,12 +124,12 @@ impl Wires {
     }
 }
 
-/// Frames are whole and summed up, as on a real wire, and the kernel polls the interface as it polls a card's.
+/// Frames are not segmented later and have checksums, as on a real wire, and the kernel polls the interface like that of a NIC.
 fn plain(space: &Space, interface: &str) {
     let _ = space.run("ethtool", &["-K", interface, "tx", "off", "gro", "on"]).expect_ok();
 }
 
-/// A frame of so many bytes on the wire (check sequence included) from the generator to the sink's host of network `n`.
+/// A frame of `bytes` on the wire (with FCS) from the generator to the sink's host of network `n`.
 pub fn frame(n: u16, bytes: usize, router: Mac) -> Vec<u8> {
     let ends = Ends { macs: [router, GENERATOR], addresses: [left(n, 2), right(n, 2)], ttl: 64 };
     frame::udp(ends, [PORT, PORT], &load::payload(n, bytes.saturating_sub(AROUND_BYTES)))

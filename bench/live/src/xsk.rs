@@ -1,5 +1,5 @@
-//! AF_XDP sockets of the measurements' own, many to a queue: the arrangement that the product does not have. A fence: rings and
-//! packet memory are shared with the kernel.
+//! The measurements' own AF_XDP sockets, several on one queue, which the product does not use. A fence: rings and packet memory
+//! are shared with the kernel.
 //!
 //! Invariants: each ring has one producer and one consumer; our index is published by a release store, the kernel's read by an
 //! acquire load. A slot is in one place at a time: the free list, the fill ring, a receive ring, the transmit ring, or our hand.
@@ -38,7 +38,7 @@ fn map(fd: i32, offset: i64, bytes: usize) -> NonNull<u8> {
     mapped.unwrap_or_else(|| panic!("map {bytes} bytes: {}", io::Error::last_os_error()))
 }
 
-/// Packet memory, and the slots of it that nobody uses.
+/// Packet memory, and its free slots.
 pub struct Memory {
     base: NonNull<u8>,
     slots: usize,

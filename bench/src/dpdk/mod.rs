@@ -18,7 +18,7 @@ use thiserror::Error;
 
 const NR_HUGEPAGES: &str = "/proc/sys/vm/nr_hugepages";
 
-/// What DPDK refused; the machine's fault, or the caller's for asking too much memory.
+/// A request that DPDK refused; the machine's fault, or the caller's if it requested too much memory.
 #[derive(Debug, Error)]
 pub enum DpdkError {
     /// The environment did not start.
@@ -93,7 +93,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// Adds `pages` to the pool, or puts it back as it was and returns `None` when the kernel grants less.
+    /// Adds `pages` to the pool, or restores it and returns `None` if the kernel grants fewer.
     fn grow(pages: u64) -> Option<Self> {
         let read = || fs::read_to_string(NR_HUGEPAGES).ok()?.trim().parse::<u64>().ok();
         let pool = Self { before: read()? };

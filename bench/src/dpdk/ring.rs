@@ -24,7 +24,7 @@ pub const OUTCOMES: [&str; 11] = [
     "forward",
 ];
 
-/// Two started ports: one receives what [`Ring::load`] put in, one sends to where [`Ring::unload`] takes from.
+/// Two started ports: one receives the frames of [`Ring::load`], and [`Ring::unload`] takes the frames that the other sends.
 pub struct Ring<'a> {
     raw: *mut c_void,
     _dpdk: &'a Dpdk,
@@ -69,7 +69,7 @@ impl<'a> Ring<'a> {
         unsafe { ffi::hb_ring_run(self.raw, lpm.raw(), burst.min(BURST_MAX) as u16) }
     }
 
-    /// Receive and send with nothing between: what the ports themselves cost.
+    /// Receives and sends without processing: the cost of the ports themselves.
     pub fn idle(&mut self, burst: usize) -> usize {
         // SAFETY: `raw` is live; the burst is within the loop's arrays.
         unsafe { ffi::hb_ring_idle(self.raw, burst.min(BURST_MAX) as u16) }

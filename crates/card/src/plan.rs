@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stays_keeps_its_place_in_a_run() {
+    fn networks_that_stay_keep_their_place_in_a_run() {
         let row = |net| AttachRow { valid: true, net, vport: 0 };
         let none = AttachRow::default();
         assert_eq!(run(&[], &[row(1), row(2), row(3)]), [row(1), row(2), row(3)]);

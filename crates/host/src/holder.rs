@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_is_there_for_the_next_daemon() {
+    fn stored_values_are_there_for_the_next_daemon() {
         let folder = tempfile::tempdir().unwrap();
         let process = holder(folder.path());
         let first = Holder::start(folder.path()).unwrap();

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_daemon_has_a_place() {
+    fn only_one_daemon_takes_a_folder() {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::take(folder.path()).unwrap();
         let refused = Place::take(folder.path()).unwrap_err();

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_what_is_received_later() {
+    fn sent_packets_are_received_from_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.pcap");
         let mut pool = Pool::new(8, 2048).unwrap();

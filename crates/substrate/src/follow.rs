@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_or_nobody_is_followed() {
+    fn one_network_or_none_is_followed() {
         let followed = Followed::default();
         let other = followed.clone();
         assert_eq!(other.get(), None);

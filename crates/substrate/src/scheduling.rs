@@ -216,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_nothing_is_granted_it() {
+    fn fair_scheduling_is_always_granted() {
         let granted = std::thread::spawn(|| enter(Scheduling::Fair).1).join().unwrap();
         assert_eq!(granted, Granted::default());
     }
 
     #[test]
-    fn what_is_not_granted_has_a_reason() {
+    fn refused_scheduling_has_a_reason() {
         let granted = std::thread::spawn(|| enter(Scheduling::RealTime).1).join().unwrap();
         assert_eq!(granted.scheduling == Scheduling::RealTime, granted.why_not.is_none(), "{granted:?}");
     }

@@ -1,6 +1,6 @@
 // The card in the 250 MHz user box of OpenNIC shell.
 //
-// Place: the box's wrapper of user plugins; ports as those of p2p_250mhz, the shell's own plugin, but for one register bus.
+// Place: the box's wrapper of user plugins; same ports as p2p_250mhz, the shell's own plugin, except for the single register bus.
 // MAC port i of the shell is the card's p<i>. CPU queue q<k> leaves by PCIe function k mod NumPhysFunc; function f enters
 // as q<f>. The CPU header of a frame names its output, so any function reaches any port. Frames for a MAC port that the
 // shell does not have are discarded.

@@ -1,8 +1,8 @@
-// Stands for hue_dag36 where a proof wants any trie: of one route, which may be any; who comes with its root and its address gets its
-// next hop, others none.
+// Replaces hue_dag36 in proofs that must hold for any trie. It holds one arbitrary route: a lookup with its root and its address gets
+// its next hop, every other lookup gets none.
 //
-// Place: in the sources of proofs that name it. Who asks cannot tell routes apart, so one stands for each of many. It answers after
-// `Latency` clocks, the module after 44. When it answers the host, and what, is free.
+// Place: in the sources of proofs that name it. The caller cannot tell routes apart, so one arbitrary route represents each of many.
+// It answers after `Latency` clocks, the real module after 44. When it answers the host, and with what, is free.
 module hue_dag36 #(
     parameter int unsigned Level0Words = 2048,
     parameter int unsigned Level1Words = 4096,
@@ -37,7 +37,7 @@ module hue_dag36 #(
     logic [35:0] item;
     logic [31:0] key;
   } route_t;
-  (* anyseq *) route_t any;  // taken while in reset
+  (* anyseq *) route_t any;  // sampled during reset
   route_t route_q;
   (* anyseq *) logic answers;
   (* anyseq *) logic [35:0] data;

@@ -1,8 +1,9 @@
-// Stands for hue_exact_table where a proof wants any table: of one row, which may be any; a key gets what it says if all of the
-// key is the row's.
+// Replaces hue_exact_table in proofs that must hold for any table. It holds one arbitrary row: a key that equals the row's key gets
+// the row's result.
 //
-// Place: in the sources of proofs that name it. Who asks cannot tell rows apart, so one stands for each of many; that many work as
-// one is what the proof `exact_table` is about. Timing and ports are those of the module; what it answers the host is free.
+// Place: in the sources of proofs that name it. The caller cannot tell rows apart, so one arbitrary row represents each of many. The
+// proof `exact_table` shows which of several rows a key gets. Timing and ports are those of the module; its answers to the host are
+// free.
 module hue_exact_table #(
     parameter logic [7:0]  Id         = 8'd0,
     parameter int unsigned Banks      = 4,
@@ -27,7 +28,7 @@ module hue_exact_table #(
     logic [KeyBits-1:0]    key;
     logic                  valid;
   } row_t;
-  (* anyseq *) row_t any;  // taken while in reset
+  (* anyseq *) row_t any;  // sampled during reset
   row_t row_q;
   (* anyseq *) hue_pkg::tbl_rsp_t rsp;
   (* anyseq *) logic [ResultBits-1:0] nothing;

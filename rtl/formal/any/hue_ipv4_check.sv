@@ -1,5 +1,5 @@
-// Stands for hue_ipv4_check where a proof wants to know only that it is asked about the right header: every bit of that is in what
-// it says, and which is seen at once. What it really says is what the proof `ipv4_check` is about.
+// Replaces hue_ipv4_check in proofs that only need to know that it gets the right header: its result depends on every bit of the
+// header, so a wrong bit changes it. The proof `ipv4_check` covers the real result.
 //
 // Place: in the sources of proofs that name it.
 module hue_ipv4_check

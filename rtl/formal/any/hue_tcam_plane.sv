@@ -1,8 +1,8 @@
-// Stands for hue_tcam_plane where a proof wants any plane: of one route, which may be any; an address gets its next hop if all of
-// the address matches it, and else none.
+// Replaces hue_tcam_plane in proofs that must hold for any plane. It holds one arbitrary route: an address that matches it gets its
+// next hop, every other address gets none.
 //
-// Place: in the sources of proofs that name it. Who asks cannot tell routes apart, so one stands for each of many. Timing and
-// ports are those of the module; what it answers the host is free.
+// Place: in the sources of proofs that name it. The caller cannot tell routes apart, so one arbitrary route represents each of many.
+// Timing and ports are those of the module; its answers to the host are free.
 module hue_tcam_plane
   import hue_regs_pkg::*;
 #(
@@ -29,7 +29,7 @@ module hue_tcam_plane
     logic [31:0] mask;
     logic [31:0] value;
   } route_t;
-  (* anyseq *) route_t any;  // taken while in reset
+  (* anyseq *) route_t any;  // sampled during reset
   route_t route_q;
   (* anyseq *) hue_pkg::tbl_rsp_t rsp;
   logic [3:1] hit_q;

@@ -1,9 +1,9 @@
-// Stands for hue_ternary_table where a proof wants any table: of one row, which may be any; a key gets what it says if all of the
-// key matches it.
+// Replaces hue_ternary_table in proofs that must hold for any table. It holds one arbitrary row: a key that matches it gets its
+// result.
 //
-// Place: in the sources of proofs that name it. Who asks cannot tell rows apart, so one stands for each of many; that many work as
-// one is what the proof `ternary_table` is about. What the row matches, the instance says, as to the module. Timing and
-// ports are the module's; what it answers the host is free.
+// Place: in the sources of proofs that name it. The caller cannot tell rows apart, so one arbitrary row represents each of many. The
+// proof `ternary_table` shows which of several rows a key gets. As with the module, the instance extracts value and mask from the row.
+// Timing and ports are those of the module; its answers to the host are free.
 module hue_ternary_table #(
     parameter logic [7:0]  Id         = 8'd0,
     parameter int unsigned First      = 0,
@@ -27,7 +27,7 @@ module hue_ternary_table #(
     output logic [ResultBits-1:0] result_o,
     output logic                  error_o
 );
-  (* anyseq *) logic [Width-1:0] any;  // taken while in reset
+  (* anyseq *) logic [Width-1:0] any;  // sampled during reset
   logic [Width-1:0] row_q;
   (* anyseq *) hue_pkg::tbl_rsp_t rsp;
   (* anyseq *) logic [ResultBits-1:0] nothing;

@@ -1,7 +1,7 @@
-// Stands for hue_table where a proof wants any rows: what stands in them at first is free, and the host writes a row in the
-// clock of its request.
+// Replaces hue_table in proofs that must hold for any rows: the initial contents of the rows are free, and the host writes a row in
+// the clock of its request.
 //
-// Place: in the sources of proofs that name it; timing of reads and ports are those of the module.
+// Place: in the sources of proofs that name it. Ports and the timing of reads are those of the module.
 module hue_table #(
     parameter logic [7:0]  Id    = 8'd0,
     parameter int unsigned First = 0,

@@ -1,4 +1,4 @@
-// The small cells of rtl/common side by side, for one bench: a register and a queue in a row, an arbiter, counters.
+// The small cells of rtl/common together in one module, for one bench: a register and a queue in series, an arbiter, counters.
 
 module hue_cells #(
   parameter int unsigned Depth = 8,

@@ -1,4 +1,4 @@
-// Bench of the small cells: streams against queues, turns against counting, counters against sums.
+// Bench of the small cells: compares streams with queues, turns with a count, and counters with sums.
 #include <array>
 #include <deque>
 #include <memory>
@@ -19,7 +19,7 @@
 #endif
 
 namespace {
-// Words beside the queue's own, and clocks until the first comes out: a queue in block RAM holds some ahead.
+// Words held outside the queue's memory, and clocks until the first word comes out: a queue in block RAM prefetches words.
 constexpr unsigned Held = HUE_DEEP ? 8 : 2;
 constexpr unsigned Way = HUE_DEEP ? 6 : 4;
 
@@ -96,7 +96,7 @@ void frames(bench::Tests& tests, bench::Random& random, unsigned stall) {
     } else if (!present.empty()) {
       top->frame_commit_i = 1;
     }
-    // A frame as long as the memory can only be given up.
+    // A frame as long as the memory can only be discarded.
     if (top->frame_full_o && committed.empty()) {
       top->frame_commit_i = top->frame_cut_i = top->frame_write_i = 0;
       top->frame_rewind_i = 1;
@@ -123,7 +123,7 @@ void frames(bench::Tests& tests, bench::Random& random, unsigned stall) {
 }
 
 void turns(bench::Tests& tests, bench::Random& random) {
-  tests.begin("turns go round");
+  tests.begin("round robin");
   reset();
   int last = -1;
   std::array<unsigned, HUE_ASKERS> waited{};
@@ -146,7 +146,7 @@ void turns(bench::Tests& tests, bench::Random& random) {
 }
 
 void counters(bench::Tests& tests, bench::Random& random) {
-  tests.begin("counters of several at once add up");
+  tests.begin("counters with several events at once add up");
   reset();
   std::array<uint64_t, 8> sums{};
   bool asking = false, clear = false;
@@ -167,7 +167,7 @@ void counters(bench::Tests& tests, bench::Random& random) {
     top->adds_host_index_i = index;
     top->eval();
     if (top->adds_host_done_o) {
-      // Sees all events of earlier clocks.
+      // The value includes all events of earlier clocks.
       if (!asking || top->adds_host_value_o != sums[index])
         tests.wrong("counter %u is %llu, expected %llu", index, (unsigned long long)top->adds_host_value_o,
                     (unsigned long long)sums[index]);
@@ -192,7 +192,7 @@ void counter_ram(bench::Tests& tests, bench::Random& random, unsigned events) {
   bool asking = false, clear = false;
   unsigned index = 0, reads = 0, waiting = 0;
   uint64_t at_start = 0, latest = 0;
-  bool ready_next = false, ready_soon = false;  // as said
+  bool ready_next = false, ready_soon = false;  // as announced by `ready_soon_o`
   for (unsigned clock = 0; clock < 60000; ++clock) {
     if (!asking && random.percent(20)) {
       asking = true;
@@ -206,14 +206,14 @@ void counter_ram(bench::Tests& tests, bench::Random& random, unsigned events) {
     top->ram_valid_i = 0;
     top->eval();
     if (top->ram_ready_o != ready_next)
-      tests.wrong("clock %u: ready %u is not what was said two clocks before", clock, top->ram_ready_o);
+      tests.wrong("clock %u: ready is %u, not as announced two clocks before", clock, top->ram_ready_o);
     top->ram_valid_i = top->ram_ready_o && random.percent(events);
-    // The same counter often, in a row.
+    // Often the same counter several times in a row.
     top->ram_index_i = random.percent(60) ? 3 : random.below(16);
     top->ram_add_i = random.below(65536);
     top->eval();
     if (top->ram_host_done_o) {
-      // Taken two clocks ago: an event of this clock or the one before comes after it.
+      // Sampled two clocks ago: events of this clock and of the one before are not included.
       if (!asking || top->ram_host_value_o != at_start)
         tests.wrong("counter %u is %llu, expected %llu", index, (unsigned long long)top->ram_host_value_o,
                     (unsigned long long)at_start);

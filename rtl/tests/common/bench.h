@@ -1,7 +1,7 @@
-// What all test benches share: a seeded generator, bits of wide signals, names of tests and their results.
+// Shared by all test benches: a seeded random generator, bits of wide signals, names of tests and their results.
 //
-// A bench prints `test NAME ... ok` or `test NAME ... FAILED` a test, the seed when one fails, and ends with 0 or 1.
-// Arguments: seed, then what the bench says.
+// A bench prints `test NAME ... ok` or `test NAME ... FAILED` for each test, and the seed if one fails. It exits with 0 or 1.
+// Arguments: the seed, then the bench's own.
 #ifndef HUE_BENCH_H
 #define HUE_BENCH_H
 
@@ -84,7 +84,7 @@ class Tests {
     name_ = name;
     wrong_ = 0;
   }
-  // Counts a fault and says it, the first few times.
+  // Counts a fault, and prints the first few.
   __attribute__((format(printf, 2, 3))) void wrong(const char* format, ...) {
     if (++wrong_ > 8) return;
     va_list arguments;

@@ -1,8 +1,8 @@
-// What the benches of the shells' adapters share: two clocks, a register bus, streams with a length, a source and a
-// destination beside them, tables written over the bus, and a model of what the card makes of whole frames.
+// Shared by the benches of the shells' adapters: two clocks, a register bus, streams with length, source and destination as side
+// fields, tables written over the bus, and a model of the card for whole frames.
 //
-// A bench gives a `Shell`: its streams (MAC ports first), how to move a beat on them and a register access, and which of the
-// shell's codes a port of the card has.
+// A bench provides a `Shell`: its streams (MAC ports first), how to transfer a beat and to access a register, and the shell's codes
+// for the card's ports.
 #ifndef HUE_BOARD_H
 #define HUE_BOARD_H
 
@@ -18,7 +18,7 @@ namespace board {
 
 using bench::Bytes;
 
-constexpr unsigned Width = 64;  // bytes a beat
+constexpr unsigned Width = 64;  // bytes in a beat
 constexpr unsigned MacPorts = 4;
 constexpr unsigned MacBytesMin = 60;
 constexpr unsigned Nets = 8;
@@ -36,15 +36,15 @@ enum Outcome : unsigned { Arp = 3, Local = 10, Ttl = 14 };
 enum Command : unsigned { Read = 1, Write = 2 };
 
 struct Beat {
-  Bytes bytes;  // those that count
+  Bytes bytes;  // the valid bytes
   bool first = false, last = false;
   unsigned size = 0, source = 0, destination = 0;
 };
 
 struct Frame {
   Bytes bytes;
-  unsigned stream = 0;  // the shell's
-  unsigned port = 0;    // the card's
+  unsigned stream = 0;  // number of the shell's stream
+  unsigned port = 0;    // number of the card's port
   unsigned source = 0;
 };
 
@@ -53,7 +53,7 @@ struct Leaving {
   unsigned source, destination;
 };
 
-// A row of a table, put together from its lowest field up.
+// A row of a table, built from its lowest field up.
 class Row {
  public:
   Row& put(unsigned width, uint64_t value) {
@@ -82,10 +82,10 @@ inline void fix_sum(Bytes& f) {
   put(f, 24, 2, ~sum & 0xffff);
 }
 
-// What networks do: of network n, addresses below 128.0.0.0 leave by its first next hop, those below 192.0.0.0 by its
-// second, others are its router's own.
+// The networks' routes: in each network, packets to addresses below 128.0.0.0 go to its first next hop, to those below 192.0.0.0 to
+// its second, and all others are for the router itself.
 struct Tables {
-  unsigned macs;  // of the shell
+  unsigned macs;  // MAC ports of the shell
   unsigned port_of(unsigned net, unsigned hop) const { return (net + hop) % macs; }
 };
 
@@ -124,7 +124,7 @@ class Bench {
       }
       step();
     }
-    // Until counters are clear the card takes no frame.
+    // The card takes no frame until its counters are cleared.
     for (unsigned i = 0; i < 2000; ++i) step();
   }
 
@@ -164,7 +164,7 @@ class Bench {
 
   void load(const Tables& tables) {
     for (unsigned n = 0; n <= Metered; ++n) {
-      // A list of three runs: its header, then half items, each word with its parity (crates/tables/src/dag36/words.rs).
+      // A list of three runs: its header, then half-word items, each word with its parity (crates/tables/src/dag36/words.rs).
       row(Level0, 4 * n, Row().put(8, 128).put(8, 192).put(19, 0).put(1, 1));
       row(Level0, 4 * n + 1, Row().put(16, 0).put(16, 1).put(3, 0).put(1, 1));
       row(Level0, 4 * n + 2, Row().put(16, 2).put(19, 0).put(1, 1));
@@ -178,7 +178,7 @@ class Bench {
       row(Select, n, Row().put(1, 1).put(4, 0).put(1, 1).put(48, mac_of(n, 0)).put(32, 0).put(32, 0).put(1, 0).put(1, 0).put(8, n)
                               .put(8, 0x20 + n));
     }
-    // A packet a microsecond, one at once.
+    // One packet a microsecond, with a burst of one.
     row(Meter, Metered, Row().put(1, 1).put(40, 1000000).put(40, 1));
   }
 
@@ -190,15 +190,15 @@ class Bench {
     wanted_.at(stream)[number_of(leaving.bytes, stream)].push_back(leaving);
   }
   uint64_t now_ns() const { return now_ / 1000; }
-  bool loose = false;  // frames may be missing: dropped on purpose
+  bool loose = false;  // frames may be missing, because they are dropped on purpose
 
-  // Frames are told apart by the number behind their IPv4 header.
+  // The number behind the IPv4 header identifies a frame.
   static unsigned number_of(const Bytes& f, unsigned stream) {
     const size_t at = stream < Shell::Macs ? 0 : HeaderBytes;
     return f.size() < at + 38 ? ~0u : be16(f, at + 34) << 16 | be16(f, at + 36);
   }
 
-  // Until everything sent has come out or been dropped.
+  // Runs until every frame sent has come out or been dropped.
   void run(const Rates& rates) {
     rates_ = rates;
     for (quiet_ = 0; quiet_ < 4000;) step();
@@ -301,12 +301,12 @@ class Bench {
     Bytes& coming = coming_[s];
     if (!coming.empty() && (beat.size != first_[s].size || beat.source != first_[s].source ||
                             beat.destination != first_[s].destination))
-      tests_.wrong("stream %u: what stands beside a frame changed inside it", s);
+      tests_.wrong("stream %u: a side field changed inside a frame", s);
     if (coming.empty()) first_[s] = beat;
     if (!beat.last && beat.bytes.size() != Width) tests_.wrong("stream %u: a beat that is not full is not the last", s);
     coming.insert(coming.end(), beat.bytes.begin(), beat.bytes.end());
     if (!beat.last) return;
-    if (beat.size != coming.size()) tests_.wrong("stream %u: a frame of %zu bytes says %u", s, coming.size(), beat.size);
+    if (beat.size != coming.size()) tests_.wrong("stream %u: a frame of %zu bytes has length %u", s, coming.size(), beat.size);
     const unsigned number = number_of(coming, s);
     auto found = wanted_[s].find(number);
     if (found == wanted_[s].end()) {
@@ -319,7 +319,7 @@ class Bench {
       if (want.source != beat.source || want.destination != beat.destination)
         tests_.wrong("stream %u: frame %u is from %x to %x, expected from %x to %x", s, number, beat.source,
                      beat.destination, want.source, want.destination);
-      // Frames that came from one place stay in order.
+      // Frames from one source stay in order.
       for (auto before = wanted_[s].begin(); !loose && before != found; ++before) {
         if (before->second.front().source == want.source && same_net(before->second.front().bytes, want.bytes, s)) {
           tests_.wrong("stream %u: frame %u came before %u", s, number, before->first);
@@ -331,7 +331,7 @@ class Bench {
     }
     coming.clear();
   }
-  // The last byte of a source MAC that the card writes, or the CPU header, says whose a frame is.
+  // The network of a frame: in the last byte of the source MAC that the card writes, or in the CPU header.
   static bool same_net(const Bytes& a, const Bytes& b, unsigned s) {
     return s < Shell::Macs ? a[11] == b[11] : a[2] == b[2];
   }
@@ -352,9 +352,9 @@ class Bench {
   unsigned quiet_ = 0;
 };
 
-// ---- frames and what becomes of them
+// ---- frames and expected results
 
-// An IPv4 packet for network `net`, of `len` bytes, which says its number.
+// An IPv4 packet for network `net`, of `len` bytes, which contains its number.
 inline Bytes packet(bench::Random& random, uint32_t number, unsigned net, unsigned len) {
   Bytes f(len);
   for (auto& byte : f) byte = random.byte();
@@ -386,7 +386,7 @@ inline Bytes padded(Bytes bytes) {
   return bytes;
 }
 
-// Sends random frames of all sorts into all streams and notes what is to come.
+// Sends random frames of all sorts into all streams, and records the expected results.
 template <typename Shell>
 void mixture(Bench<Shell>& bench, bench::Random& random, const Tables& tables, unsigned count) {
   for (uint32_t number = 0; number < count; ++number) {
@@ -396,7 +396,7 @@ void mixture(Bench<Shell>& bench, bench::Random& random, const Tables& tables, u
     Frame frame{f, place.stream, place.port, place.source};
     const unsigned queue = MacPorts + net % 4;
     if (place.port >= MacPorts) {
-      // A software plane sends it: leaves as it is, by the port in its header.
+      // A software plane sends it: it leaves unchanged by the port in its header.
       const unsigned out = random.below(tables.macs);
       const unsigned len = f.size();
       const Bytes header = {1, uint8_t(net), uint8_t(net), 0, 0, 0, uint8_t(out), 1, uint8_t(len >> 8), uint8_t(len),
@@ -414,7 +414,7 @@ void mixture(Bench<Shell>& bench, bench::Random& random, const Tables& tables, u
         outcome = Ttl;
       }
       if (random.percent(3)) {
-        put(f, 0, 6, 0x02ffffffffff);  // nobody's
+        put(f, 0, 6, 0x02ffffffffff);  // of no network
         frame.bytes = f;
         bench.send(frame);
         continue;
@@ -440,7 +440,7 @@ void mixture(Bench<Shell>& bench, bench::Random& random, const Tables& tables, u
   }
 }
 
-// The tests that every adapter takes.
+// The tests of every adapter.
 template <typename Shell>
 void all(Shell& shell, const std::string& name, bench::Tests& tests, bench::Random& random) {
   Bench<Shell> bench(shell, tests, random);
@@ -448,20 +448,20 @@ void all(Shell& shell, const std::string& name, bench::Tests& tests, bench::Rand
   const uint64_t clocks[][3] = {{4000, 8000, 0}, {4000, 4000, 0}, {4000, 11300, 700}, {4000, 2700, 1900}};
 
   for (const auto& clock : clocks) {
-    tests.begin(name + ", registers, a clock of " + std::to_string(clock[1]) + " ps beside one of " +
+    tests.begin(name + ", registers, clock periods of " + std::to_string(clock[1]) + " ps and " +
                 std::to_string(clock[0]));
     bench.clocks(clock[0], clock[1], clock[2]);
     bench.reset();
     if (bench.read(Ident) != 0x48554543) tests.wrong("no card");
-    if ((bench.read(Bus) & 0xff) != Width) tests.wrong("another bus");
+    if ((bench.read(Bus) & 0xff) != Width) tests.wrong("wrong bus width");
     for (unsigned i = 0; i < 300; ++i) {
       const uint32_t value = random.next() >> 32;
       if (bench.write(Scratch, value) != 0) tests.wrong("a write was refused");
-      if (bench.read(Scratch) != value) tests.wrong("what was written is not what is read");
+      if (bench.read(Scratch) != value) tests.wrong("a register does not hold the written value");
       unsigned response = 0;
       if (i % 7 == 0 && (bench.read(0x7fc, &response) != 0 || response != 2))
-        tests.wrong("a read of nothing was answered %u", response);
-      if (i % 11 == 0 && bench.write(Ident, 0) != 2) tests.wrong("a write of nothing was answered");
+        tests.wrong("a read of no register was answered with %u", response);
+      if (i % 11 == 0 && bench.write(Ident, 0) != 2) tests.wrong("a write to a read-only register was not refused");
     }
     tests.end();
   }
@@ -472,7 +472,7 @@ void all(Shell& shell, const std::string& name, bench::Tests& tests, bench::Rand
                 std::to_string(rates.stall) + " %");
     bench.clocks(4000, 8000, 0);
     bench.reset();
-    bench.write(Control, 1);  // full queues hold back
+    bench.write(Control, 1);  // full queues stall their inputs
     bench.load(tables);
     mixture(bench, random, tables, 800);
     bench.run(rates);
@@ -488,7 +488,7 @@ void all(Shell& shell, const std::string& name, bench::Tests& tests, bench::Rand
   const unsigned out = tables.port_of(Metered, 0);
   uint64_t sent = bench.counter(Port, 8 * out + 3);
   const uint64_t from = bench.now_ns();
-  // Frames of the metered network as fast as they go, for 100 microseconds; the bench does not know which will pass.
+  // Frames of the metered network at full rate for 100 microseconds. The bench does not predict which of them pass.
   const auto place = Shell::places()[0];
   uint32_t number = 0;
   while (bench.now_ns() - from < 100000) {

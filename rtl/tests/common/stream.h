@@ -1,4 +1,4 @@
-// What benches of a single module share: frames on a stream of `Width` bytes, and the structs that go beside them.
+// Shared by benches of a single module: frames on a stream of `Width` bytes, and the structs in their side fields.
 #ifndef HUE_STREAM_H
 #define HUE_STREAM_H
 
@@ -11,7 +11,7 @@ namespace stream {
 using bench::Bytes;
 
 inline unsigned beats_of(size_t bytes, unsigned width) { return bytes == 0 ? 1 : (bytes + width - 1) / width; }
-// Bytes of a beat that count.
+// Number of valid bytes in a beat.
 inline unsigned bytes_of(size_t bytes, unsigned width, unsigned beat) {
   return std::min<size_t>(width, bytes - std::min<size_t>(bytes, size_t{beat} * width));
 }
@@ -92,7 +92,7 @@ inline Bytes random_bytes(bench::Random& random, size_t count) {
   return bytes;
 }
 
-// Lengths that matter: around beats, and all others.
+// Random lengths: often near multiples of a beat, otherwise any.
 inline unsigned random_length(bench::Random& random, unsigned width, unsigned max) {
   const unsigned sort = random.below(100);
   if (sort < 25) return random.between(1, 4) * width + random.below(3) - 1;

@@ -1,8 +1,8 @@
-// A card with registers and one table but without a data path: what comes in by a port leaves by its neighbour (port
-// number with the lowest bit inverted). For tests of the twin, the driver, the registers and the access unit.
+// A card with registers and tables but without a data path: a frame that comes in by a port leaves by the neighbouring port (the
+// port number with the lowest bit inverted). For tests of the twin, the driver, the registers and the access unit.
 //
-// Table HOP has 64 rows and answers after 3 clocks; COUNT has 4 rows that hold 1000 plus their index until read and
-// cleared; BYTES takes 110 clocks to answer, which is too long; others have no owner.
+// Table HOP has 64 rows and answers after 3 clocks. COUNT has 4 rows that hold 1000 plus their index until they are read and
+// cleared. BYTES takes 110 clocks to answer, which is too long. No other table has an owner.
 
 module hue_card #(
   parameter int unsigned ClockKhz = 125000,
@@ -111,7 +111,7 @@ module hue_card #(
     end
   end
   assign moved = s_tvalid_i & s_tready_o;
-  // For one port at a time only: tests of the record counters send no two at once.
+  // Correct for one port at a time: tests of the record counters never send by two at once.
   assign begin_frame = |(moved & ~inside_q);
   assign end_frame = |(moved & s_tlast_i);
   assign ingress_idle_o = inside_q == '0;

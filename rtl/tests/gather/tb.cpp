@@ -1,4 +1,4 @@
-// Bench of hue_gather: random frames, most of them almost right, against a model that looks at whole frames.
+// Bench of hue_gather: compares records of random frames, most of them nearly valid, with a model that reads whole frames.
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -18,15 +18,15 @@ struct Frame {
   uint32_t tag;
   unsigned port, copy, net, vport, cpu_out;
   bool from_cpu;
-  unsigned len;  // as the input queue says it: above 9216, one beat of `bytes` and 9217
+  unsigned len;  // as the input queue gives it: for a frame above 9216 bytes, 9217, with one beat in `bytes`
 };
 
-// ---- the model: plain reading of whole frames
+// ---- the model: reads whole frames
 
 unsigned be16(const Bytes& f, size_t at) { return f[at] << 8 | f[at + 1]; }
 uint32_t be32(const Bytes& f, size_t at) { return uint32_t{be16(f, at)} << 16 | be16(f, at + 2); }
 
-// Where the IPv4 packet of an Ethernet frame at `at` begins, or 0.
+// Offset of the IPv4 packet in the Ethernet frame at `at`, or 0.
 size_t ipv4_of_frame(const Bytes& f, size_t at) {
   if (f.size() < at + 14 + 20 || be16(f, at + 12) != 0x0800 || f[at + 14] >> 4 != 4) return 0;
   return at + 14;
@@ -162,7 +162,7 @@ void check(bench::Tests& tests, const Frame& frame) {
       tests.wrong("frame %u of %u bytes: %s is %llx, expected %llx", frame.tag, frame.len, name,
                   (unsigned long long)found, (unsigned long long)wanted);
   };
-  // Fields of a header that the frame does not hold are zero: of no frame before, nor of what follows on the bus.
+  // Fields of a header that the frame does not contain are zero, and not those of an earlier frame or of later bytes on the bus.
   const bool whole = frame.len <= 9216;
   const bool ethernet = whole && f.size() >= 14, ipv4 = whole && f.size() >= 34;
   const unsigned words = ipv4 ? f[14] & 15 : 0;
@@ -188,11 +188,11 @@ void check(bench::Tests& tests, const Frame& frame) {
   expect("net", head.take(8), frame.net);
   expect("vport", head.take(8), frame.vport);
   expect("cpu_out", head.take(3), frame.cpu_out);
-  if (!head.at_end()) tests.wrong("the bench's idea of hue_head_t is out of date");
+  if (!head.at_end()) tests.wrong("the bench's copy of hue_head_t is out of date");
 }
 
 void drive(const Frame& frame, size_t beat, bool last) {
-  // Something else behind each frame's end, as if it went on.
+  // Other bytes after each frame's end, as if the frame continued.
   const uint8_t behind = 0x45 + 7 * frame.tag;
   for (unsigned b = 0; b < Width; ++b) {
     const size_t at = beat * Width + b;
@@ -229,7 +229,7 @@ uint64_t run(bench::Tests& tests, bench::Random& random, std::deque<Frame> frame
   bool offered = false;
   while ((records < wanted || !frames.empty()) && quiet < 2000) {
     ++quiet;
-    // What was offered and not taken stays.
+    // A beat that was offered and not taken stays.
     if (!offered) offered = !frames.empty() && !random.percent(idle);
     top->s_valid_i = offered;
     size_t beats = 0;

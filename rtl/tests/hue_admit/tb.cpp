@@ -1,5 +1,5 @@
-// Bench of hue_admit: verdicts against the rules of the module's head, clock by clock; what leaves the output queues is made
-// up here.
+// Bench of hue_admit: checks verdicts against the rules in the module's head, clock by clock. The bench itself decides which frames
+// leave the output queues.
 #include <array>
 #include <deque>
 #include <memory>
@@ -15,7 +15,7 @@ constexpr unsigned Window = HUE_WINDOW;
 constexpr unsigned Ports = 8, MacPorts = 4;
 constexpr unsigned HeaderBytes = 16, FrameBytesMin = 14, FrameBytesMax = 9216;
 constexpr unsigned Latency = 6;
-// From a verdict until it is decided; what is known of its queue then is older, and so is whether it waits.
+// Clocks from a verdict until its decision. The decision uses an older state of its queue, and an older state of the backlog.
 constexpr unsigned Deciding = 5, GoneBefore = 3, StampBefore = 2, WaitsBefore = 1;
 constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 1 + 48 + 48 + 8 + 16;
 constexpr unsigned Drop = 0, Forward = 1, Punt = 2, Unclaimed = 3;
@@ -25,7 +25,7 @@ std::unique_ptr<Vtop> top;
 
 struct Verdict {
   unsigned verdict = 0, net = 0, port = 0, len = 0;
-  uint64_t rest = 0;  // in the place of a MAC address: which one it is
+  uint64_t rest = 0;  // identifies the verdict; in the field of a MAC address
   unsigned out() const { return verdict == Punt ? MacPorts + net % 4 : port; }
   bool sends() const { return verdict == Forward || verdict == Punt; }
   bool grows() const { return sends() && out() >= MacPorts; }
@@ -66,7 +66,7 @@ class Bench {
       if (clock()) quiet = 0;
     }
     if (!in_.empty() || !order_.empty()) tests_.wrong("%zu verdicts do not leave", in_.size() + order_.size());
-    // All that was let in leaves the queues.
+    // All frames that were admitted leave the queues.
     leaves = true;
     modes_.leave = 100;
     for (unsigned i = 0; i < 20 * Cells && held_ != 0; ++i) clock();
@@ -110,7 +110,7 @@ class Bench {
     Verdict verdict;
     uint64_t cycle;
   };
-  // What was so a clock ago, and before.
+  // The state one clock ago and earlier.
   struct Past {
     std::array<std::array<unsigned, Nets>, Ports> gone;
     std::array<unsigned, Nets> stamps;
@@ -118,7 +118,7 @@ class Bench {
     unsigned window;
   };
 
-  // In these modes every verdict is decided when it is first looked at.
+  // In these modes every verdict is decided at its first attempt.
   bool exact() const { return !modes_.offline && modes_.counts == 0; }
 
   void edge() {
@@ -137,12 +137,12 @@ class Bench {
     }
   }
 
-  // A frame is taken out of a queue, and cells come back.
+  // A frame leaves a queue, and cells are freed.
   void leave() {
     top->gone_i = top->freed_i = top->freed_cpu_i = 0;
     if (leaves && random_.percent(modes_.leave)) {
       unsigned port = random_.below(Ports), net = random_.below(Nets);
-      // The next one that has frames.
+      // The next queue that has frames.
       for (unsigned i = 0; i < Ports * Nets && queues_[port][net].empty(); ++i) {
         if (++net == Nets) net = 0, port = (port + 1) % Ports;
       }
@@ -167,7 +167,7 @@ class Bench {
     }
   }
 
-  // The verdict that is decided in this clock, by the rules.
+  // Decides the verdict of this clock by the rules.
   void decide() {
     if (deciding_.empty() || deciding_.front().cycle + Deciding != cycle) return;
     const Verdict v = deciding_.front().verdict;
@@ -226,7 +226,7 @@ class Bench {
     const uint64_t rest = f.take(48);
     if (net != v.net || port != v.port || len != v.len || rest != v.rest) tests_.wrong("verdict %llx comes as %llx", (unsigned long long)v.rest, (unsigned long long)rest);
     if (!exact()) {
-      // Held back, or dropped when it could be counted: what is let in is what there is room for.
+      // The verdict may have been held back, and is dropped only when the drop can be counted. An admitted frame must have room.
       if (verdict == v.verdict && v.sends()) {
         admit(v);
         if (held_ > Cells) tests_.wrong("%u cells held", held_);
@@ -305,7 +305,7 @@ int main(int argc, char** argv) {
     tests.end();
   }
 
-  tests.begin("admit, latency " + std::to_string(Latency) + " clocks, a verdict a clock, also for those that are dropped");
+  tests.begin("admit, latency " + std::to_string(Latency) + " clocks, a verdict a clock, also for dropped frames");
   {
     Bench bench(tests, random, {false, 0, 0, 0, 0, 0});
     bench.leaves = false;

@@ -1,4 +1,5 @@
-// Bench of hue_arbiter: frames of five input queues and copies against a queue each; who may go when; turns and shares counted.
+// Bench of hue_arbiter: compares frames of five input queues and copies with a queue for each; checks which frame may begin; counts
+// turns and shares.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -24,7 +25,7 @@ std::unique_ptr<Vtop> top;
 struct Frame {
   Bytes bytes;
   Arrival arrival;
-  unsigned port = 0;  // a copy's, or the CPU queue's number
+  unsigned port = 0;  // the copy's port, or the number of the CPU queue
 };
 
 bool is_long(const Frame& frame) { return frame.bytes.size() >= LongBytes; }
@@ -32,14 +33,14 @@ bool is_group(unsigned source, const Frame& frame) {
   return source < MacPorts && frame.bytes.size() >= FrameBytesMin && (frame.bytes[0] & 1) != 0;
 }
 
-// The rules of the module's head, by frames and clocks.
+// The rules in the module's head, by frames and clocks.
 struct Rules {
   unsigned mac = MacPorts - 1;                   // the latest winner
-  bool mac_went = false, ahead = false;          // ahead: the frame inside went before MAC ports
-  int64_t debt = 0;                              // clocks until another may
+  bool mac_went = false, ahead = false;          // ahead: the frame inside went before waiting MAC ports
+  int64_t debt = 0;                              // clocks until another frame may do so
   int lead = 0;                                  // beats of copies less those of CPU queues
-  std::array<unsigned, MacPorts> passed{};       // beats of short frames that have passed the one that waits
-  std::array<unsigned, MacPorts> before{};       // the same a clock ago
+  std::array<unsigned, MacPorts> passed{};       // beats of short frames that have passed the waiting long frame
+  std::array<unsigned, MacPorts> before{};       // the same one clock ago
 
   bool may_go_ahead() const { return debt == 0 && mac_went; }
   static unsigned next(unsigned last, unsigned first, unsigned count, unsigned asks) {
@@ -66,7 +67,7 @@ class Bench {
   std::vector<unsigned> turns;
   std::array<uint64_t, Sources> beats{};
   unsigned hold = 0, backlog = 0, full = 0;  // percent of the time
-  uint64_t longest_wait = 0;                 // clocks in which a MAC port's frame waited for those that are no MAC port's
+  uint64_t longest_wait = 0;                 // clocks for which a MAC port's frame waited for low-priority frames
 
   void run(const stream::Rates& rates) {
     for (unsigned quiet = 0; quiet < 4000; ++quiet) {
@@ -83,14 +84,14 @@ class Bench {
     clock({100, 0});
     top->eval();
     if (!top->idle_o) tests_.wrong("not idle at the end");
-    if (begun_ != frames_) tests_.wrong("%llu frames begun, %llu told", (unsigned long long)frames_, (unsigned long long)begun_);
+    if (begun_ != frames_) tests_.wrong("%llu frames begun, %llu reported", (unsigned long long)frames_, (unsigned long long)begun_);
   }
 
   bool clock(const stream::Rates& rates) {
     unsigned valid = 0;
     for (unsigned p = 0; p < Sources; ++p) {
       if (!offered_[p]) offered_[p] = !in_[p].empty() && (beat_[p] != 0 || !random_.percent(rates.idle));
-      // Inside a frame there may be gaps, too.
+      // There may be gaps inside a frame, too.
       if (beat_[p] != 0 && !shown_[p]) shown_[p] = !random_.percent(rates.idle);
       if (beat_[p] == 0) shown_[p] = offered_[p];
       if (shown_[p]) drive(p);
@@ -179,10 +180,10 @@ class Bench {
       bench::set_bits(top->s_arrival_i, p * stream::ArrivalBits + i, 1, bench::bits(arrival, i, 1));
   }
 
-  // A frame of source p begins: it must be its turn.
+  // A frame of source p begins: check that it is its turn.
   void begin(unsigned p, unsigned valid) {
     unsigned mac = 0;
-    unsigned first = 0;  // those that let nobody go first
+    unsigned first = 0;  // ports that do not give way
     for (unsigned m = 0; m < MacPorts; ++m) {
       if (!(valid >> m & 1) || (top->full_i && beat_[m] == 0 && is_group(m, in_[m].front()))) continue;
       mac |= 1u << m;
@@ -226,7 +227,7 @@ class Bench {
     if (top->m_port_o != (p == Copies ? frame.port : p == Cpu ? MacPorts + frame.port : p)) tests_.wrong("source %u: port %u", p, top->m_port_o);
     if (top->m_first_o != (taken_ == 0)) tests_.wrong("source %u: first", p);
     if (top->m_group_o != is_group(p, frame)) tests_.wrong("source %u: group", p);
-    if (!(stream::arrival_of(top->m_arrival_o) == frame.arrival)) tests_.wrong("source %u: what stands beside the frame", p);
+    if (!(stream::arrival_of(top->m_arrival_o) == frame.arrival)) tests_.wrong("source %u: arrival record", p);
     for (unsigned b = 0; b < stream::bytes_of(frame.bytes.size(), Width, taken_); ++b) {
       if (bench::bits(top->m_data_o, 8 * b, 8) != frame.bytes[size_t{taken_} * Width + b]) tests_.wrong("source %u: a byte", p);
     }
@@ -250,7 +251,7 @@ class Bench {
   std::array<bool, Sources> offered_{}, shown_{};
   std::array<unsigned, Sources> beat_{};
   std::array<bool, 3> modes_{};
-  std::array<bool, MacPorts> lets_{};  // a long frame lets nobody go first any more
+  std::array<bool, MacPorts> lets_{};  // the port's long frame no longer gives way
   bool short_beat_ = false;
   uint64_t time_ = 0, begun_ = 0, frames_ = 0, wait_ = 0;
   unsigned taken_ = 0;
@@ -308,10 +309,10 @@ int main(int argc, char** argv) {
   }
   tests.end();
 
-  // Everybody always waits: MAC ports get all but a clock of Share, or half of them where they can wait; CPU queues and
-  // copies the same, whatever the lengths of their frames.
+  // All sources always wait. MAC ports get all clocks except one of `Share`, or half of the clocks if they can wait. CPU queues and
+  // copies get equal shares, whatever the lengths of their frames.
   for (unsigned pause = 0; pause < 2; ++pause) {
-    tests.begin(name + (pause ? "half of the clocks for those who may wait" : "a clock of those there are for those who may wait"));
+    tests.begin(name + (pause ? "low-priority frames get half of the clocks" : "low-priority frames get their share of the clocks"));
     Bench bench(tests, random);
     top->pause_i = pause;
     const unsigned clocks = 300 * Share;
@@ -327,7 +328,7 @@ int main(int argc, char** argv) {
       tests.wrong("%llu clocks of %u, expected %llu", (unsigned long long)low, clocks, (unsigned long long)wanted);
     if (cpu > bench.beats[Copies] + 16 || bench.beats[Copies] > cpu + 16)
       tests.wrong("%llu clocks of CPU queues, %llu of copies", (unsigned long long)cpu, (unsigned long long)bench.beats[Copies]);
-    // For one frame of theirs, whatever waits.
+    // A MAC port waits for at most one low-priority frame.
     if (bench.longest_wait > 8) tests.wrong("a MAC port waited %llu clocks", (unsigned long long)bench.longest_wait);
     tests.end();
   }

@@ -1,4 +1,4 @@
-// Bench of hue_axil_cross: reads and writes between two clocks, with waits on every channel, against a memory.
+// Bench of hue_axil_cross: reads and writes across two clock domains, with waits on every channel, compared with a memory.
 #include <map>
 #include <memory>
 
@@ -8,11 +8,11 @@
 namespace {
 constexpr unsigned Stages = 2;
 constexpr unsigned Places = 16;
-constexpr unsigned ErrorAt = 12;  // places from here on answer with an error
+constexpr unsigned ErrorAt = 12;  // words from this one on answer with an error
 
 std::unique_ptr<Vtop> top;
 
-// The slave behind it: a memory that lets wait.
+// The slave behind the bridge: a memory with random wait states.
 class Slave {
  public:
   explicit Slave(bench::Random& random) : random_(random) {}
@@ -23,7 +23,7 @@ class Slave {
     if (reads_ && !top->m_axil_rvalid_i) top->m_axil_rvalid_i = !random_.percent(stall);
     top->m_axil_bresp_i = at_ / 4 >= ErrorAt ? 2 : 0;
     top->m_axil_rresp_i = top->m_axil_bresp_i;
-    // What is read counts only while it is valid.
+    // Read data is meaningful only while it is valid.
     top->m_axil_rdata_i = top->m_axil_rvalid_i ? memory_[at_] : random_.next();
   }
   void sample(bench::Tests& tests) {
@@ -65,7 +65,7 @@ void run(bench::Tests& tests, bench::Random& random, uint64_t s_ps, uint64_t m_p
   top->s_rst_ni = top->m_rst_ni = 0;
   top->s_axil_awvalid_i = top->s_axil_wvalid_i = top->s_axil_arvalid_i = 0;
   top->m_axil_bvalid_i = top->m_axil_rvalid_i = 0;
-  // Both channels at once, at times: an access is what each has under way.
+  // The access in progress on each channel; at times both channels have one.
   struct Side {
     bool asks = false, waits = false;
     unsigned address = 0;
@@ -132,8 +132,8 @@ void run(bench::Tests& tests, bench::Random& random, uint64_t s_ps, uint64_t m_p
     if (m) next_m += m_ps;
   }
   if (done < 3000) tests.wrong("no answer after %u accesses", done);
-  // Each side's stages, there and back, the slave's own clock, and one more where the clocks do not go together; a read and
-  // a write that come together wait for each other.
+  // The bound: the synchroniser stages of both sides, there and back, the slave's own clock, and one more because the clocks are not
+  // aligned. A read and a write that come together wait for each other.
   const uint64_t one = 2 + (Stages + 1) + ((Stages + 4) * m_ps + s_ps - 1) / s_ps;
   if (stall == 0 && worst > 2 * one) tests.wrong("an access took %llu clocks, expected %llu", (unsigned long long)worst,
                                                  (unsigned long long)(2 * one));

@@ -1,4 +1,4 @@
-// Bench of hue_cpu_insert: frames with and without a header to come, against whole frames.
+// Bench of hue_cpu_insert: sends frames that must get a header and frames that must not, and compares whole frames.
 #include <deque>
 #include <memory>
 
@@ -14,7 +14,7 @@ constexpr unsigned HeaderBytes = 16;
 std::unique_ptr<Vtop> top;
 
 struct Frame {
-  Bytes bytes, header;  // the header as it is to stand in front
+  Bytes bytes, header;  // header: the one expected in front of the frame
   bool to_cpu = false;
   unsigned port = 0, net = 0;
   uint32_t tag = 0;
@@ -23,7 +23,7 @@ struct Frame {
     all.insert(all.end(), bytes.begin(), bytes.end());
     return all;
   }
-  // As hue_departure_t says it, from the highest field down.
+  // hue_departure_t, from the highest field down.
   uint64_t departure(unsigned len) const { return uint64_t{port} << 54 | uint64_t{net} << 46 | uint64_t{tag} << 14 | len; }
 };
 
@@ -42,7 +42,7 @@ void drive(const Frame& frame, unsigned beat) {
   for (unsigned b = 0; b < HeaderBytes; ++b) bench::set_bits(top->s_header_i, 8 * (HeaderBytes - 1 - b), 8, frame.header[b]);
 }
 
-// Sends the frames; the clocks that it took.
+// Sends the frames. Returns the number of clocks.
 uint64_t run(bench::Tests& tests, bench::Random& random, std::deque<Frame> frames, const stream::Rates& rates) {
   top->rst_ni = 0;
   top->s_valid_i = top->m_ready_i = 0;
@@ -59,7 +59,7 @@ uint64_t run(bench::Tests& tests, bench::Random& random, std::deque<Frame> frame
     drive(frame, beat);
     top->m_ready_i = !random.percent(rates.stall);
     top->eval();
-    if (top->m_valid_o != offered) tests.wrong("what comes in does not come out in the same clock");
+    if (top->m_valid_o != offered) tests.wrong("a beat does not come out in the clock in which it comes in");
     bool left = false;
     if (top->m_valid_o && top->m_ready_i) {
       quiet = 0;
@@ -77,7 +77,7 @@ uint64_t run(bench::Tests& tests, bench::Random& random, std::deque<Frame> frame
     }
     const bool taken = offered && top->s_ready_o;
     const bool ends = taken && top->s_last_i;
-    if (ends != left) tests.wrong("frame %u: its last beats do not go together", frame.tag);
+    if (ends != left) tests.wrong("frame %u: its last beats in and out are not in the same clock", frame.tag);
     if (taken) {
       offered = false;
       ++beat;
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
       beats += stream::beats_of(frames.back().whole().size(), Width);
     }
     const uint64_t clocks = run(tests, random, frames, rates);
-    // A beat a clock, as many as the frames have with their headers.
+    // One clock for each beat of the frames with their headers.
     if (rates.idle == 0 && rates.stall == 0 && clocks != beats)
       tests.wrong("%llu clocks for %llu beats", (unsigned long long)clocks, (unsigned long long)beats);
     tests.end();

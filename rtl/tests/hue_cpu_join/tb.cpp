@@ -1,4 +1,4 @@
-// Bench of hue_cpu_join: frames of four CPU queues against a queue each; turns counted.
+// Bench of hue_cpu_join: compares frames of four CPU queues with a queue for each, and counts turns.
 #include <array>
 #include <deque>
 #include <memory>
@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned Width = HUE_BUS_BYTES;
 constexpr unsigned Queues = 4;
 constexpr unsigned Latency = 1;
-constexpr unsigned ByteBits = __builtin_ctz(Width) + 1;  // of a beat's count of bytes
+constexpr unsigned ByteBits = __builtin_ctz(Width) + 1;  // width of a beat's byte count
 
 std::unique_ptr<Vtop> top;
 
@@ -113,7 +113,7 @@ class Bench {
     if (first_out == 0) first_out = cycle;
     last_out = cycle;
     if (top->m_port_o != queue || top->m_time_o != frame.time || top->m_tag_o != frame.tag)
-      tests_.wrong("a frame of queue %u: what stands beside it", queue);
+      tests_.wrong("a frame of queue %u: its port, time or tag", queue);
     if (top->m_bytes_o != stream::bytes_of(frame.bytes.size(), Width, out_)) tests_.wrong("a beat of %u bytes", top->m_bytes_o);
     for (unsigned b = 0; b < stream::bytes_of(frame.bytes.size(), Width, out_); ++b) {
       if (bench::bits(top->m_data_o, 8 * b, 8) != frame.bytes[size_t{out_} * Width + b]) tests_.wrong("a frame of queue %u: a byte", queue);

@@ -1,4 +1,4 @@
-// Bench of hue_cpu_strip: frames of every length with a header in front, against whole frames.
+// Bench of hue_cpu_strip: sends frames of every length with a header in front, and compares whole frames.
 #include <deque>
 #include <memory>
 
@@ -19,7 +19,7 @@ struct Frame {
   uint64_t time = 0;
   uint32_t tag = 0;
   unsigned port = 0;
-  // Shorter than the header: an empty frame of which nothing is known.
+  // Shorter than the header: it becomes an empty frame without header fields.
   bool is_short() const { return bytes.size() < HeaderBytes; }
   Bytes stripped() const { return is_short() ? Bytes() : Bytes(bytes.begin() + HeaderBytes, bytes.end()); }
   Arrival arrival() const {
@@ -33,7 +33,7 @@ struct Frame {
     }
     return arrival;
   }
-  // Clocks that it takes when nothing waits.
+  // Clocks that it needs when nothing stalls.
   unsigned clocks() const {
     const unsigned beats = stream::beats_of(bytes.size(), Width);
     const unsigned rest = stream::bytes_of(bytes.size(), Width, beats - 1);
@@ -47,7 +47,7 @@ void edge() {
   top->clk_i = 0;
 }
 
-// Sends the frames; the clocks that it took.
+// Sends the frames. Returns the number of clocks.
 uint64_t run(bench::Tests& tests, bench::Random& random, std::deque<Frame> frames, const stream::Rates& rates) {
   top->rst_ni = 0;
   top->s_valid_i = top->m_ready_i = 0;
@@ -67,7 +67,7 @@ uint64_t run(bench::Tests& tests, bench::Random& random, std::deque<Frame> frame
       stream::put_beat(top->s_data_i, frame.bytes, Width, beat);
       top->s_bytes_i = stream::bytes_of(frame.bytes.size(), Width, beat);
       top->s_last_i = beat + 1 == stream::beats_of(frame.bytes.size(), Width);
-      // Time and tag count with the first beat.
+      // Time and tag are sampled with the first beat.
       top->s_time_i = beat == 0 ? frame.time : random.next();
       top->s_tag_i = beat == 0 ? frame.tag : ~frame.tag;
       top->s_port_i = beat == 0 ? frame.port : random.below(4);
@@ -84,7 +84,7 @@ uint64_t run(bench::Tests& tests, bench::Random& random, std::deque<Frame> frame
       const Bytes wanted = frame.stripped();
       Arrival found = stream::arrival_of(top->m_arrival_o);
       if (coming.empty() && (!(found == frame.arrival()) || top->m_port_o != frame.port))
-        tests.wrong("frame %u of %zu bytes: what stands beside it", frame.tag, frame.bytes.size());
+        tests.wrong("frame %u of %zu bytes: port or arrival record", frame.tag, frame.bytes.size());
       if (top->m_bytes_o != stream::bytes_of(wanted.size(), Width, coming.size() / Width))
         tests.wrong("frame %u of %zu bytes: a beat of %u", frame.tag, frame.bytes.size(), top->m_bytes_o);
       stream::take_beat(top->m_data_o, coming, top->m_bytes_o);

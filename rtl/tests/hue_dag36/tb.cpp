@@ -1,5 +1,6 @@
-// Test bench of hue_dag36: writes and lookups of dag36_vectors on standard input, fed with random gaps and stalls, writes
-// while lookups are in flight; every answer is compared, in order. At the end each word of the first level is damaged.
+// Test bench of hue_dag36: reads writes and lookups of dag36_vectors from standard input and applies them with random gaps and
+// stalls; writes come while lookups are in flight. Every answer is compared, in order. At the end each word of the first level is
+// damaged.
 //
 // Arguments: seed, name of the test. Ends with a line `test NAME ... ok|FAILED` and 0 or 1.
 #include <cstdint>
@@ -33,9 +34,9 @@ uint8_t next_tag;
 uint64_t cycles, lookups, wrong, errors;
 unsigned stall_percent;
 
-bool waits;  // the memories are the host's in this clock
+bool waits;  // the host accesses the memories in this clock
 
-// One clock; inputs are set. Checks what comes out at its edge.
+// One clock, after the inputs have been set. Checks the outputs at its edge.
 void tick() {
   top->en_i = !waits && random_below(100) >= stall_percent;
   top->eval();
@@ -62,7 +63,7 @@ void tick() {
   ++cycles;
 }
 
-// A packet: a lookup of a key from an item on, or one that asks nothing.
+// A packet: a lookup of a key that starts at an item, or a packet without a lookup.
 void send(uint64_t item, uint32_t key, uint16_t hop, bool ask) {
   inside.push_back({key, hop, next_tag});
   top->valid_i = 1;
@@ -81,7 +82,7 @@ void idle() {
   tick();
 }
 
-// An access of the host, among whatever is inside; the word that was read.
+// An access of the host, while packets may be inside. Returns the word read.
 uint64_t host(bool write, unsigned level, uint32_t index, uint64_t data) {
   top->valid_i = 0;
   top->host_en_i = 1;
@@ -115,7 +116,7 @@ int main(int argc, char** argv) {
   char line[128];
   bool bad = false;
   std::map<uint32_t, uint64_t> first_level;
-  uint64_t node = 0;  // the latest root that is one
+  uint64_t node = 0;  // the latest root that is a node
   while (std::fgets(line, sizeof line, stdin)) {
     unsigned level;
     unsigned long long a, b, c;
@@ -123,7 +124,7 @@ int main(int argc, char** argv) {
     if (std::sscanf(line, "w %u %llx %llx", &level, &a, &b) == 3) {
       if (level == 0) first_level[a] = b;
       host(true, level, a, b);
-      // Now and then it is read back.
+      // Sometimes the word is read back.
       const uint64_t read = random_below(16) == 0 ? host(false, level, a, 0) : b;
       if (read != b) {
         std::printf("level %u word %llx reads %llx, expected %llx\n", level, a, static_cast<unsigned long long>(read), b);
@@ -132,7 +133,7 @@ int main(int argc, char** argv) {
     } else if (std::sscanf(line, "l %llx %llx %llx", &a, &b, &c) == 3) {
       while (random_below(4) == 0) idle();
       if (a >> 34 & 1) node = a;
-      // Packets that ask nothing pass between lookups, and get no route whatever they bring.
+      // Packets without a lookup pass between lookups, and get no route, whatever their key and item are.
       while (random_below(8) == 0) send(a, b, 0xffff, false);
       send(a, b, c, true);
       ++lookups;
@@ -154,7 +155,7 @@ int main(int argc, char** argv) {
     std::printf("%llu errors of parity in sound words\n", static_cast<unsigned long long>(errors));
     bad = true;
   }
-  // Every word of the first level with a bit turned: a lookup that begins there says so, and finds no route.
+  // Flips a bit in every word of the first level: a lookup that starts there reports an error, and finds no route.
   for (const auto& [index, word] : first_level) {
     host(true, 0, index, word ^ (1ULL << random_below(36)));
   }

@@ -1,10 +1,10 @@
-// Test bench of hue_dag36_sram: writes and lookups of dag36_vectors on standard input, with random gaps and stalls; the
-// host writes while lookups are in flight. Every answer is compared, in order. The banks are modelled here. Now and then
-// a bit of a word flips: the lookups that read it find no route, the fault is told with its place, and the word that the
-// host then writes again is sound. Lookups that are alone take the stated clocks.
+// Test bench of hue_dag36_sram: reads writes and lookups of dag36_vectors from standard input and applies them with random gaps and
+// stalls; the host writes while lookups are in flight. Every answer is compared, in order. The bench models the banks. Sometimes a
+// bit of a word flips: lookups that read the word find no route, the fault is reported with its address, and the word is correct
+// again once the host has rewritten it. A single lookup takes the stated number of clocks.
 //
-// Arguments: seed, name of the test, `rate` if lookups are to come as fast as they are taken, nothing stalls and no bit
-// flips: then the last line but one tells how fast that was. Ends with a line `test NAME ... ok|FAILED` and 0 or 1.
+// Arguments: seed, name of the test, and optionally `rate`: lookups come as fast as they are taken, nothing stalls and no bit flips.
+// Then the last line but one gives the rate. Ends with a line `test NAME ... ok|FAILED` and exit code 0 or 1.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +20,7 @@
 #endif
 
 namespace {
-constexpr unsigned WordClocks = HUE_LATENCY + 2 + 4;  // hue_dag36_walk: a word read, when nothing waits
+constexpr unsigned WordClocks = HUE_LATENCY + 2 + 4;  // clocks in which hue_dag36_walk reads a word, when nothing stalls
 
 struct Expected {
   uint64_t entered;
@@ -39,7 +39,7 @@ uint32_t random_below(uint32_t end) {
 
 std::unique_ptr<Vtop> top;
 std::vector<uint64_t> bank[2];
-std::vector<uint64_t> copies;  // the host's
+std::vector<uint64_t> copies;  // the host's copy of the memory
 std::deque<uint64_t> pipeline[2];
 std::deque<Expected> inside;
 uint64_t cycles, lookups, wrong, reads, faulty, latest;
@@ -48,7 +48,7 @@ unsigned stall_percent;
 bool may_fail;  // a word is damaged
 bool rate;
 
-// One clock; inputs are set. True when the lookup that is offered was taken.
+// One clock, after the inputs have been set. True if the offered lookup was taken.
 bool tick() {
   top->ready_i = rate || random_below(100) >= stall_percent;
   const uint64_t even = pipeline[0].front(), odd = pipeline[1].front();
@@ -78,7 +78,7 @@ bool tick() {
       }
     }
   }
-  // What the pins say at this edge.
+  // The pins at this edge.
   for (int i = 0; i < 2; ++i) {
     pipeline[i].pop_front();
     uint64_t read = pipeline[i].empty() ? 0 : pipeline[i].back();
@@ -108,7 +108,7 @@ void idle() {
   tick();
 }
 
-// The host's access, among whatever is inside.
+// An access of the host, while lookups may be inside.
 uint64_t host(bool write, uint32_t index, uint64_t data) {
   const uint64_t began = cycles;
   top->valid_i = 0;
@@ -136,7 +136,7 @@ uint64_t host(bool write, uint32_t index, uint64_t data) {
 void empty() {
   for (int i = 0; i < 100000 && !inside.empty() && wrong < 10; ++i) idle();
 }
-// The damaged word is sound again, and nothing inside has met it.
+// The damaged word is correct again, and no lookup inside has read it.
 void clear() {
   may_fail = false;
   top->fault_clear_i = 1;
@@ -170,7 +170,7 @@ int main(int argc, char** argv) {
     if (std::sscanf(line, "w %u %llx %llx", &level, &a, &b) == 3) {
       host(true, a, b);
       if (may_fail && a == latest) {
-        // Sound again by itself; lookups may have met it before.
+        // This write corrected the word; earlier lookups may have read it.
         empty();
         clear();
         --flips;
@@ -205,7 +205,7 @@ int main(int argc, char** argv) {
                       static_cast<unsigned long long>(reads - before), static_cast<unsigned long long>(latency_last),
                       static_cast<unsigned long long>(expected));
       }
-      // A bit flips in a word that was written; it is read by lookups, or by the host who looks.
+      // A bit flips in a word that was written. Lookups read it, or the host.
       if (rate) continue;
       if (!may_fail && !written.empty() && random_below(256) == 0) {
         latest = written[random_below(written.size())];

@@ -27,7 +27,7 @@ module hue_dir_sram #(
     input  logic [18:0]        row_index_i,
     input  logic               drain_i,
     output logic               drained_o,
-    input  logic [1:0]         host_valid_i,  // a bit a bank
+    input  logic [1:0]         host_valid_i,  // one bit for each bank
     output logic [1:0]         host_ready_o,
     input  logic               host_write_i,
     input  logic [18:0]        host_addr_i,

@@ -1,6 +1,6 @@
-// Test bench of hue_dir with its two SRAMs: changes and lookups of dir_vectors on standard input, lookups in flight while
-// words are written; every answer is compared, in order, with the old one or the new one. Then, with the table that is
-// left: latency of single lookups, clocks a lookup, with and without a host that asks all the time, and turned-over bits.
+// Test bench of hue_dir with its two SRAMs: reads changes and lookups of dir_vectors from standard input; lookups are in flight while
+// words are written. Every answer is compared, in order, with the old answer and the new one. Then, with the final table: latency of
+// single lookups, clocks for each lookup with and without a host that always accesses the banks, and flipped bits.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint16_t kNoRoute = 0xffff;
 constexpr unsigned kBankWords = 1 << 19;
-// Of the ports: HostWait, and registers on either side of the pins.
+// Parameters of the ports: HostWait, and the registers on either side of the pins.
 constexpr unsigned kHostWait = 8, kPortClocks = 2;
 
 struct Lookup {
@@ -72,7 +72,7 @@ class Bench {
     if (last.empty()) tests_.wrong("no lookups");
   }
 
-  // Lookups alone, one after the other: each takes as long as the module's head says.
+  // Single lookups, one after the other: each takes the number of clocks in the module's head.
   void alone() {
     std::set<uint64_t> clocks;
     for (std::size_t i = 0; i < std::min<std::size_t>(last.size(), 2000); ++i) {
@@ -87,7 +87,7 @@ class Bench {
     if (clocks != expected) tests_.wrong("expected %llu and %llu", (unsigned long long)*expected.begin(), (unsigned long long)*expected.rbegin());
   }
 
-  // Lookups as fast as they can while the host reads both banks whenever it may.
+  // Lookups at full rate while the host reads both banks whenever it may.
   void contended() {
     took_max_ = 0;
     const uint64_t begun = now_;
@@ -97,7 +97,7 @@ class Bench {
     finish();
     const double clocks = double(now_ - begun) / last.size();
     std::printf("  %.3f clocks a lookup, the slowest took %llu\n", clocks, (unsigned long long)took_max_);
-    // Either bank may lose a clock of kHostWait + 1; queues between the two hide which.
+    // Each bank may lose one clock in kHostWait + 1. The queues between the banks hide which bank lost it.
     if (clocks > 1.01 * (kHostWait + 1) / kHostWait) tests_.wrong("more than the host's share is lost");
   }
 
@@ -122,7 +122,7 @@ class Bench {
 
   void end() { top_->final(); }
 
-  // Those of the burst: what they answer does not change any more.
+  // The lookups of the burst, whose answers no longer change.
   std::vector<Lookup> last;
 
  private:
@@ -156,7 +156,7 @@ class Bench {
   }
 
   void check() {
-    if (inside_.empty()) return tests_.wrong("an answer that nobody asked for");
+    if (inside_.empty()) return tests_.wrong("an answer to no lookup");
     const Lookup want = inside_.front();
     inside_.pop_front();
     took_ = now_ - want.accepted;
@@ -165,14 +165,14 @@ class Bench {
     const bool error = top_->error_o;
     errors_ += error;
     const bool right = std::find(want.right, want.right + 3, top_->hop_o) != want.right + 3;
-    // With turned-over bits: an error, or nobody's word, which has none.
+    // With flipped bits a lookup reports an error and no route, or rightly finds no route.
     const bool fine = error ? broken_ && top_->hop_o == kNoRoute : right && (!broken_ || top_->hop_o == kNoRoute);
     if (!fine)
       tests_.wrong("clock %llu: network %u key %08x: hop %u error %d, expected %u or %u", (unsigned long long)now_, want.vid,
                    want.key, top_->hop_o, error, want.right[0], want.right[1]);
   }
 
-  // A lookup waits beside what the host does; the one before it is in.
+  // Offers a lookup while the host works, once the lookup before it has been taken.
   void ask(const Lookup& asked) {
     while (top_->valid_i) tick();
     asked_ = asked;
@@ -207,14 +207,14 @@ class Bench {
     tick();
   }
 
-  // As the host does it; that nothing is inside then, as nothing came in since, is checked.
+  // Drains as the host does, and checks that no lookup is inside then, because none came in meanwhile.
   void drain() {
     while (top_->valid_i || top_->host_valid_i) tick();
     top_->drain_i = 1;
     tick();
     for (unsigned i = 0; i < 1000 && !top_->drained_o; ++i) tick();
     if (!top_->drained_o) tests_.wrong("never drained");
-    // The count goes down with the answer: that one is there.
+    // The count falls with the answer, so every answer has come.
     if (!inside_.empty()) tests_.wrong("drained with %zu lookups inside", inside_.size());
   }
 
@@ -245,13 +245,13 @@ int main(int argc, char** argv) {
   tests.begin("changes, lookups in flight");
   bench.run(stdin);
   tests.end();
-  tests.begin("lookups alone");
+  tests.begin("single lookups");
   bench.alone();
   tests.end();
-  tests.begin("lookups beside a host that always asks");
+  tests.begin("lookups while the host always accesses the banks");
   bench.contended();
   tests.end();
-  tests.begin("turned-over bits are found and repaired");
+  tests.begin("flipped bits are detected and repaired");
   bench.turned_over();
   tests.end();
   bench.end();

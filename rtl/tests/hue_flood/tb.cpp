@@ -1,5 +1,5 @@
-// Bench of hue_flood: group frames of four ports in, copies out, against a queue a port and the runs of ATTACH as they are
-// when a copy begins. Runs change in holds; frames find room or are dropped.
+// Bench of hue_flood: sends group frames of four ports, and compares the copies with a queue for each port and the runs of ATTACH at
+// the time a copy begins. Runs change during holds. Frames for which there is no room are dropped.
 #include <array>
 #include <deque>
 #include <map>
@@ -21,7 +21,7 @@ constexpr unsigned Cells = MemoryBytes / CellBytes;
 constexpr unsigned FrameBytesMin = 14, FrameBytesMax = 9216;
 constexpr unsigned Latency = 9;
 constexpr unsigned turn_of(unsigned beats) { return std::max(7u, beats + 5); }
-constexpr unsigned DropClocks = 2;  // from a first beat until it is told that its frame found no room
+constexpr unsigned DropClocks = 2;  // from a frame's first beat until its drop is reported
 
 std::unique_ptr<Vtop> top;
 
@@ -31,9 +31,9 @@ struct Frame {
   Bytes bytes;
   unsigned port = 0;
   uint32_t tag = 0;
-  unsigned slot = 0;      // from which its next copy is looked for
+  unsigned slot = 0;      // where the search for its next copy starts
   bool sent = false;
-  bool maybe_gone = false;  // at some time no row was left for it
+  bool maybe_gone = false;  // at some time there was no row left for it
 };
 struct Row {
   bool valid = false;
@@ -60,7 +60,7 @@ class Bench {
     for (unsigned p = 0; p < Ports; ++p) write(TableAttachHead, p, 0);
   }
 
-  // Rows of each port's run, written in a hold.
+  // Writes the rows of each port's run during a hold.
   void set_runs(const std::array<Run, Ports>& runs) {
     hold_ = true;
     for (int i = 0; i < 3; ++i) clock({100, 0, 0});
@@ -82,7 +82,7 @@ class Bench {
   size_t waiting() const { return in_.size(); }
   uint64_t cycle = 0, last_in = 0, dropped = 0, copies = 0, nobodys = 0;
   std::vector<uint64_t> begins;
-  std::vector<unsigned> ports;  // of copies
+  std::vector<unsigned> ports;  // ports of the copies, in order
   std::array<unsigned, Ports> drops{};
   bool blocked = false;
 
@@ -100,10 +100,10 @@ class Bench {
     if (!top->idle_o) tests_.wrong("not idle at the end");
   }
 
-  // One clock; whether anything moved.
+  // One clock. Returns whether anything moved.
   bool clock(const Rates& rates) {
     bool moved = false;
-    // As the arbiter, which begins no frame when told so, a clock before it comes.
+    // As the arbiter does: offline, no frame begins in the clock after `full_o` was 1.
     const bool begins_now = !may_.empty() && may_[0];
     may_ = {!in_.empty() && !(offline_ && top->full_o)};
     top->hold_i = hold_;
@@ -177,7 +177,7 @@ class Bench {
     clock({100, 0, 0});
   }
 
-  // A network comes or goes, a run moves.
+  // A network is attached or detached, or a run moves.
   void change() {
     std::array<Run, Ports> runs = runs_;
     Run& run = runs[random_.below(Ports)];
@@ -198,7 +198,7 @@ class Bench {
         if (!run.rows.empty()) run.rows.pop_back();
     }
     while (!run.rows.empty() && !run.rows.back().valid) run.rows.pop_back();
-    // Another order of the runs.
+    // A different order of the runs.
     const unsigned shift = random_.below(Ports);
     for (unsigned p = 0; p < Ports; ++p) runs[p].start = (p + shift) % Ports * room + (room - runs[p].rows.size()) * random_.below(2);
     set_runs(runs);
@@ -240,7 +240,7 @@ class Bench {
       all += own - returning_;
       if (p == port) used = own;
     }
-    // With itself among those of its port, and what is on its way back among all.
+    // The frame is counted among those of its port, and cells that are being freed among all.
     const unsigned need = cells_of(frame.bytes);
     if (used + all - need + returning_ <= Cells - Ports && used <= Cells) {
       tests_.wrong("port %u: a frame of %u cells is dropped: %u of its port, %u in all", port, need, used - need, all - need);
@@ -275,7 +275,7 @@ class Bench {
     if (last) out_beat_ = 0;
   }
 
-  // A copy begins: whose it is must stand in the run now.
+  // A copy begins: its network must be in the run now.
   void begin(unsigned port) {
     if (hold_) tests_.wrong("port %u: a copy begins in a hold", port);
     begins.push_back(cycle);
@@ -297,7 +297,7 @@ class Bench {
     frame.sent = true;
     frame.slot = slot < 0 ? runs_[port].rows.size() : slot + 1;
     if (next(frame) < 0) {
-      // Its last one, as things are now.
+      // The frame's last copy, by the rows as they are now.
       queue.pop_front();
       returning_ = cells_of(out_.bytes.size());
     }
@@ -314,7 +314,7 @@ class Bench {
   Frame out_;
   Row copy_;
   unsigned beat_ = 0, out_beat_ = 0;
-  unsigned returning_ = 0;  // cells of the frame whose last copy left last: they may be on their way back
+  unsigned returning_ = 0;  // cells of the frame that finished last: they may not be free yet
 };
 
 Frame frame_of(bench::Random& random, unsigned port, uint32_t tag, unsigned len) {
@@ -358,7 +358,7 @@ int main(int argc, char** argv) {
       bench.set_runs(runs_of(random, {3, 0, 1, AttachRows / Ports}));
       for (uint32_t i = 0; i < 600; ++i) bench.send(frame_of(random, random.below(Ports), i, length(random)));
       bench.run(rates);
-      if (bench.copies == 0 || bench.nobodys == 0) tests.wrong("%llu copies, %llu of nobody", (unsigned long long)bench.copies, (unsigned long long)bench.nobodys);
+      if (bench.copies == 0 || bench.nobodys == 0) tests.wrong("%llu copies, %llu without a network", (unsigned long long)bench.copies, (unsigned long long)bench.nobodys);
       if (rates.idle == 0 && !offline && bench.dropped == 0) tests.wrong("nothing was dropped");
       tests.end();
     }
@@ -385,7 +385,7 @@ int main(int argc, char** argv) {
   }
   tests.end();
 
-  // One port's frames take half of the memory, the next one's half of what is left, and a longest frame finds room.
+  // One port's frames take half of the memory, the next port's half of the rest, and there is still room for a frame of maximum length.
   tests.begin(name + "shares of the memory");
   {
     Bench bench(tests, random, false);
@@ -407,12 +407,12 @@ int main(int argc, char** argv) {
     bench.send(frame_of(random, 1, tag++, FrameBytesMax));
     const uint64_t dropped = bench.dropped;
     bench.run({0, 0, 0});
-    if (bench.dropped != dropped) tests.wrong("a longest frame finds no room");
+    if (bench.dropped != dropped) tests.wrong("a frame of maximum length is dropped");
   }
   tests.end();
 
-  // Of ports that always have frames, each has its turn, however many networks are on the others.
-  tests.begin(name + "a copy of each port in turn");
+  // Ports that always have frames take turns, however many networks are on the other ports.
+  tests.begin(name + "ports take turns, one copy each");
   {
     Bench bench(tests, random, false);
     bench.set_runs(runs_of(random, {AttachRows / Ports, 1, 0, 0}));
@@ -421,9 +421,9 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 4; ++i) bench.send(frame_of(random, 1, tag++, 60));
     bench.run({0, 0, 0});
     if (bench.dropped != 0 || bench.copies != 12 * (AttachRows / Ports) + 4) tests.wrong("%llu copies", (unsigned long long)bench.copies);
-    // Those of the second port, from its first one on.
+    // Copies of the second port, from its first one on.
     const auto first = std::find(bench.ports.begin(), bench.ports.end(), 1u);
-    if (bench.ports.end() - first < 8 || std::count(first, first + 7, 1u) != 4) tests.wrong("a port waits for more than a copy of another");
+    if (bench.ports.end() - first < 8 || std::count(first, first + 7, 1u) != 4) tests.wrong("a port waits for more than one copy of another port");
   }
   tests.end();
   top->final();

@@ -1,4 +1,4 @@
-// Bench of hue_input_queue: frames of every length against a queue of whole frames, with and without dropping.
+// Bench of hue_input_queue: compares frames of every length with a queue of whole frames, with and without drops.
 #include <deque>
 #include <memory>
 
@@ -15,7 +15,7 @@ constexpr unsigned Frames = HUE_FRAMES;
 constexpr unsigned LengthMax = 9216;
 constexpr unsigned LongBytes = 2048;
 constexpr unsigned Latency = 3;
-// What the queue holds beyond its memory: the words read ahead.
+// Words that the queue holds outside its memory: those read ahead.
 constexpr unsigned Ahead = 4;
 
 std::unique_ptr<Vtop> top;
@@ -23,9 +23,9 @@ std::unique_ptr<Vtop> top;
 struct Frame {
   Bytes bytes;
   Arrival arrival;
-  unsigned port = 0;  // of those that share the queue
+  unsigned port = 0;  // which of the ports that share the queue
   unsigned beats() const { return stream::beats_of(bytes.size(), Width); }
-  // Beats that are kept: of a frame that is too long, the first.
+  // Beats that are kept: all, or only the first if the frame is too long.
   unsigned kept() const { return bytes.size() > LengthMax ? 1 : beats(); }
 };
 
@@ -53,8 +53,8 @@ class Bench {
     if (top->idle_o != (inside_.empty() && beat_ == 0)) tests_.wrong("idle is %u", top->idle_o);
     const bool taken = offered_ && top->s_ready_o;
     const bool ends = taken && beat_ + 1 == waiting_.front().beats();
-    if ((top->taken_o || top->dropped_o) != ends || (top->taken_o && top->dropped_o)) tests_.wrong("taken, dropped, or what");
-    // Room for all of it and for its description: then it is not dropped.
+    if ((top->taken_o || top->dropped_o) != ends || (top->taken_o && top->dropped_o)) tests_.wrong("a frame is not either taken or dropped");
+    // If there is room for the whole frame and its descriptor, it must not be dropped.
     if (taken && beat_ == 0) had_room_ = words_ + waiting_.front().beats() < Beats && inside_.size() + 1 < Frames;
     if (top->m_valid_o && top->m_ready_i) take();
     if (taken) {
@@ -66,7 +66,7 @@ class Bench {
     ++cycle;
   }
 
-  // Until everything has come or been dropped.
+  // Runs until every frame has come out or been dropped.
   void run(const stream::Rates& rates) {
     for (unsigned quiet = 0; (!waiting_.empty() || !inside_.empty()) && quiet < 20000; ++quiet) {
       const unsigned before = came + dropped;
@@ -91,7 +91,7 @@ class Bench {
     stream::put_beat(top->s_data_i, frame.bytes, Width, beat_);
     top->s_bytes_i = stream::bytes_of(frame.bytes.size(), Width, beat_);
     top->s_last_i = beat_ + 1 == frame.beats();
-    // What stands beside later beats does not count.
+    // Side fields of later beats are ignored.
     top->s_port_i = beat_ == 0 ? frame.port : random_.below(4);
     stream::put_arrival(top->s_arrival_i, beat_ == 0 ? frame.arrival : stream::random_arrival(random_, ~0u));
   }
@@ -184,7 +184,7 @@ int main(int argc, char** argv) {
     }
   }
 
-  tests.begin(name + "a burst beyond the descriptions of frames");
+  tests.begin(name + "a burst of more frames than there are descriptors");
   {
     Bench bench(tests, random, false);
     const unsigned count = 3 * Frames;

@@ -1,6 +1,6 @@
-// Bench of hue_meter: packets of few networks close behind each other, against token buckets in 128-bit integers as
-// crates/planes/src/meter.rs has them. Rows and debts are written meanwhile: what is inside then passes and pays nothing. Debts
-// are read, too, which nobody notices.
+// Bench of hue_meter: sends packets of few networks in close succession, and compares them with token buckets in 128-bit integers as in
+// crates/planes/src/meter.rs. Rows and debts are written meanwhile: packets that are inside then pass and are not charged. Debts are
+// read too, which does not affect any packet.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -23,7 +23,7 @@ constexpr uint64_t Unit = 1'000'000'000;
 struct Bucket {
   bool on = false;
   uint64_t rate = 0, burst = 0;
-  Wide level = 0;  // below zero: it is given a debt of more than its burst
+  Wide level = 0;  // below zero if a debt of more than the burst was written
   Wide cap() const { return Wide{burst} * Unit; }
   Wide debt() const { return cap() - level; }
 };
@@ -50,7 +50,7 @@ struct Meter {
 };
 
 struct Packet {
-  std::vector<uint32_t> words;  // as it came
+  std::vector<uint32_t> words;  // the packet as it came in
   unsigned net = 0, len = 0;
   uint64_t now = 0, entered = 0;
   bool decided = false, spared = false, judged = false, limited = false;
@@ -65,12 +65,12 @@ class Bench {
     top_->rst_ni = 1;
   }
 
-  // A network's row is written at first, and now and then; `stalls`, `idle` in per cent.
+  // A network's row is written first, and sometimes again. `stalls` and `idle` are in percent.
   void run(const char* name, unsigned packets, unsigned nets, unsigned stalls, unsigned idle, unsigned writes, bool extreme) {
     tests_.begin(name);
     extreme_ = extreme;
     passed_ = limited_ = spared_ = given_ = read_ = 0;
-    clock(0, false, 0);  // one request ends before the next begins
+    clock(0, false, 0);  // a clock without a request before the next one
     for (unsigned net = 0; net < nets; ++net) {
       begin_write(net);
       while (writing_) clock(stalls, false, 0);
@@ -108,7 +108,7 @@ class Bench {
     top_->eval();
   }
 
-  // One that some packets exceed and some do not, or of any size.
+  // A bucket that some packets exceed and some do not, or one of any size.
   void roll(Bucket& bucket, uint64_t unit) {
     bucket.on = random_.percent(70);
     if (extreme_ && random_.percent(50)) {
@@ -129,7 +129,7 @@ class Bench {
     begin(net, Row);
   }
 
-  // Debts of up to twice a burst, or of any size.
+  // Writes debts of up to twice a burst, or of any size.
   void begin_give(unsigned net) {
     row_ = meters_[net];
     for (Bucket* bucket : {&row_.packets, &row_.bits}) {
@@ -175,7 +175,7 @@ class Bench {
     return time;
   }
 
-  // One clock; whether a packet was taken.
+  // One clock. Returns whether a packet was taken.
   bool clock(unsigned stalls, bool offer, unsigned net) {
     put_request();
     top_->en_i = !wait_ && !random_.percent(stalls);
@@ -198,7 +198,7 @@ class Bench {
     }
     top_->eval();
     if (top_->error_o) tests_.wrong("clock %llu: a row with wrong parity", (unsigned long long)now_);
-    // In the clock of a write nothing moves: who is inside is spared, but for the one on its way out.
+    // In the clock of a write nothing moves. Packets inside pass, except that the one at the output keeps its result.
     if (wait_) {
       for (Packet& one : inside_) {
         if (moved_ - one.entered == Latency) judge(one);
@@ -234,7 +234,7 @@ class Bench {
     return moves && offer;
   }
 
-  // What is to be read: packets that are not decided yet are not in it.
+  // The debts that the host must read: those before the packets that are not decided yet.
   void note_debts() {
     noted_ = meters_[row_net_];
     still_ = true;
@@ -261,7 +261,7 @@ class Bench {
   }
 
   void leaves() {
-    if (inside_.empty()) return tests_.wrong("a packet that nobody sent");
+    if (inside_.empty()) return tests_.wrong("a packet that was not sent");
     Packet packet = inside_.front();
     inside_.pop_front();
     judge(packet);
@@ -288,12 +288,12 @@ class Bench {
   bench::Random random_;
   std::unique_ptr<Vtop> top_ = std::make_unique<Vtop>();
   std::vector<Meter> meters_;
-  std::vector<uint64_t> times_;  // last of each network
+  std::vector<uint64_t> times_;  // latest time of each network
   std::deque<Packet> inside_;
   enum { Row, Give, Read };
-  Meter row_, noted_;  // what is written, what is to be read
+  Meter row_, noted_;  // the row that is written, the row that must be read
   unsigned row_net_ = 0, net_ = 0, what_ = Row, write_clocks_ = 0, stopped_ = 0;
-  bool still_ = false;  // no packet of the network that is read is inside
+  bool still_ = false;  // no packet of the network whose debts are read is inside
   uint64_t now_ = 0, moved_ = 0, passed_ = 0, limited_ = 0, spared_ = 0, given_ = 0, read_ = 0;
   bool writing_ = false, wait_ = false, answered_ = false, extreme_ = false;
 };

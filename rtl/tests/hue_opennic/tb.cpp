@@ -31,7 +31,7 @@ class OpenNic {
   }
   ~OpenNic() { top_->final(); }
 
-  // One clock of the register bus with the reset asked for, as the shell does it.
+  // Requests the reset for one clock of the register bus, as the shell does.
   void begin_reset() { asks_ = true; }
   void end_reset() {}
   bool ready() const { return !asks_ && top_->mod_rst_done; }
@@ -52,7 +52,7 @@ class OpenNic {
   void ask(bool valid, bool write, unsigned address, uint32_t data) {
     top_->s_axil_awvalid = top_->s_axil_wvalid = valid && write;
     top_->s_axil_arvalid = valid && !write;
-    // The box's window begins at a megabyte of its own; the card sees the low bits.
+    // The box has a window of its own; the card uses the low bits of the address.
     top_->s_axil_awaddr = top_->s_axil_araddr = address;
     top_->s_axil_wdata = data;
   }

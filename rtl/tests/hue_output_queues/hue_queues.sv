@@ -1,5 +1,5 @@
-// Admission and the output queues, with their external memory if they have one, for the bench. Between the two stands what
-// scatter does: beats wait for their frame's verdict, and are passed on or dropped.
+// Admission and the output queues, with their external memory if they have one, for the bench. In between is a simple replacement of
+// scatter: beats wait for their frame's verdict, and are passed on or dropped.
 module hue_queues
   import hue_pkg::*;
 #(
@@ -46,7 +46,8 @@ module hue_queues
   logic                        part_ready, part_rvalid;
   logic [8*QueueWordBytes-1:0] part_rdata;
 
-  // In: the verdict with the first beat. A header that is told of belongs to the length here, and comes beside it there.
+  // Input: the verdict comes with the first beat. The bench's length of a CPU frame includes the CPU header, that in the verdict
+  // does not.
   localparam int unsigned Waiting = 64;
   logic                        inside_q, fire, verdict_ready, beat_ready, admit_valid, admit_ready, admit_idle, admit_empty, none;
   logic                        gone, freed, freed_cpu;

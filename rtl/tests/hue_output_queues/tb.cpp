@@ -1,4 +1,4 @@
-// Bench of hue_output_queues: frames for all ports and networks against a queue each; what may be dropped, and shares.
+// Bench of hue_output_queues: compares frames for all ports and networks with a queue for each; checks drops and shares.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -29,29 +29,29 @@ constexpr unsigned Cells = HUE_CELLS;
 constexpr unsigned Ports = 8;
 constexpr unsigned CellBytes = HUE_CELL_BYTES;
 constexpr bool External = HUE_EXTERNAL != 0;
-// What an external memory takes longer, and longer still at times.
+// Additional clocks for a refresh of the external memory.
 constexpr unsigned Away = External ? HUE_REFRESH_CLOCKS + 1 : 0;
-// A part that is there for less than what a full rate takes of it.
+// The memory is available for less time than a full rate needs.
 constexpr bool Slow = External && 4 * HUE_REFRESH_CLOCKS > HUE_REFRESH_PERIOD;
-// Number of the table of quanta, and what a row is after reset.
+// Number of the table of quanta, and a row's value after reset.
 constexpr unsigned QuantumTable = 22;
 constexpr unsigned Quantum = 2048;
 constexpr unsigned Latency = 29 + (External ? HUE_PART_LATENCY + 3 : 0);
-// From a frame's first beat until it is said to be dropped.
+// Clocks from a frame's first beat until its drop is reported.
 constexpr unsigned Deciding = 6;
-// From a frame's last beat until its network is seen to wait, unless it is held back.
+// Clocks from a frame's last beat until its network is reported as waiting, unless the frame is held back.
 constexpr unsigned Joining = 10 + (Slow ? 400 : Away);
-// From a frame's beginning to the next one's at one port, at least.
+// Fewest clocks from the start of a frame to the start of the next one at the same port.
 constexpr unsigned Step = 2;
 constexpr unsigned MacPorts = 4;
-// Frames of a port that are planned, and no longer count as waiting.
+// Frames of a port that are planned: they no longer count as waiting.
 constexpr unsigned Planned = 5;
-// Beats that a port has read and not sent.
+// Beats that a port has read but not sent.
 constexpr unsigned Read = External ? 64 : 8;
 
 std::unique_ptr<Vtop> top;
 
-// Networks that wait, of the first 64.
+// Networks that are reported as waiting, of the first 64.
 uint64_t first_waits() { return bench::bits(top->waits_o, 0, 64); }
 
 struct Frame {
@@ -86,12 +86,12 @@ class Bench {
   uint64_t cycle = 1, last_in = 0, first_in = 0, first_out = 0, last_out = 0;
   unsigned came = 0;
   std::map<unsigned, unsigned> dropped;                     // by network
-  std::array<std::array<uint64_t, Nets>, Ports> sent{};     // bytes
+  std::array<std::array<uint64_t, Nets>, Ports> sent{};     // bytes sent
   struct Left {
     unsigned port, net;
   };
   std::vector<Left> left;                                   // in the order in which they left
-  unsigned blocked = 0;                                     // ports that take nothing
+  unsigned blocked = 0;                                     // bits of the ports that take nothing
   void hold(bool on, unsigned net) { top->hold_i = on, top->hold_net_i = net; }
 
   // Writes a network's row of quanta, or reads it, while frames flow.
@@ -146,7 +146,7 @@ class Bench {
     }
   }
   bool waits(unsigned net) const { return bench::bits(top->waits_o, net, 1); }
-  // Frames of a network inside for MAC ports; the queue's first one.
+  // Number of frames of a network inside for MAC ports.
   unsigned inside(unsigned net) const {
     unsigned count = 0;
     for (unsigned p = 0; p < MacPorts; ++p) count += inside_[p][net].size();
@@ -177,7 +177,7 @@ class Bench {
     top->clk_i = 0;
   }
 
-  // What the driver asks for: whether a network waits, and whether anything is inside.
+  // Checks what the driver reads: whether a network waits, and whether the module is idle.
   void look() {
     bool partly = beat_ != 0;
     for (unsigned p = 0; p < Ports; ++p) partly = partly || !coming_[p].empty();
@@ -187,13 +187,13 @@ class Bench {
       for (unsigned p = 0; p < MacPorts; ++p) {
         const auto& frames = inside_[p][n];
         any = any || !frames.empty();
-        // Those that may have been taken do not count, nor those that may not have joined.
+        // Frames that may already have been taken do not count, nor frames that may not have joined the queue yet.
         const size_t taken = Planned + Read;
         waits = waits || (!offline_ && frames.size() > taken && frames[taken].came + Joining < cycle);
       }
       const bool seen = bench::bits(top->waits_o, n, 1);
-      if (waits && !seen) tests_.wrong("clock %llu: network %u waits, and is not seen to", (unsigned long long)cycle, n);
-      if (!any && seen) tests_.wrong("clock %llu: network %u is seen to wait, and has nothing", (unsigned long long)cycle, n);
+      if (waits && !seen) tests_.wrong("clock %llu: network %u waits but is not reported", (unsigned long long)cycle, n);
+      if (!any && seen) tests_.wrong("clock %llu: network %u is reported as waiting but has no frames", (unsigned long long)cycle, n);
     }
   }
 
@@ -203,7 +203,7 @@ class Bench {
     if (beat_ == 0) {
       if (first_in == 0) first_in = cycle;
       lost_ = false;
-      // Its queue is at most what has not left, the free cells at least what nothing holds.
+      // The queue holds at most the cells that have not left, and at least the cells that nothing holds are free.
       const unsigned own = queued_[frame.port][frame.net] + frame.cells();
       undecided_.push_back({frame, cycle, own + held_, frame.port < MacPorts ? 0 : own + held_cpu_});
       held_ += frame.cells();
@@ -221,7 +221,7 @@ class Bench {
     waiting_.pop_front();
   }
 
-  // The frame that began to come so many clocks ago is dropped.
+  // The frame whose first beat came `Deciding` clocks ago is dropped.
   void drop() {
     while (!undecided_.empty() && undecided_.front().cycle + Deciding < cycle) undecided_.pop_front();
     if (undecided_.empty() || undecided_.front().cycle + Deciding != cycle) return tests_.wrong("a drop of no frame");
@@ -242,14 +242,14 @@ class Bench {
       --in_;
       return;
     }
-    lost_ = true;  // it is still coming
+    lost_ = true;  // the frame is still coming in
   }
 
   void take(unsigned p) {
     const uint32_t tag = bench::bits(top->m_tag_o, 32 * p, 32);
     const unsigned bits = HUE_BUS_BYTES == 8 ? 4 : HUE_BUS_BYTES == 32 ? 6 : 7;
     const unsigned count = bench::bits(top->m_bytes_o, bits * p, bits);
-    // The tag counts with the first beat.
+    // The tag is valid with the first beat.
     if (coming_[p].empty()) tag_[p] = tag;
     for (unsigned b = 0; b < count; ++b) coming_[p].push_back(bench::bits(top->m_data_o, 8 * (Width * p + b), 8));
     if (first_out == 0) first_out = cycle;
@@ -261,7 +261,7 @@ class Bench {
       if (count != Width) tests_.wrong("port %u: a beat that is not full is not the last", p);
       return;
     }
-    // A network's first frame for the port is the one that comes.
+    // The frame that leaves must be the first of some network for the port.
     unsigned net = Nets;
     for (unsigned n = 0; n < Nets; ++n) {
       if (!inside_[p][n].empty() && inside_[p][n].front().tag == tag_[p]) net = n;
@@ -290,8 +290,8 @@ class Bench {
   struct Undecided {
     Frame frame;
     uint64_t cycle;
-    unsigned cells;      // in use by its queue and all others, with it, at most
-    unsigned cpu_cells;  // by CPU queues, if it is for one
+    unsigned cells;      // most cells in use by its queue and in all, with this frame
+    unsigned cpu_cells;  // the same for the CPU queues, if it is for one of them
   };
   std::deque<Undecided> undecided_;
   unsigned beat_ = 0, held_ = 0, held_cpu_ = 0;
@@ -308,7 +308,7 @@ Frame frame_of(bench::Random& random, uint32_t tag, unsigned port, unsigned net,
 
 void shares(bench::Tests& tests, bench::Random& random, unsigned long_frame) {
   Bench bench(tests, random, true);
-  // Two networks that always wait, one with short frames, for a port that takes a beat every other clock.
+  // Two networks that always wait, one of them with short frames, share a port that takes a beat every other clock.
   uint32_t tag = 0;
   const unsigned lens[2] = {64, long_frame};
   uint64_t base[2] = {}, worst = 0;
@@ -327,12 +327,12 @@ void shares(bench::Tests& tests, bench::Random& random, unsigned long_frame) {
   bench.run({0, 0});
   std::printf("  networks with frames of 64 and %u bytes were at most %llu bytes apart\n", long_frame,
               (unsigned long long)worst);
-  // Over any time: a quantum and two frames.
+  // In any interval the difference is at most a quantum and two frames.
   if (worst > Quantum + 2 * long_frame + 2 * 64) tests.wrong("%llu bytes apart", (unsigned long long)worst);
 }
 
-// Two networks that always wait for a port, one with short frames, get bytes as their quanta are, while the driver writes and
-// reads rows of others. A third, that waits rarely, takes nothing from that.
+// Two networks that always wait for a port, one of them with short frames, get bytes in proportion to their quanta, while the driver
+// writes and reads rows of other networks. A third network that rarely waits does not change the proportion.
 void weights(bench::Tests& tests, bench::Random& random, unsigned a, unsigned b, unsigned long_frame) {
   Bench bench(tests, random, true);
   const stream::Rates rates{0, 20};
@@ -347,7 +347,7 @@ void weights(bench::Tests& tests, bench::Random& random, unsigned a, unsigned b,
     }
     bench.clock(rates);
   };
-  // Both wait, with more than what is planned of each; what a queue began with is spent.
+  // Both networks wait with more frames than are planned, and the turns that the queues began with are over.
   bench.blocked = 1 << 3;
   while (bench.cells_of(3, 1) + bench.cells_of(3, 2) < Cells / 2) round();
   bench.blocked = 0;
@@ -361,23 +361,23 @@ void weights(bench::Tests& tests, bench::Random& random, unsigned a, unsigned b,
     if (random.percent(2)) {
       const unsigned net = 3 + random.below(Nets - 3), bytes = random.between(1, 65535);
       bench.write(net, bytes, rates);
-      if (bench.read(net, rates) != bytes) tests.wrong("network %u: another quantum is read than was written", net);
+      if (bench.read(net, rates) != bytes) tests.wrong("network %u: the quantum read differs from the one written", net);
     }
-    // By how much one is ahead, in turns.
+    // How far one network is ahead, in turns.
     const double ahead = double(sent(1)) / a - double(sent(2)) / b;
     worst = std::max(worst, ahead < 0 ? -ahead : ahead);
   }
   std::printf("  quanta %u and %u: %llu and %llu bytes, at most %.2f turns apart\n", a, b, (unsigned long long)sent(1),
               (unsigned long long)sent(2), worst);
-  // A turn, and two frames of each.
+  // At most one turn, and two frames of each network.
   const double bound = 1.0 + 2.0 * lens[1] / a + 2.0 * lens[2] / b;
   if (worst > bound) tests.wrong("%.2f turns apart, of %.2f", worst, bound);
-  if (bench.read(1, rates) != quanta[1] || bench.read(2, rates) != quanta[2]) tests.wrong("quanta that nobody wrote");
+  if (bench.read(1, rates) != quanta[1] || bench.read(2, rates) != quanta[2]) tests.wrong("quanta changed without a write");
   bench.run({0, 0});
 }
 
-// A network moves as the driver has it: the frames that came for it before a fence leave before those that take the queues
-// of another index meanwhile, which is held until nothing of the network waits.
+// A network moves as the driver does it: frames that came before a fence leave before those that use the queues of another index
+// meanwhile. That index is held until no frame of the network waits.
 void move(bench::Tests& tests, bench::Random& random, Bench& bench, uint32_t& tag) {
   const unsigned net = random.below(Nets), aside = (net + 1 + random.below(Nets - 1)) % Nets;
   const stream::Rates rates{random.below(60), random.below(90)};
@@ -402,7 +402,7 @@ void move(bench::Tests& tests, bench::Random& random, Bench& bench, uint32_t& ta
     return std::any_of(bench.left.begin(), bench.left.end(), [&](const auto& one) { return one.port == fences && one.net == net; });
   };
   until("the fence does not leave", passed);
-  // The driver looks from time to time.
+  // The driver polls from time to time.
   until("the network waits without end", [&] {
     for (unsigned i = random.below(20); i > 0; --i) bench.clock(rates);
     top->eval();
@@ -416,17 +416,17 @@ void move(bench::Tests& tests, bench::Random& random, Bench& bench, uint32_t& ta
   bench.hold(false, aside);
   bench.left.clear();
   until("frames do not leave", [&] { return bench.empty(); });
-  // What was taken before the hold ended leaves first.
+  // Frames that were taken before the hold ended leave first.
   std::array<bool, MacPorts> begun{};
   for (const auto& one : bench.left) {
     if (one.port >= MacPorts) continue;
     if (one.net == aside) begun[one.port] = true;
-    if (one.net == net && begun[one.port]) tests.wrong("port %u: a frame of the network after those aside", one.port);
+    if (one.net == net && begun[one.port]) tests.wrong("port %u: a frame of the network leaves after frames of the other index", one.port);
   }
   for (int i = 0; i < 3; ++i) bench.clock(rates);
 }
 
-// Clocks from the first to the last beat out, of frames of 64 bytes that lie ready for some ports.
+// Clocks from the first to the last beat out, for frames of 64 bytes that are queued for some ports.
 uint64_t rate(bench::Tests& tests, bench::Random& random, unsigned ports, unsigned nets, unsigned count) {
   Bench bench(tests, random, true);
   bench.blocked = 0xff;
@@ -453,7 +453,7 @@ int main(int argc, char** argv) {
       Bench bench(tests, random, offline);
       const unsigned count = 2000;
       for (uint32_t i = 0; i < count; ++i) {
-        // Half of them for one port.
+        // Half of the frames are for one port.
         const unsigned port = random.percent(50) ? 2 : random.below(Ports);
         const unsigned usual = std::max(1u, stream::random_length(random, Width, 1600));
         const unsigned len = random.percent(2) ? random.between(9000, 9232) : usual;
@@ -485,7 +485,7 @@ int main(int argc, char** argv) {
     for (unsigned i = 0; i < 12; ++i) bench.send(frame_of(random, tag++, port, 2, 200));
     for (unsigned i = 0; i < 2000; ++i) bench.clock({0, 0});
     if (bench.dropped[2] != 0) tests.wrong("network 2 lost %u frames", bench.dropped[2]);
-    // Half of all cells, but for a frame, and frames that are planned do not count.
+    // Half of all cells, within a frame. Frames that are planned do not count.
     if (flooded + 4 < share || flooded > share + 4 * (Planned + 1)) tests.wrong("%u of %u cells", flooded, Cells);
     bench.blocked = 0;
     bench.run({0, 0});
@@ -503,7 +503,7 @@ int main(int argc, char** argv) {
     }
     for (unsigned i = 0; i < 2000; ++i) bench.clock({0, 0});
     bench.dropped.clear();
-    // A quarter of all cells, nearly, for one port.
+    // Nearly a quarter of all cells for one port.
     bench.blocked = 0xf2;
     for (unsigned i = 0; i < Cells / 4 - 8; ++i) bench.send(frame_of(random, tag++, 1, 0, 64));
     for (unsigned i = 0; i < 4 * Cells; ++i) bench.clock({0, 0});
@@ -523,7 +523,7 @@ int main(int argc, char** argv) {
     const auto clocks = [&](unsigned count) {
       for (unsigned i = 0; i < count; ++i) bench.clock({10, 10});
     };
-    // Its turn has begun at port 2; what is planned leaves, and nothing more.
+    // The network's turn has begun at port 2: frames that are planned leave, and no others.
     bench.blocked = 1 << 2;
     of(2, 1, 12);
     clocks(600);
@@ -560,7 +560,7 @@ int main(int argc, char** argv) {
     tests.end();
   }
 
-  tests.begin(name + "a network's quantum is the usual one until it is written");
+  tests.begin(name + "a network's quantum has its default until it is written");
   {
     Bench bench(tests, random, true);
     for (unsigned net = 0; net < Nets; ++net) {
@@ -584,13 +584,13 @@ int main(int argc, char** argv) {
   }
   tests.end();
 
-  // A beat a clock out: at one port, one network or many; and at two, which fill any bus.
+  // The output rate is a beat a clock: at one port with one network or many, and at more ports, which fill any bus.
   for (const unsigned ports : {1u, 2u, 4u}) {
     for (const unsigned nets : {1u, 3u, Nets}) {
       tests.begin(name + "rate of " + std::to_string(ports) + " ports, " + std::to_string(nets) + " networks");
       const unsigned count = std::min(240u, Cells / 2);  // at most half of all cells in one queue
       const uint64_t clocks = rate(tests, random, ports, nets, count);
-      // Turns of a port begin twice in 7 clocks; here each is a frame, if there are as many networks.
+      // A port begins two turns in 7 clocks. Here each turn is one frame if there are enough networks.
       const unsigned turns = count / ports <= nets ? (count * 7 + 2 * ports - 1) / (2 * ports) : 0;
       const unsigned ideal = std::max(count * std::max(64 / Width, ports == 1 ? Step : 1), turns);
       std::printf("  %u frames of 64 bytes: %llu clocks\n", count, (unsigned long long)clocks);
@@ -615,7 +615,7 @@ int main(int argc, char** argv) {
     const uint64_t took = bench.first_out - bench.last_in;
     std::printf("  first beat after %llu clocks\n", (unsigned long long)took);
     if (took < Latency || took > Latency + Away) tests.wrong("first beat after %llu clocks", (unsigned long long)took);
-    // All ports with all networks, and the MAC ports with one.
+    // All ports with all networks, and the MAC ports with one network.
     for (const unsigned ports : {Ports, 4u}) {
       Bench busy(tests, random, true);
       const unsigned count = 1000;

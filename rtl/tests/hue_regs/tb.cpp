@@ -1,7 +1,7 @@
-// Bench of hue_regs: the access unit and its bursts, through AXI-Lite, before a table that answers when it likes.
+// Bench of hue_regs: the access unit and its bursts, over AXI-Lite, with a table that answers after random times.
 //
-// Every access that the table sees must be the next one that was asked for, with what was asked for. Rows from `Rows` on
-// are beyond the table; table 9 never answers.
+// Every access at the table must be the next one that was requested, unchanged. Rows from `Rows` on are beyond the table; table 9
+// never answers.
 #include <deque>
 #include <memory>
 
@@ -15,7 +15,7 @@ constexpr uint32_t Sram = 19, Hop = 7, Nobody = 9;
 constexpr uint32_t Rows = 1000;
 constexpr unsigned NoTable = 1, Range = 2, Refused = 3;
 constexpr unsigned FifoWords = 16;
-constexpr uint64_t ClocksMax = 2000000;  // Of one bench: a tenth of that is usual.
+constexpr uint64_t ClocksMax = 2000000;  // limit for one bench, ten times the usual number
 
 std::unique_ptr<Vtop> top;
 
@@ -34,7 +34,7 @@ class Bench {
     top->rst_ni = 1;
   }
 
-  // How the table and the master hesitate, in percent; the table's longest answer in clocks.
+  // How often the master idles and the table answers late, in percent; the longest time of an answer, in clocks.
   unsigned idle = 0, stall = 0, slow = 0;
   uint64_t clocks = 0, words_done = 0;
   unsigned longest_wait = 0;
@@ -68,7 +68,7 @@ class Bench {
     if (!expected_.empty()) tests_.wrong("%zu accesses never came", expected_.size());
     expected_.clear();
   }
-  // A burst of random words to a table; what errors it makes is told by the first one.
+  // Writes a burst of random words to a table. If it causes errors, the first one must be reported.
   void burst(uint32_t id, uint32_t index, unsigned count) {
     post(BurstPlace, id << 24 | index);
     for (unsigned i = 0; i < count; ++i) {
@@ -109,7 +109,7 @@ class Bench {
   unsigned refused = 0;
 
   void clock() {
-    // The master: the next write, unless it hesitates; an address on offer stays.
+    // The master offers the next write, unless it idles; an address on offer stays.
     if (!offering_ && !writes_.empty() && !random_.percent(idle)) offering_ = true, waits_ = 0;
     top->s_axil_awvalid_i = top->s_axil_wvalid_i = offering_;
     if (offering_) {
@@ -151,7 +151,7 @@ class Bench {
     top->eval();
   }
 
-  // The tables' side, from what stands there since the latest edge.
+  // The tables' side, from the request since the latest edge.
   void table() {
     const auto& req = top->tbl_req_o;
     const bool valid = bench::bits(req, 290, 1);
@@ -166,13 +166,13 @@ class Bench {
     if (!running_) {
       running_ = true;
       if (expected_.empty()) {
-        tests_.wrong("an access to row %u of table %u that nobody asked for", seen.index, seen.id);
+        tests_.wrong("an access to row %u of table %u that was not requested", seen.index, seen.id);
         now_ = seen;
       } else {
         now_ = expected_.front();
         expected_.pop_front();
       }
-      // Never at once: an owner answers from a register.
+      // An answer takes at least one clock, because an owner answers from a register.
       left_ = 1 + random_.below(slow + 1);
     }
     if (seen.id != now_.id || seen.index != now_.index || seen.write != now_.write || (seen.write && seen.word != now_.word))
@@ -227,7 +227,7 @@ void rates(bench::Tests& tests, bench::Random& random) {
   bench.flush();
   bench.idle_until_done();
   bench.check_errors();
-  // A word waits for one access, a command's for all words before it.
+  // A word waits for one access, a command for all words before it.
   if (bench.longest_wait > 110) tests.wrong("a write waits %u clocks", bench.longest_wait);
   bench.burst(Nobody, 7, FifoWords);
   bench.command(Hop, 1, 2);
@@ -238,7 +238,7 @@ void rates(bench::Tests& tests, bench::Random& random) {
   if (bench.refused != 0) tests.wrong("%u writes are refused", bench.refused);
   tests.end();
 
-  tests.begin("what cannot be is refused");
+  tests.begin("invalid accesses are refused");
   bench.burst(Hop, 3, 5);
   bench.idle_until_done();
   bench.check_errors();
@@ -265,7 +265,7 @@ void mixed(bench::Tests& tests, bench::Random& random, unsigned idle, unsigned s
       case 0:
       case 1:
         bench.command(random.percent(50) ? Hop : Sram, random.below(Rows), 1 + random.below(3));
-        // Words right behind it, before anybody looks whether it is done.
+        // Words follow at once, before the command's end is polled.
         if (random.percent(60)) bench.burst(Sram, random.below(Rows - 50), random.below(30));
         bench.command_done();
         break;

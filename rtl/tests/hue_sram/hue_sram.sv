@@ -1,4 +1,4 @@
-// A controller and its bank, for the bench.
+// hue_sram_port with its bank, for the bench.
 module hue_sram #(
     parameter int unsigned Words     = 256,
     parameter int unsigned Latency   = 4,

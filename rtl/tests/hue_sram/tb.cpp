@@ -1,8 +1,8 @@
-// Test bench of hue_sram_port and hue_sram_bank: random lookups and host accesses against a memory of the bench's own,
-// in the order in which they were accepted; the bounds of the arbitration and the latency are measured.
+// Test bench of hue_sram_port and hue_sram_bank: compares random lookups and host accesses with a memory of the bench, in the order in
+// which they were accepted, and measures the bounds of the arbitration and the latency.
 //
-// Bits are turned over in the bank behind the controller's back: each must be detected, counted and named, and be gone
-// after the word was written again.
+// Bits are flipped inside the bank. Each must be detected, counted and reported with its address, and be gone after the word was
+// written again.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -18,7 +18,7 @@ constexpr unsigned kRspLatency = HUE_LATENCY + 2;
 constexpr uint64_t kData = (uint64_t{1} << 35) - 1;
 
 struct Answer {
-  uint64_t due;  // clock
+  uint64_t due;  // clock of the answer
   uint64_t data;
   uint16_t tag;
   bool error;
@@ -33,7 +33,7 @@ class Bench {
     top_->rst_ni = 1;
   }
 
-  // Shares in percent of clocks in which each side asks; `upset_percent` of host accesses follow a turned-over bit.
+  // Shares of clocks in which each side requests an access, in percent; before `upset_percent` of host accesses a bit is flipped.
   void traffic(unsigned clocks, unsigned read_percent, unsigned host_percent, unsigned write_percent,
                unsigned upset_percent) {
     wait_max = 0;
@@ -60,9 +60,9 @@ class Bench {
     if (!lookups_.empty() || !reads_back_.empty()) tests_.wrong("answers are missing");
   }
 
-  // A word that is wrong until it is written again.
+  // Damages a word until it is written again.
   void upset(uint32_t addr) {
-    // Not while an access on its way could see it half: the model reads a clock after the controller accepts.
+    // Not while an access to it is in progress: the model reads one clock after the controller accepts.
     if (top_->rootp->hue_sram__DOT__sram_en && top_->rootp->hue_sram__DOT__sram_addr == addr) return;
     const uint64_t flipped = uint64_t{1} << random_.below(36);
     top_->rootp->hue_sram__DOT__u_bank__DOT__words_q[addr] ^= flipped;
@@ -103,7 +103,7 @@ class Bench {
   uint64_t errors() const { return errors_; }
 
   unsigned wait_max = 0;
-  // Clocks with a lookup accepted, a host access accepted, both asking, and of those the host's.
+  // Clocks with a lookup accepted, with a host access accepted, with both requested, and those of them that the host got.
   uint64_t reads = 0, hosts = 0, both = 0, taken = 0;
 
  private:
@@ -130,7 +130,7 @@ class Bench {
     if (top_->host_valid_i && !host) wait_max = std::max(wait_max, ++waited_);
     else waited_ = 0;
     const uint64_t due = now_ + kRspLatency;
-    // The bank does what is accepted in the next clock; `upset` keeps out of the way.
+    // The bank performs an accepted access in the next clock; `upset` avoids that clock.
     if (read) lookups_.push_back(expected(due, top_->rd_addr_i, top_->rd_tag_i));
     if (host && !top_->host_write_i) reads_back_.push_back(expected(due, top_->host_addr_i, 0));
     if (host && top_->host_write_i) {
@@ -202,7 +202,7 @@ int main(int argc, char** argv) {
     for (unsigned host : {0, 10, 50, 100}) bench.traffic(20'000, read, host, 50, 0);
   tests.end();
 
-  tests.begin("lookups that want every clock, a host that does");
+  tests.begin("lookups and a host that both request every clock");
   bench.traffic(20'000, 100, 100, 70, 0);
   std::printf("  host: waits %u clocks at most, takes 1 of %.2f; lookups %.3f a clock\n", bench.wait_max,
               double(bench.both) / bench.taken, double(bench.reads) / (bench.reads + bench.hosts));
@@ -214,7 +214,7 @@ int main(int argc, char** argv) {
   if (bench.reads < 10'000) tests.wrong("%llu lookups in 10000 clocks", (unsigned long long)bench.reads);
   tests.end();
 
-  tests.begin("one turned-over bit: named, counted, repaired");
+  tests.begin("one flipped bit: reported, counted, repaired");
   bench.clear_error();
   for (unsigned i = 0; i < 64 && !tests.failed(); ++i) {
     const uint32_t addr = bench.address();
@@ -224,7 +224,7 @@ int main(int argc, char** argv) {
     bench.upset(addr);
     bench.read(addr);
     bench.read(addr);
-    if (!bench.top().error_valid_o || bench.top().error_addr_o != addr) tests.wrong("word %u is not named", addr);
+    if (!bench.top().error_valid_o || bench.top().error_addr_o != addr) tests.wrong("word %u is not reported", addr);
     if (bench.top().error_count_o != before + 2) tests.wrong("%u errors", bench.top().error_count_o);
     bench.write(addr, i * 0x123456789ULL & kData);
     bench.clear_error();
@@ -233,7 +233,7 @@ int main(int argc, char** argv) {
   }
   tests.end();
 
-  tests.begin("turned-over bits under random traffic");
+  tests.begin("flipped bits under random traffic");
   bench.traffic(40'000, 60, 60, 30, 4);
   if (bench.errors() < 100) tests.wrong("%llu errors only", (unsigned long long)bench.errors());
   bench.repair_all();

@@ -1,8 +1,8 @@
-// Bench of hue_stages: vectors of crates/soft/examples/stages_vectors.rs on standard input, the records fed with and
-// without gaps, the verdicts taken with and without stalls, the host reading tables meanwhile.
+// Bench of hue_stages: reads vectors of crates/soft/examples/stages_vectors.rs from standard input, feeds the records with and without
+// gaps, takes the verdicts with and without stalls, and reads tables as the host meanwhile.
 //
-// Tests: what comes out is what the software makes of the frames; counters add up; accesses are answered in time, at any
-// load; and without gaps and stalls a verdict leaves a clock, the first one after the stated latency.
+// Tests: the verdicts are those of the software; counters add up; accesses are answered in time, at any load; without gaps and stalls
+// one verdict leaves each clock, the first after the stated latency.
 #include <algorithm>
 #include <deque>
 #include <iostream>
@@ -20,7 +20,7 @@ constexpr unsigned ReqBits = 1 + 1 + 1 + 8 + 24 + 256;
 constexpr unsigned RspBits = 1 + 2 + 256;
 constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 1 + 48 + 48 + 8 + 16;
 constexpr bool Dir = HUE_LAYOUT == 4;
-// A lookup of layout dir reads one word or two; the banks' latency is SramLatency.
+// A lookup of layout dir reads one word or two. The banks' latency is SramLatency.
 constexpr unsigned Latency = HUE_LAYOUT == 1 ? 25 : Dir ? 35 : 68;
 constexpr unsigned LatencyMost = Dir ? Latency + 7 : Latency;
 constexpr unsigned AccessClocksMax = 96;
@@ -50,7 +50,7 @@ struct Verdict {
   bool operator==(const Verdict& other) const {
     return verdict == other.verdict && outcome == other.outcome && net == other.net && vid == other.vid &&
            vport == other.vport && in == other.in && len == other.len && rewrite == other.rewrite &&
-           // Where what is dropped would leave means nothing.
+           // The output port of a dropped packet has no meaning.
            (verdict == 0 || verdict == 3 || out == other.out) &&
            (!rewrite || (dst == other.dst && src == other.src && ttl == other.ttl && checksum == other.checksum));
   }
@@ -58,7 +58,7 @@ struct Verdict {
 
 struct Access {
   bool write = false, clear = false, checked = false;
-  bool drain = false;  // none, but a wait until the frames that have entered have left
+  bool drain = false;  // not an access, but a wait until the frames that have entered have left
   uint32_t poll = 0;   // read again until these bits are 0
   unsigned table = 0, row = 0, error = 0;
   Words data = Words(8, 0);
@@ -73,7 +73,7 @@ class Memories {
     for (auto& bank : words_) bank.assign(1 << 19, word);
   }
 
-  // One clock: takes the access before the edge; afterwards the pins get what was read.
+  // One clock: takes the access before the edge. After the edge the pins get the read data.
   void take(Vtop& top) {
     for (unsigned i = 0; i < 2; ++i) {
       uint64_t& word = words_[i].at(bench::bits(top.sram_req_o, 72 + 19 * i, 19));
@@ -114,7 +114,7 @@ class Bench {
     if (scenario == 0) return 1;
     end(scenario);
     if (HUE_LAYOUT != 1) {
-      tests_.begin(Dir ? "a packet meets the routes of before a change or of after" : "a change of routes is atomic to packets");
+      tests_.begin(Dir ? "a packet sees either the old routes or the new ones" : "a change of routes is atomic for packets");
       std::printf("%llu packets met the routes of before a change, %llu those of after\n", (unsigned long long)met_before_,
                   (unsigned long long)met_after_);
       if (met_before_ == 0 || met_after_ == 0) tests_.wrong("never tried");
@@ -132,27 +132,27 @@ class Bench {
   bench::Tests tests_;
   std::unique_ptr<Vtop> top_;
   uint64_t cycle_ = 0, verdicts_ = 0, fast_ = 0;
-  // What is right after the latest change beside frames and, where that differs, before it.
+  // The right verdict after the latest change that was made beside frames, and the one before it if that differs.
   struct Expected {
     Verdict after, before;
     bool differ;
     uint64_t change;
   };
   std::deque<Expected> expected_;
-  std::deque<Access> beside_;       // writes still to do beside frames
-  bool collects_ = false;           // the writes that come are for `beside_`
-  uint64_t change_ = 0, seen_ = 0;  // the latest change; the latest that a packet met
+  std::deque<Access> beside_;       // writes that remain to be done while frames move
+  bool collects_ = false;           // the writes that follow are for `beside_`
+  uint64_t change_ = 0, seen_ = 0;  // the latest change; the latest change that a packet has seen
 #if HUE_LAYOUT == 4
   Memories memories_;
 #endif
   uint64_t mark_ = ~uint64_t{0};  // frames that a drain waits for
-  bool polls_ = false;            // the access runs again
+  bool polls_ = false;            // the access is repeated
   bool last_beside_ = false;      // the last write beside frames has begun
   uint64_t frames_in_ = 0, frames_out_ = 0, epoch_ = 0, met_before_ = 0, met_after_ = 0;
-  std::map<std::pair<unsigned, unsigned>, uint64_t> owed_;  // counters, because packets met the old tables
+  std::map<std::pair<unsigned, unsigned>, uint64_t> owed_;  // corrections of counters, because packets saw the old tables
   std::deque<Words> heads_;
   unsigned idle_percent_ = 0, stall_percent_ = 0, read_percent_ = 0;
-  // Ternary rows as they are, by table and row; heads that came while one was written.
+  // Contents of the ternary rows, by table and row; number of heads that came while a row was written.
   std::map<std::pair<unsigned, unsigned>, Access> ternary_;
   uint64_t beside_ternary_ = 0;
   bool meanwhile_ = false;  // the host reads while frames run
@@ -181,7 +181,7 @@ class Bench {
     owed_.clear();
     frames_in_ = frames_out_ = epoch_ = 0;
 #if HUE_LAYOUT == 4
-    // The first scenario begins with setting them to 0, whatever they were.
+    // The first scenario begins by setting all words to 0, whatever they were.
     memories_.set_all(scenario == 1 ? 0x123456789 : 0);
 #endif
     access_state_ = None;
@@ -265,7 +265,7 @@ class Bench {
         drain();
         return true;
       case 'b':
-        // All frames enter, and those that entered before the change before leave; the last ones are still inside.
+        // All frames enter, and those that entered before the previous change leave; the last ones are still inside.
         while ((!heads_.empty() || !beside_.empty() || access_state_ != None || frames_out_ < epoch_) && !tests_.failed())
           tick(true);
         epoch_ = frames_in_;
@@ -301,7 +301,7 @@ class Bench {
     return static_cast<bool>(in);
   }
 
-  // Everything in, everything out.
+  // Sends all frames and waits until all have left.
   void drain() {
     const bool fast = idle_percent_ == 0 && stall_percent_ == 0 && read_percent_ == 0 && expected_.size() > 60 &&
                       beside_.empty() && access_state_ == None && frames_in_ == frames_out_;
@@ -322,7 +322,7 @@ class Bench {
       ++fast_;
       if (first_out_ - first_in_ < Latency || first_out_ - first_in_ > LatencyMost)
         tests_.wrong("latency %llu clocks, stated %u", (unsigned long long)(first_out_ - first_in_), Latency);
-      // One that reads two words comes later than the one before it, and all after it as late.
+      // A lookup of two words is later than the one before it, and so are all after it.
       const uint64_t took = last_out_ - first_out_ + 1;
       if (took < wanted || took > wanted + LatencyMost - Latency)
         tests_.wrong("%llu verdicts in %llu clocks", (unsigned long long)wanted,
@@ -330,7 +330,7 @@ class Bench {
     }
   }
 
-  // Nobody takes a verdict: the stages fill up, and the host is answered as ever.
+  // No verdict is taken: the stages fill up, and the host is answered as before.
   void block() {
     for (int i = 0; i < 5000 && !top_->head_ready_o; ++i) tick(true);
     blocked_ = true;
@@ -347,11 +347,11 @@ class Bench {
       }
       tick(true);
     }
-    if (!tests_.failed() && top_->head_ready_o) tests_.wrong("takes frames without end");
+    if (!tests_.failed() && top_->head_ready_o) tests_.wrong("takes frames although no verdict is taken");
     blocked_ = false;
   }
 
-  // Until the counters are cleared: the stages take nothing before.
+  // Waits until the counters are cleared: the stages take nothing before that.
   void settle() {
     top_->head_valid_i = 0;
     for (int i = 0; i < 20000; ++i) {
@@ -363,7 +363,7 @@ class Bench {
   }
 
   void run_access(Access access) {
-    // What the frames so far become must not depend on it.
+    // The verdicts of earlier frames must not depend on this access.
     if (access.write || access.clear) drain();
     if (access.write && access.error == 0 && is_ternary(access)) ternary_[{access.table, access.row}] = access;
     start(access);
@@ -390,7 +390,7 @@ class Bench {
 
   static bool is_ternary(const Access& access) { return access.table == 1 || access.table == 6 || access.table == 18; }
 
-  // A ternary row is written as it is: no frame may notice, nor wait.
+  // Rewrites a ternary row with its contents: this must not affect or delay any frame.
   void rewrite_something() {
     auto one = ternary_.begin();
     std::advance(one, random_.below(ternary_.size()));
@@ -458,7 +458,7 @@ class Bench {
 
   // One clock. `live`: frames go in and verdicts are taken.
   void tick(bool live) {
-    // So that some of the frames meet the tables of after a change.
+    // Keeps back some frames, so that some see the new tables.
     const bool late = !beside_.empty() && (heads_.size() < 40 || random_.percent(80));
     if (live && !head_stands_ && !heads_.empty() && !late && !random_.percent(idle_percent_)) {
       head_stands_ = true;
@@ -466,9 +466,10 @@ class Bench {
     }
     top_->head_valid_i = live && head_stands_;
     top_->verdict_ready_i = live && !blocked_ && !random_.percent(stall_percent_);
-    // The write that switches waits until the frames of before have left: they know the tables of before only.
+    // The write that switches the tables waits until the earlier frames have left, because their expected verdicts are of the old
+    // tables only.
     if (Dir) {
-      // Here any write may be the one that switches.
+      // In this layout any write may be the one that switches.
       if (live && access_state_ == None && !beside_.empty() && frames_out_ >= epoch_) {
         if (!beside_.front().drain) {
           start(beside_.front());

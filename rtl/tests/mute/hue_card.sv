@@ -1,4 +1,4 @@
-// A card that answers nothing: no register, no frame. For tests of the driver: it must say so, and not wait for ever.
+// A card that answers no register access and sends no frame. For tests of the driver, which must report this and not wait for ever.
 
 module hue_card #(
   parameter int unsigned ClockKhz = 125000,

@@ -24,7 +24,7 @@ class NetFpga {
   }
   ~NetFpga() { top_->final(); }
 
-  // One reset alone stops both sides.
+  // Each of the two resets alone resets both sides.
   void begin_reset() { top_->axis_resetn = resets_++ % 2, top_->axi_resetn = !top_->axis_resetn; }
   void end_reset() { top_->axis_resetn = top_->axi_resetn = 1; }
   bool ready() const { return true; }
@@ -55,7 +55,7 @@ class NetFpga {
   uint32_t data() const { return top_->S0_AXI_RDATA; }
 
   void drive(unsigned s, const board::Beat& beat) {
-    // Later beats of the DMA name another function: only the first one counts.
+    // Later beats of the DMA name another function: only that of the first beat is valid.
     const unsigned source = s == Dma && !beat.first ? beat.source ^ 10 : beat.source;
     const uint64_t user = beat.size | uint64_t{source} << 16;
     if (s == 0) put(top_->s_axis_0_tdata, top_->s_axis_0_tkeep, top_->s_axis_0_tlast, top_->s_axis_0_tuser, beat, user);
@@ -116,7 +116,7 @@ class NetFpga {
     beat.last = last;
     beat.size = bench::bits(tuser, 0, 16);
     beat.source = bench::bits(tuser, 16, 8);
-    // What is beyond the destination must be zero.
+    // The bits above the destination must be zero.
     beat.destination = bench::bits(tuser, 24, 32) | (bench::bits(tuser, 56, 64) != 0 ? 0x80000000 : 0);
     return beat;
   }

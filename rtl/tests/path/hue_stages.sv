@@ -1,10 +1,10 @@
-// Stages for tests of the path around them: what is to become of a frame stands in its destination MAC.
+// Stages for tests of the path around them: a frame's destination MAC contains its verdict.
 //
 // Byte 0 bit 7: a forwarded frame is edited (MACs all ones and all twos, TTL 0x33, checksum 0x4454). Byte 1: verdict.
-// Byte 2: port to leave by. Byte 3: network. Byte 5: outcome. A copy of a group frame is the network's that it comes with,
-// and leaves by port (byte 2 + its virtual port) mod 8. Runts and frames too long are nobody's, frames from the CPU go where
-// they say.
-// A verdict waits `Delay` clocks; records come in at one a clock.
+// Byte 2: output port. Byte 3: network. Byte 5: outcome. A copy of a group frame belongs to the network that comes with it, and leaves
+// by port (byte 2 + its virtual port) mod 8. Runts and frames that are too long belong to no network. Frames from the CPU leave by the
+// port in their CPU header.
+// A verdict takes `Delay` clocks; the stages take one record a clock.
 
 module hue_stages
   import hue_pkg::*;
@@ -48,7 +48,7 @@ module hue_stages
 
   localparam int unsigned Delay = 40;
 
-  // A pipe that moves as a whole.
+  // A pipeline that moves as a whole.
   logic      [Delay-1:0] valid_q;
   hue_head_t [Delay-1:0] head_q;
   logic                  en, claimed;

@@ -1,5 +1,5 @@
-// Bench of hue_card's path: frames through all ports, with stages whose verdicts stand in the frames (hue_stages.sv beside
-// this file), against a model of whole frames. Registers and tables by AXI-Lite.
+// Bench of hue_card's path: sends frames through all ports, with stages that read verdicts from the frames (hue_stages.sv in this
+// folder), and compares them with a model of whole frames. Registers and tables are accessed over AXI-Lite.
 #include <array>
 #include <deque>
 #include <map>
@@ -16,7 +16,7 @@ constexpr unsigned Ports = 8;
 constexpr unsigned Tcontrol = 0x84, TableId = 0x100, TableIndex = 0x104, TableCommand = 0x108, TableStatus = 0x10c,
                    TableData = 0x120, Accepted = 0xa0, Retired = 0xa4;
 constexpr unsigned TableAttach = 2, TableAttachHead = 3, TablePort = 14, TableOutDrops = 16;
-// Networks that are attached to a MAC port, each by the virtual port of its place: 10 * port + place.
+// Number of networks that are attached to a MAC port, and the network in each place, whose virtual port is the place.
 constexpr unsigned attached(unsigned port) { return port == 3 ? 0 : port + 1; }
 constexpr unsigned network_at(unsigned port, unsigned place) { return 10 * port + place; }
 
@@ -40,10 +40,10 @@ unsigned beats_of(size_t bytes) { return bytes == 0 ? 1 : (bytes + Width - 1) / 
 // ---- the model
 
 struct Expectation {
-  // By egress port and tag: what must come. A frame may leave by the same port several times.
+  // The frames that must come, by egress port and tag. A frame may leave by the same port several times.
   std::array<std::map<uint32_t, std::vector<Leaving>>, Ports> leaving;
   std::array<std::array<uint64_t, 7>, Ports> counters{};
-  uint64_t frames = 0;  // and copies
+  uint64_t frames = 0;  // frames and copies
 };
 
 void model(Expectation& all, unsigned port, const Frame& frame, bool counts = true) {
@@ -161,7 +161,7 @@ class Bench {
     rise();
   }
 
-  // Until all is sent and the card says it is idle.
+  // Runs until all frames are sent and the card reports idle.
   void run(const Rates& rates) {
     quiet_ = 0;
     while (quiet_++ < 5000) {
@@ -170,7 +170,7 @@ class Bench {
       clock(rates);
       if (!left && top->idle_o && quiet_ > 4) return;
     }
-    tests_.wrong("not idle in the end");
+    tests_.wrong("not idle at the end");
   }
 
   void expect_all(Expectation& wanted) {
@@ -218,7 +218,7 @@ class Bench {
     }
   }
 
-  // A table access: its error, and the low 64 bits.
+  // A table access. Returns its error; `value` gets the low 64 bits.
   unsigned table(unsigned id, unsigned index, unsigned command, uint64_t& value) {
     write(TableId, id);
     write(TableIndex, index);
@@ -229,7 +229,7 @@ class Bench {
     return status >> 1;
   }
 
-  // A row of up to 64 bits.
+  // Writes a row of up to 64 bits.
   void write_row(unsigned id, unsigned index, uint64_t data) {
     write(TableId, id);
     write(TableIndex, index);
@@ -241,7 +241,7 @@ class Bench {
     if (status != 0) tests_.wrong("table %u index %u: error %u", id, index, status >> 1);
   }
 
-  // Runs of who is attached.
+  // Writes the runs of attached networks.
   void attach() {
     unsigned start = 0;
     for (unsigned p = 0; p < 4; ++p) {
@@ -265,11 +265,11 @@ class Bench {
 
   Expectation* wanted = nullptr;
   uint64_t first_out_ = 0, last_out_ = 0, out_ = 0;
-  // Frames out by port, in order: for tests that look at shares.
+  // Frames that left, by port and in order, for tests of shares.
   std::array<std::vector<Bytes>, Ports> got;
   bool keep = false;
   bool ordered = true;
-  bool loose = false;  // frames may be missing: lost to full queues
+  bool loose = false;  // frames may be missing, lost in full queues
 
  private:
   void tick() {
@@ -292,7 +292,7 @@ class Bench {
       bench::set_bits(top->s_tkeep_i, p * Width + b, 1, at < frame.bytes.size());
     }
     bench::set_bits(top->s_tlast_i, p, 1, beat_[p] + 1 == beats);
-    // Time and tag count with the first beat only.
+    // Time and tag are sampled with the first beat only.
     bench::set_bits(top->s_ttag_i, 32 * p, 32, beat_[p] == 0 ? frame.tag : 0xdeadbeef);
     bench::set_bits(top->s_ttime_i, 64 * p, 64, cycle);
   }
@@ -306,7 +306,7 @@ class Bench {
       ended |= !kept;
       if (kept) coming_[p].push_back(bench::bits(top->m_tdata_o, 8 * (p * Width + b), 8));
     }
-    // The tag counts with the first beat.
+    // The tag is valid with the first beat.
     if (coming_[p].size() <= Width) coming_tag_[p] = bench::bits(top->m_ttag_o, 32 * p, 32);
     const uint32_t tag = coming_tag_[p];
     const bool last = top->m_tlast_o >> p & 1;
@@ -371,7 +371,7 @@ Frame random_frame(bench::Random& random, uint32_t tag, unsigned port, unsigned 
   unsigned base = 0;
   if (port >= 4) {
     base = 16;
-    // A frame from a software plane leaves by the port the header names.
+    // A frame from a software plane leaves by the port in the header.
     if (frame.bytes.size() > 7) frame.bytes[7] = random.percent(50) ? 1 : 0;
     set(2, net);
   }
@@ -382,7 +382,7 @@ Frame random_frame(bench::Random& random, uint32_t tag, unsigned port, unsigned 
   return frame;
 }
 
-// A frame of `len` bytes that leaves unchanged by `out`, of network `net`.
+// A frame of `len` bytes, of network `net`, that leaves unchanged by port `out`.
 Frame plain(uint32_t tag, unsigned len, unsigned out, unsigned net) {
   Frame frame;
   frame.tag = tag;
@@ -469,7 +469,7 @@ int main(int argc, char** argv) {
     bench.wanted = &wanted;
     bench.run({0, 0});
     bench.expect_all(wanted);
-    // A port begins a frame every second clock at most, and the turns of its two networks are 2,048 bytes; each costs it 3.
+    // A port begins at most one frame every second clock. The turns of its two networks are 2,048 bytes; each turn costs 3 clocks.
     const uint64_t clocks = bench.last_out_ - bench.first_out_, ideal = uint64_t{count} * std::max(64 / Width, 2u) + 3 * (count / 32);
     std::printf("  %u frames of 64 bytes left within %llu clocks\n", count, (unsigned long long)clocks);
     if (clocks > ideal + 40)
@@ -483,7 +483,7 @@ int main(int argc, char** argv) {
     bench.reset();
     bench.write(Tcontrol, 0);
     Expectation wanted;
-    // Port 5 hardly takes anything: its queue overflows, nobody else's.
+    // Port 5 takes very little: its queue overflows, and no other queue.
     const unsigned count = 800, nets = 3;
     uint64_t to_slow = 0;
     for (uint32_t i = 0; i < count; ++i) {
@@ -526,13 +526,13 @@ int main(int argc, char** argv) {
   }
   tests.end();
 
-  tests.begin("path " + width + ", networks that want more share a port by bytes, one that wants less loses nothing");
+  tests.begin("path " + width + ", networks above their share divide a port by bytes, one below its share loses nothing");
   {
     bench.reset();
     bench.write(Tcontrol, 0);
     bench.keep = true;
     for (auto& got : bench.got) got.clear();
-    // Networks 1 and 2 send all they can, in frames of 64 and 300 bytes; network 3 a little. Port 0 takes a fifth.
+    // Networks 1 and 2 send as much as they can, in frames of 64 and 300 bytes; network 3 sends little. Port 0 takes a fifth.
     uint32_t tag = 0;
     uint64_t light = 0;
     size_t from = 0;
@@ -557,7 +557,7 @@ int main(int argc, char** argv) {
     std::printf("  bytes of networks 1, 2, 3: %llu, %llu, %llu; frames lost: %llu, %llu, %llu\n",
                 (unsigned long long)bytes[1], (unsigned long long)bytes[2], (unsigned long long)bytes[3],
                 (unsigned long long)drops[1], (unsigned long long)drops[2], (unsigned long long)drops[3]);
-    // A quantum and two frames either way.
+    // Within a quantum and two frames, in either direction.
     const double slack = 2 * (2048 + 2 * 300) / double(bytes[2]);
     if (ratio < 1 - slack || ratio > 1 + slack) tests.wrong("bytes 1 : 2 are %.3f, allowed 1 +- %.3f", ratio, slack);
     if (drops[1] == 0 || drops[2] == 0) tests.wrong("the test is too weak: nothing was lost");
@@ -573,7 +573,7 @@ int main(int argc, char** argv) {
     bench.write(Tcontrol, 0);
     Expectation wanted;
     const unsigned count = 100;
-    // Seven ports at full rate are seven times what the path takes.
+    // Seven ports at full rate offer seven times the rate of the path.
     for (uint32_t i = 0; i < 7 * count; ++i) {
       const Frame frame = i % 7 < 4 ? plain(i, 1000, 0, 1) : Frame{Bytes(1016, 0), i};
       model(wanted, i % 7, frame);
@@ -602,7 +602,7 @@ int main(int argc, char** argv) {
   }
   tests.end();
 
-  tests.begin("path " + width + ", table accesses that cannot be");
+  tests.begin("path " + width + ", invalid table accesses");
   {
     bench.reset();
     uint64_t value = 0;

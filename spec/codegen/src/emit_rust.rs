@@ -1,4 +1,4 @@
-//! Rust from the specification: constants and one enum a table. The text is already as rustfmt leaves it.
+//! Rust from the specification: constants, and one enum for each table. The text is formatted as rustfmt formats it.
 
 use std::fmt::Write;
 
@@ -11,9 +11,9 @@ pub fn emit(spec: &Spec) -> String {
     let _ = write!(
         out,
         "
-/// Shortest frame a port takes, bytes.
+/// Shortest frame that a port accepts, bytes.
 pub const FRAME_BYTES_MIN: usize = {};
-/// Longest frame a port takes, bytes.
+/// Longest frame that a port accepts, bytes.
 pub const FRAME_BYTES_MAX: usize = {};
 ",
         limits.bytes_min, limits.bytes_max
@@ -32,7 +32,7 @@ pub const FRAME_BYTES_MAX: usize = {};
             source: &one.source,
         })
         .collect();
-    out.push_str("\n/// Why a frame is no network's packet, in the order they are tried.");
+    out.push_str("\n/// Reasons why a frame belongs to no network, in the order in which they are tried.");
     table(&mut out, "", "Unclaimed", &rows);
     losses(&mut out, spec);
     port_losses(&mut out, spec);
@@ -47,7 +47,7 @@ const HEAD: &str = "\
 use crate::spec::{Metric, OutcomeRow, Verdict};
 ";
 
-/// What every table's enum can do; `COUNT` stands for the number of its rows.
+/// Methods of every table's enum. `COUNT` is replaced by the number of its rows.
 const METHODS: &str = "    ];
 
     /// Number in counters and in hardware: its place in the order, from 1.
@@ -149,7 +149,7 @@ pub enum Kind {
         "}}
 
 impl Kind {{
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; {}] = [{}];
 
     /// Name in kinds.toml, intent and output.
@@ -167,7 +167,7 @@ impl Kind {{
         "        }
     }
 
-    /// Substrates it runs on.
+    /// Substrates on which it runs.
     #[must_use]
     pub const fn runs_on(self) -> &'static [&'static str] {
         match self {
@@ -194,7 +194,7 @@ fn losses(out: &mut String, spec: &Spec) {
             source: "hueplane",
         })
         .collect();
-    out.push_str("\n/// Where a packet is lost outside its plane.");
+    out.push_str("\n/// Reasons why a packet is lost outside its plane.");
     table(out, "", "Loss", &rows);
 }
 
@@ -211,7 +211,7 @@ fn port_losses(out: &mut String, spec: &Spec) {
             source: "hueplane",
         })
         .collect();
-    out.push_str("\n/// Why a physical port loses a frame.");
+    out.push_str("\n/// Reasons why a physical port loses a frame.");
     table(out, "", "PortLoss", &rows);
 }
 
@@ -220,20 +220,20 @@ fn plane(out: &mut String, kind: &Kind) {
     let _ = write!(
         out,
         "
-/// What the `{name}` kind may become and may hold.
+/// Outcomes and limits of the `{name}` kind.
 pub mod {name} {{
     use super::{{OutcomeRow, Verdict}};
 
     /// Width of a lookup key, bits.
     pub const KEY_BITS: u32 = {};
-    /// Rows of a network's next-hop table at most.
+    /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = {};
     /// Least MTU of a port, bytes of IP.
     pub const MTU_BYTES_MIN: u16 = {};
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = {};
 
-    /// What becomes of a packet, in the order they are tried: the first that holds.",
+    /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.",
         kind.key_bits,
         limits.next_hops_max,
         limits.mtu_bytes_min,
@@ -256,7 +256,7 @@ pub mod {name} {{
     out.push_str("}\n");
 }
 
-/// On one line if it fits, or on two, as rustfmt would have it.
+/// On one line if it fits, otherwise on two, as rustfmt formats it.
 fn array_of_all(pad: &str, rows: &[Row]) -> String {
     let names: Vec<_> = rows.iter().map(|row| format!("Self::{}", variant(row.name))).collect();
     let head = format!("    pub const ALL: [Self; {}] = [", rows.len());
@@ -288,10 +288,10 @@ pub enum {name} {{
         "}}
 
 impl {name} {{
-    /// How many there are.
+    /// Number of variants.
     pub const COUNT: usize = {count};
 
-    /// Every one, in order.
+    /// All variants, in order.
 {all}
     const ROWS: [OutcomeRow; {count}] = [
 ",

@@ -1,4 +1,4 @@
-//! The SystemVerilog package of outcomes from the specification: what the card's modules call each code.
+//! The SystemVerilog package of outcomes from the specification: the names of codes in the card's modules.
 
 use std::fmt::Write;
 
@@ -11,18 +11,18 @@ pub fn emit(spec: &Spec) -> String {
     let _ = write!(
         out,
         "
-  // Frames that a port takes, bytes.
+  // Shortest and longest frame that a port accepts, bytes.
   localparam int unsigned FRAME_BYTES_MIN = {};
   localparam int unsigned FRAME_BYTES_MAX = {};
 
-  // What is done with a packet; hue_pkg::verdict_e has the same codes, and one more for frames of no network.
+  // Verdicts on a packet. hue_pkg::verdict_e has the same codes, and one more for frames of no network.
 ",
         limits.bytes_min, limits.bytes_max
     );
     for verdict in Verdict::ALL {
         let _ = writeln!(out, "  localparam logic [1:0] {} = 2'd{};", constant(verdict), code(verdict));
     }
-    out.push_str("\n  // Why a frame is no network's packet, in the order they are tried.\n");
+    out.push_str("\n  // Reasons why a frame belongs to no network, in the order in which they are tried.\n");
     let unclaimed = spec.unclaimed.iter().map(|one| (one.name.as_str(), one.code, one.doc.as_str()));
     codes(&mut out, "UNCLAIMED", unclaimed);
     for kind in &spec.kind {
@@ -65,7 +65,7 @@ fn plane(out: &mut String, kind: &Kind) {
     let _ = write!(
         out,
         "
-  // Kind `{}`: what becomes of a packet, in the order they are tried: the first that holds.
+  // Kind `{}`: outcomes of a packet, in the order in which they are tried: the first whose condition holds.
   localparam int unsigned KIND_{prefix} = {};
 ",
         kind.name, kind.id
@@ -74,7 +74,7 @@ fn plane(out: &mut String, kind: &Kind) {
     let _ = write!(
         out,
         "
-  // The verdict of an outcome; that of no outcome is a drop.
+  // The verdict of an outcome. Code 0, no outcome, gives a drop.
   function automatic logic [1:0] {}_verdict(logic [4:0] outcome);
     case (outcome)
 ",

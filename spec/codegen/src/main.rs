@@ -1,9 +1,9 @@
-//! Generates what follows from `spec/kinds.toml`: `crates/planes/src/generated/kinds.rs`,
+//! Generates files from `spec/kinds.toml`: `crates/planes/src/generated/kinds.rs`,
 //! `rtl/common/hue_kinds_pkg.sv` and `docs/reference/outcomes.md`.
 //!
-//! `cargo run -p hue-spec-codegen` writes them; with `--check` it writes nothing and fails when one is stale, which is
-//! what `make check` runs. `--root DIR` names the project's root (default: two folders above this crate).
-//! Exit codes: 0 fine, 1 stale, 2 the specification or a file is at fault.
+//! `cargo run -p hue-spec-codegen` writes them. With `--check` it writes nothing and fails if one is stale; `make check`
+//! tests the same. `--root DIR` names the project's root (default: two folders above this crate).
+//! Exit codes: 0 success, 1 stale, 2 an error in the specification or a file.
 
 mod emit_docs;
 mod emit_rust;
@@ -37,7 +37,7 @@ fn outputs(spec: &Spec) -> [(&'static str, String); 3] {
     [(RUST, emit_rust::emit(spec)), (RTL, emit_sv::emit(spec)), (DOCS, emit_docs::emit(spec))]
 }
 
-/// Writes the outputs, or compares them; returns the stale ones of a comparison.
+/// Writes the outputs, or compares them. A comparison returns the stale ones.
 fn generate(root: &Path, check: bool) -> Result<Vec<&'static str>, Error> {
     let spec_path = root.join(SPEC);
     let text = fs::read_to_string(&spec_path).map_err(|source| Error::File { path: spec_path, source })?;

@@ -1,14 +1,14 @@
-//! The types of `spec/kinds.toml` and the rules it keeps.
+//! The types of `spec/kinds.toml` and the rules that it must follow.
 //!
-//! A file that parses here has: codes 1, 2, 3 … in each table, names unique and in snake case, exactly one `forward`
-//! outcome a kind, which is the last and always holds.
+//! A file that parses here has codes 1, 2, 3 … in each table, unique names in snake case, and exactly one `forward`
+//! outcome in each kind, which is the last one and always holds.
 
 use std::collections::HashSet;
 
 use serde::Deserialize;
 use thiserror::Error;
 
-/// What is wrong with the specification; its author's fault.
+/// An error in the specification; its author's fault.
 #[derive(Debug, Error)]
 pub enum SpecError {
     #[error("{0}")]
@@ -67,7 +67,7 @@ pub struct Metric {
     pub doc: String,
 }
 
-/// What a metric's last label runs over.
+/// The values of a metric's last label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counts {
@@ -93,7 +93,7 @@ pub struct Unclaimed {
     pub source: String,
 }
 
-/// Where a packet is lost outside its plane.
+/// Stages at which a packet is lost outside its plane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LossStage {
@@ -202,7 +202,7 @@ fn check_kind(kind: &Kind) -> Result<(), SpecError> {
     for (index, one) in kind.outcome.iter().enumerate() {
         let last = index + 1 == kind.outcome.len();
         if (one.verdict == Verdict::Forward) != last || (one.when == "true") != last {
-            return Err(row(&table, &one.name, "exactly the last outcome forwards, and holds always"));
+            return Err(row(&table, &one.name, "exactly the last outcome must forward and always hold"));
         }
     }
     let place = |place: &String| matches!(place.as_str(), "soft" | "card");
@@ -230,7 +230,7 @@ fn check_codes<'a>(table: &str, rows: impl Iterator<Item = (&'a str, u8)>) -> Re
             return Err(row(
                 table,
                 name,
-                &format!("code {code}: at most {CODE_MAX}, which the card's counters end at"),
+                &format!("code {code}: expected at most {CODE_MAX}, the limit of the card's counters"),
             ));
         }
         if !names.insert(name) {
@@ -278,7 +278,7 @@ mod tests {
             .collect();
         let (before, after) = (TEXT.find("[[loss]]").unwrap(), TEXT.find("[[port_loss]]").unwrap());
         let text = format!("{}{many}{}", &TEXT[..before], &TEXT[after..]);
-        assert!(Spec::parse(&text).unwrap_err().to_string().contains("'x32': code 32: at most 31"));
+        assert!(Spec::parse(&text).unwrap_err().to_string().contains("'x32': code 32: expected at most 31"));
         assert!(error_of("format = 1", "format = 2").contains("expected 1"));
     }
 }

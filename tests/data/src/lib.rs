@@ -1,5 +1,5 @@
-//! What tests need that is not part of the project: real tables, updates and captures, and images of the card; and how a test
-//! says that it does not run.
+//! Inputs of tests that are not part of the project: real tables, updates and captures, and images of the card. Also the
+//! function with which a test reports that it is skipped.
 //!
 //! The data folder is `../shared/data` beside the project, or the one that `HUEPLANE_DATA` names.
 
@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file or folder of the data folder, by its name in it. `None` when it is missing: the test is skipped then.
+/// A file or folder of the data folder, by its name in it. `None` if it is missing: the test is then skipped.
 #[must_use]
 pub fn path(name: &str) -> Option<PathBuf> {
     let beside = || root().join("../shared/data");
@@ -19,36 +19,35 @@ pub fn path(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Says that the test that calls this does not run, or not all of it, since something is missing. It goes to standard error
-/// itself, past the test harness, which keeps what a passing test prints to itself: `scripts/test` counts tests that say so as
-/// skipped, not as passed.
+/// Reports that the calling test does not run, or not all of it, because something is missing. The line goes directly to standard
+/// error, past the test harness, which hides the output of passing tests. `scripts/test` counts such tests as skipped, not as
+/// passed.
 pub fn skipped(missing: &str) {
     // The harness runs each test in a thread with the test's name.
     let thread = std::thread::current();
     let line = format!("skipped: {missing} missing ({})\n", thread.name().unwrap_or("?"));
-    // A closed standard error is no reason to fail a test that does not run.
+    // A closed standard error must not fail a test that is skipped.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Whether the long tests are asked for (`make test-full`).
+/// Whether the long tests are enabled (`make test-full`).
 #[must_use]
 pub fn full() -> bool {
     std::env::var_os("HUEPLANE_FULL").is_some()
 }
 
-/// The images that every run of the tests has: ternary tables on a bus of 64 bits, the trie on chip on one of 256, and in external
-/// memory on buses of 64 the trie and the papers' two banks.
+/// The images in every run of the tests: ternary tables with a 64-bit bus, the on-chip trie with a 256-bit bus, and, with 64-bit
+/// buses, the trie and the papers' two banks in external memory.
 pub const IMAGES: [&str; 4] = ["tcam3", "default", "sram", "dir"];
 
-/// Every image there is; `make test-full` goes through all of them.
+/// All images; `make test-full` tests each of them.
 pub const ALL_IMAGES: [&str; 9] =
     ["tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "default", "wide", "sram", "dir"];
 
-/// The images whose sizes differ for an FPGA (`target` in `rtl/images`), as they are on it.
+/// The images with other sizes for an FPGA (`target` in `rtl/images`), as they are for it.
 pub const TARGET_IMAGES: [&str; 2] = ["default.ecp5-85", "tcam4.ecp5-85"];
 
-/// The folder with these images of the card, made with their assertions on when they are missing or stale. All tests have the
-/// same ones.
+/// The folder with these images of the card. Images that are missing or stale are compiled, with assertions. All tests share them.
 ///
 /// # Panics
 /// When they cannot be made.
@@ -59,7 +58,7 @@ pub fn images(names: &[&str]) -> PathBuf {
     out
 }
 
-/// A folder with these images and no others: what is looked for among all images finds the same ones everywhere.
+/// A folder with these images and no others, so that a search among all images has the same result everywhere.
 ///
 /// # Panics
 /// When they cannot be made.
@@ -78,7 +77,7 @@ pub fn images_alone(names: &[&str]) -> PathBuf {
     folder
 }
 
-/// Makes images in a folder; `options` are those of `scripts/images`, as for other sources than the project's.
+/// Makes images in a folder; `options` are those of `scripts/images`, for example for sources other than the project's.
 ///
 /// # Panics
 /// When they cannot be made.
@@ -98,7 +97,7 @@ pub fn root() -> PathBuf {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Where cargo builds, so that what tests make is beside its results.
+/// Cargo's target folder: files that tests make are beside cargo's results.
 #[must_use]
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)

@@ -1,4 +1,4 @@
-//! One experiment: networks and frames through both, and the first difference.
+//! One experiment: the same networks and frames on both sides, and the first difference.
 
 use std::collections::BTreeMap;
 
@@ -12,42 +12,42 @@ use hue_tables::{Limits, Vid};
 
 use crate::world::Frame;
 
-/// What differed.
+/// A description of a difference.
 pub type Difference = String;
 
-/// What an experiment saw: packets by outcome, all networks together, and frames of nobody.
+/// Results of an experiment: packets by outcome, of all networks together, and unclaimed frames.
 #[derive(Clone, Default, Debug)]
 pub struct Tally {
-    /// By name of the outcome or reason.
+    /// Counts by name of the outcome or reason.
     pub by_name: BTreeMap<&'static str, u64>,
-    /// Clock cycles it took on the card.
+    /// Clock cycles that it took on the card.
     pub cycles: u64,
 }
 
-/// Something that left, as both sides can say it.
+/// A frame that left, in a form that both sides have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Departed {
     pub frame: usize,
     to: Option<PortId>,
-    /// Of punted ones: network, virtual port, code of the outcome.
+    /// For punted frames: network, virtual port, code of the outcome.
     why: Option<(Vid, u16, u8)>,
     bytes: Vec<u8>,
 }
 
 impl Departed {
-    /// Whether it went to the control plane of this network, as it had come to this virtual port.
+    /// Whether it went to the control plane of this network, from this virtual port.
     pub(crate) fn is_of(&self, vid: Vid, vport: u16) -> bool {
         self.why.is_some_and(|(whose, at, _)| whose == vid && at == vport)
     }
 }
 
-/// Frames one way: network, port in, port out (`None`: control), and whether they are copies of group frames, which others may
-/// overtake.
+/// Identifies a flow: network, port in, port out (`None`: control), and whether its frames are copies of group frames, which
+/// other frames may overtake.
 type Flow = (Vid, PortId, Option<PortId>, bool);
 
 pub(crate) struct SoftResult {
     pub departed: Vec<Departed>,
-    /// Network of each departed one.
+    /// Network of each departed frame.
     vids: Vec<Vid>,
     counters: Vec<Counters>,
     unclaimed: UnclaimedCounters,
@@ -64,7 +64,7 @@ pub fn card(image: &Image, programs: &[Program]) -> Card<Twin> {
     card
 }
 
-/// Runs both from the beginning.
+/// Runs both sides from the beginning.
 ///
 /// # Errors
 /// The first difference.
@@ -81,7 +81,7 @@ pub fn compare(
     compare_on(&mut card, programs, frames)
 }
 
-/// Runs both, the card being as it is; `programs` are what the software engine runs.
+/// Runs both sides with the card in its present state; the software engine runs `programs`.
 ///
 /// # Errors
 /// The first difference.
@@ -115,7 +115,7 @@ pub fn compare_on(
     Ok(tally)
 }
 
-/// Frames as the card takes them.
+/// The frames in the form that the card takes.
 #[must_use]
 pub fn offered(frames: &[Frame]) -> Vec<Offered<'_>> {
     frames
@@ -124,7 +124,7 @@ pub fn offered(frames: &[Frame]) -> Vec<Offered<'_>> {
         .collect()
 }
 
-/// What left, of so many frames, in their order, and in which cycle.
+/// The frames that left, of this number of frames, in their order, and the cycle in which each left.
 pub(crate) fn collect(card: &mut Card<Twin>, frames: usize) -> Result<(Vec<Departed>, Vec<u64>), Difference> {
     let mut found = Vec::new();
     let mut cycles = Vec::new();
@@ -186,7 +186,7 @@ fn departures(expected: &SoftResult, found: &[Departed], frames: &[Frame]) -> Re
     }
 }
 
-/// Frames of one network from one port to another keep their order; `cycles` is when each left.
+/// Checks that frames of one network from one port to another keep their order. `cycles` has the cycle in which each left.
 fn order(expected: &SoftResult, cycles: &[u64], frames: &[Frame]) -> Result<(), Difference> {
     let mut last: BTreeMap<Flow, (usize, u64)> = BTreeMap::new();
     for ((one, vid), cycle) in expected.departed.iter().zip(&expected.vids).zip(cycles) {
@@ -221,7 +221,7 @@ fn counters(card: &Card<Twin>, programs: &[Program], expected: &SoftResult) -> R
     Ok(())
 }
 
-/// Packets in and out by port: what came in, what left, nothing dropped by a queue.
+/// Checks the counters of ports: packets that came in, packets that left, and no drops in queues.
 fn ports(card: &mut Card<Twin>, frames: &[Frame], found: &[Departed]) -> Result<(), Difference> {
     for port in 0..4u8 {
         let id = PortId::new(port);

@@ -1,5 +1,5 @@
-//! Networks and frames of the golden cases. What must become of them the software engine's own tests check; here both
-//! sides must agree.
+//! Networks and frames of the golden cases. The software engine's own tests check their results; here both sides must
+//! agree.
 
 use std::fs;
 use std::path::Path;

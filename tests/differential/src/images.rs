@@ -1,4 +1,4 @@
-//! Images with their assertions on, made when they are missing or stale; and either side with a bug planted in its source.
+//! Images with assertions, compiled if they are missing or stale; and each side with a bug planted in its source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub fn images(names: &[&str]) -> Images {
     catalogue(hue_testdata::images(names))
 }
 
-/// The same, and no others.
+/// These images and no others.
 #[must_use]
 pub fn images_alone(names: &[&str]) -> Images {
     catalogue(hue_testdata::images_alone(names))
@@ -30,8 +30,7 @@ pub fn image(name: &str) -> Image {
     images(&[name]).load(name).unwrap()
 }
 
-/// An image of the RTL with one text of one file replaced by another; tests that run side by side each name their own
-/// `folder`.
+/// An image of the RTL with one text of one file replaced by another. Tests that run in parallel use different folders.
 #[must_use]
 pub fn mutated(folder: &str, name: &str, file: &str, from: &str, to: &str) -> Image {
     let out = target().join("tmp/mutated").join(folder);
@@ -61,7 +60,7 @@ pub fn fails_with(file: &str, from: &str, to: &str, test: &str) -> bool {
         let mut command = Command::new(env!("CARGO"));
         command.args(["test", "--locked", "-j2", "--workspace", "--test", "differential"]);
         command.args(arguments).current_dir(&copied);
-        // Of its own: cargo takes what was built from a copy for what is built from here, the bug included.
+        // A separate target folder: otherwise cargo would reuse results from the copy, with the bug, for this workspace.
         command.env("CARGO_TARGET_DIR", target().join("tmp/mutated/target")).env_remove("HUEPLANE_FULL");
         command.output().expect("cargo runs")
     };

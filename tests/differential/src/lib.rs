@@ -1,5 +1,5 @@
-//! The card's logic, simulated cycle by cycle, against the software engine: the same networks, the same frames, and
-//! then the same bytes, verdicts and counters. See `tests/`.
+//! Compares the card's logic, simulated cycle by cycle, with the software engine: the same networks and frames must give
+//! the same bytes, verdicts and counters. See `tests/`.
 //!
 //! Everything random comes from a seed that a failure prints.
 

@@ -1,4 +1,4 @@
-//! SplitMix64: one seed gives a whole experiment.
+//! SplitMix64: one seed determines a whole experiment.
 
 /// A sequence of numbers that a seed determines.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl Random {
         (self.word() % bound.max(1) as u64) as usize
     }
 
-    /// Whether something of so many percent happens.
+    /// True with this probability in percent.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

@@ -1,6 +1,6 @@
-//! Changes while frames flow: each frame, and each copy of a group frame, must come out as the software engine has it before
-//! or after a change, and never as before again once one came out as after. (With layout dir it may: a change is many words
-//! there, each for some addresses.)
+//! Changes while frames flow: each frame, and each copy of a group frame, must come out as in the software engine before or
+//! after a change. Once one has come out as after the change, no later one may come out as before it. (With layout dir it
+//! may, because a change there is many words, each for some addresses.)
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::compare::{Departed, Difference, collect, offered, software};
 use crate::random::Random;
 use crate::world::{Frame, destination};
 
-/// Records between the queues and the end of the stages at most: that many before a change may still meet it.
+/// Most records between the queues and the end of the stages: so many records before a change may still see it.
 const INSIDE_MAX: usize = 160;
 
-/// What passes the stages as one: a frame, or its copy for a network's virtual port.
+/// A record in the stages: a frame, or its copy for a network's virtual port.
 type Passing = (usize, Option<(Vid, u16)>);
 
-/// What passes the stages, in order.
+/// The records that pass the stages, in order.
 fn records(programs: &[Program], frames: &[Frame]) -> Vec<Passing> {
     let mut attached: Vec<_> = programs.iter().flat_map(Program::attachments).collect();
     attached.sort_unstable_by_key(|one| (one.port, one.vid, one.vport));
@@ -40,26 +40,26 @@ fn records(programs: &[Program], frames: &[Frame]) -> Vec<Passing> {
     all
 }
 
-/// What left of it.
+/// The departures of a record.
 fn left(all: &[Departed], (frame, copy): Passing) -> Vec<&Departed> {
     let from = all.partition_point(|one| one.frame < frame);
     let of = all.get(from..).unwrap_or_default().iter().take_while(|one| one.frame == frame);
     of.filter(|one| copy.is_none_or(|(vid, vport)| one.is_of(vid, vport))).collect()
 }
 
-/// A change of a network that runs.
+/// A change of a running network.
 #[derive(Clone, Debug)]
 pub enum Update {
     /// Routes.
     Routes(Vid, Vec<(Prefix4, Option<NextHop>)>),
-    /// A next hop: several would change one by one.
+    /// A next hop. Only one, because several would change one by one.
     Hop(Vid, NextHop, Adjacency),
     /// A whole program.
     Load(Box<Program>),
 }
 
 impl Update {
-    /// A random one of these networks; at most `routes` routes each.
+    /// A random change of one of these networks, which have at most `routes` routes each.
     #[must_use]
     pub fn random(random: &mut Random, programs: &[Program], routes: usize) -> Self {
         let program = &programs[random.below(programs.len())];
@@ -74,11 +74,11 @@ impl Update {
                 Self::Load(Box::new(program))
             }
             1 | 2 => {
-                // Now and then one more, of which a tcam plane takes 32.
+                // Sometimes one next hop more; a tcam plane holds 32.
                 let more = program.next_hops.len() < 32 && random.chance(20);
                 let index = if more { program.next_hops.len() as u16 } else { hop(random).get() };
                 let index = NextHop::new(index).unwrap();
-                // The same port, so that it stays the network's; also from and to the router itself.
+                // The same port, so that it stays a port of the network; also from and to the router itself.
                 let last = program.next_hops.len() - 1;
                 let to = match program.next_hops[usize::from(index.get()).min(last)] {
                     _ if random.chance(15) => Adjacency::local(),
@@ -105,10 +105,10 @@ impl Update {
         }
     }
 
-    /// Makes it on the card.
+    /// Makes the change on the card.
     ///
     /// # Errors
-    /// As the card says.
+    /// The card's error.
     pub fn apply(&self, card: &mut Card<Twin>) -> Result<(), SubstrateError> {
         match self {
             Self::Routes(vid, changes) => card.update_routes(*vid, changes),
@@ -125,7 +125,7 @@ impl Update {
         }
     }
 
-    /// Makes it in the programs.
+    /// Makes the change in the programs.
     fn follow(&self, programs: &mut [Program]) {
         let find =
             |programs: &mut [Program], vid: Vid| programs.iter().position(|program| program.vid == vid);
@@ -151,12 +151,12 @@ impl Update {
     }
 }
 
-/// What was seen.
+/// Results of an experiment with changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
     /// Changes that were made while frames flowed.
     pub changes: usize,
-    /// Frames that came out otherwise after them than they would have before the first.
+    /// Frames whose result after the changes differs from that before the first one.
     pub changed: usize,
     /// Clocks that the longest change took, and all of them together.
     pub clocks_max: u64,
@@ -164,7 +164,7 @@ pub struct Seen {
     pub clocks: u64,
 }
 
-/// Makes random changes while frames flow, each as soon as the one before is made.
+/// Makes random changes while frames flow, each as soon as the previous one is complete.
 ///
 /// # Errors
 /// The first difference.
@@ -179,17 +179,17 @@ pub fn compare_updates(
     let entered = |card: &mut Card<Twin>| card.device().read(regs::ACCEPTED).map_err(|error| text(&error));
     let in_order = card.description().layout != Layout::Dir;
     let mut versions = vec![software(programs, frames)];
-    // Records that had passed when a change was begun, and when it was made.
+    // For each change, the number of records that had passed when it began and when it was complete.
     let mut spans = Vec::new();
     let mut seen = Seen::default();
     let start = entered(card)?;
     card.offer(&offered(frames)).map_err(|error| text(&error))?;
-    // Between which frames a change comes is known by their order only.
+    // Only if frames keep their order is it known between which frames a change comes.
     card.twin().set_ordered(true);
     while !card.twin().idle() {
         card.twin().run(random.below(6000) as u64);
         let update = Update::random(random, programs, routes);
-        // A default route takes as long there as all frames here.
+        // With layout dir, writing a default route takes as long as all frames of this experiment.
         if !in_order && update.is_short() {
             continue;
         }
@@ -212,7 +212,7 @@ pub fn compare_updates(
     for (index, passing) in records(programs, frames).into_iter().enumerate() {
         let here = left(&found, passing);
         met += here.len();
-        // What was made before it entered it must meet.
+        // A record must see every change that was complete before it entered.
         let least = spans.partition_point(|(_, made)| *made <= index).max(if in_order { version } else { 0 });
         let most = spans.partition_point(|(begun, _)| *begun <= index + INSIDE_MAX);
         let wants =

@@ -1,4 +1,4 @@
-//! Random networks and frames: sound ones, such as break one rule each, and noise.
+//! Random networks and frames: valid frames, frames that violate one rule each, and noise.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use crate::random::Random;
 /// A frame to be offered.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Port it arrives on.
+    /// Port on which it arrives.
     pub port: PortId,
-    /// When, nanoseconds; rises.
+    /// Time of its arrival, nanoseconds; rises from frame to frame.
     pub time_ns: u64,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -33,9 +33,9 @@ fn ip(a: u32, b: u32, c: u32, d: u32) -> u32 {
     a << 24 | b << 16 | c << 8 | d
 }
 
-/// So many networks with addresses that overlap on purpose, at most `routes` routes each.
+/// `count` networks whose addresses overlap on purpose, with at most `routes` routes each.
 pub fn programs(random: &mut Random, count: usize, routes: usize) -> Vec<Program> {
-    // One network may have whole ports, and each inner prefix is one network's.
+    // One network may have whole ports, and each inner prefix belongs to one network.
     let with_port = random.below(count * 2);
     let with_inner = random.below(count * 2);
     (0..count)
@@ -43,7 +43,7 @@ pub fn programs(random: &mut Random, count: usize, routes: usize) -> Vec<Program
             let on: Vec<usize> = (0..PORTS).filter(|port| random.chance(70) || *port == k % PORTS).collect();
             let mut program = bare(k, &on, random);
             if k == with_port {
-                // Beside its MAC rows: frames for strange addresses on its ports are its own.
+                // In addition to its MAC rows: frames for other addresses on its ports belong to it.
                 let all = on.iter().zip(0u16..).filter(|_| random.chance(60));
                 program.rows.extend(all.map(|(port, vport)| Row {
                     vid: program.vid,
@@ -61,7 +61,7 @@ pub fn programs(random: &mut Random, count: usize, routes: usize) -> Vec<Program
 }
 
 fn bare(k: usize, on: &[usize], random: &mut Random) -> Program {
-    // Ids that are no indices.
+    // Ids that differ from the indices.
     let vid = Vid::new((k as u16 * 37) % 4000 + 3).unwrap();
     let ports: Vec<VirtualPort> = on
         .iter()
@@ -108,14 +108,15 @@ fn inner_rows(program: &mut Program, on: &[usize], random: &mut Random) {
             continue;
         }
         let vport = random.below(on.len());
-        // Of one port alone, or of any.
+        // For one port only, or for all.
         let port = random.chance(40).then(|| PortId::new(on[vport] as u8));
         let select = Match::Inner { port, prefix: prefix.parse().unwrap() };
         program.rows.push(Row { vid: program.vid, vport: vport as u16, select });
     }
 }
 
-/// Next hops: the router itself, one glean and up to three neighbours a port. Routes of all lengths among them.
+/// Adds next hops (the router itself, and for each port one glean and up to three neighbours) and routes of all lengths to
+/// them.
 fn fill_routes(program: &mut Program, k: usize, on: &[usize], count: usize, random: &mut Random) {
     let mut hops = vec![Adjacency::local()];
     for (port, virtual_port) in on.iter().zip(&program.ports) {
@@ -144,8 +145,8 @@ fn fill_routes(program: &mut Program, k: usize, on: &[usize], count: usize, rand
     program.routes = routes.into_iter().collect();
 }
 
-/// Leaves out routes for which the papers' two banks have no room beside those before them, and unless `short`, those of
-/// prefixes below 8 bits: one default route takes the whole first bank, and leaves the other networks nothing.
+/// Removes routes for which the papers' two banks have no room after the earlier ones. Unless `short`, it also removes those
+/// with prefixes below 8 bits: one default route takes the whole first bank, and leaves no room for other networks.
 pub fn fit_banks(programs: &mut [Program], short: bool, limits: DirLimits) {
     let mut dir = Dir::new(limits);
     for program in programs {
@@ -179,10 +180,10 @@ pub(crate) fn destination(random: &mut Random) -> u32 {
     }
 }
 
-/// Frames for these networks, in time.
+/// Frames for these networks, in the order of their times.
 pub fn frames(random: &mut Random, programs: &[Program], count: usize) -> Vec<Frame> {
     let mut time_ns = 1_700_000_000_000_000_000;
-    // Some runs of frames of the same network back to back, as a flood is.
+    // Sometimes a run of frames of one network back to back, like a flood.
     let mut flood: Option<(usize, usize)> = None;
     (0..count)
         .map(|_| {
@@ -192,7 +193,7 @@ pub fn frames(random: &mut Random, programs: &[Program], count: usize) -> Vec<Fr
                 2 => random.below(100_000) as u64,
                 _ => random.below(3_000_000) as u64,
             };
-            // Clocks are set back now and then.
+            // Sometimes the clock is set back.
             let now = if random.chance(2) { time_ns - random.below(5_000_000) as u64 } else { time_ns };
             if random.chance(5) {
                 flood = random.chance(60).then(|| (random.below(programs.len()), random.below(PORTS)));
@@ -248,7 +249,7 @@ fn vxlan(random: &mut Random, options: usize, filler: &[u8]) -> Vec<u8> {
     packet(random, 17, options, &payload)
 }
 
-/// An IPv4 packet with a sound header.
+/// An IPv4 packet with a valid header.
 fn packet(random: &mut Random, protocol: u8, options: usize, payload: &[u8]) -> Vec<u8> {
     let ihl = 20 + options;
     let total = (ihl + payload.len()) as u16;
@@ -275,7 +276,7 @@ fn ethernet(dst: Mac, ethertype: [u8; 2], payload: &[u8]) -> Vec<u8> {
     [&dst.0[..], &[2, 0, 0, 0, 0xee, 1], &ethertype, payload].concat()
 }
 
-/// Faults of each kind now and then; padding often.
+/// Adds faults of each kind sometimes, and padding often.
 fn damage(random: &mut Random, frame: &mut Vec<u8>) {
     match random.below(32) {
         0 => frame.truncate(random.below(15)),
@@ -292,7 +293,7 @@ fn damage(random: &mut Random, frame: &mut Vec<u8>) {
         8 => frame.truncate(frame.len() - 1),
         9 => frame.truncate(random.below(frame.len()).max(34)),
         10 => {
-            // Any bit anywhere in what is looked at.
+            // A random bit in the part of the frame that is parsed.
             let at = random.below(frame.len().min(90));
             frame[at] ^= 1 << random.below(8);
         }

@@ -47,7 +47,7 @@ impl Bird {
         shell::run(shell::command("birdc").arg("-s").arg(self.file("ctl")).args(words))
     }
 
-    /// Number of routes it knows.
+    /// Number of routes that BIRD knows.
     #[track_caller]
     #[must_use]
     pub fn routes(&self) -> usize {
@@ -95,12 +95,12 @@ pub fn sink(own: &str, peer: &str) -> String {
     )
 }
 
-/// `count` generated prefixes: /24s from 20.0.0.0 on.
+/// `count` generated /24 prefixes, from 20.0.0.0 on.
 pub fn made_prefixes(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(|n| format!("{}.{}.{}.0/24", 20 + (n >> 16), n >> 8 & 255, n & 255))
 }
 
-/// The full table's prefixes; `made` generated ones where the data is missing.
+/// The full table's prefixes, or `made` generated ones if the data is missing.
 ///
 /// # Panics
 /// When the data cannot be read.

@@ -1,22 +1,22 @@
-//! Ordinary busy processes of others: each takes all of a processor that it can get.
+//! Ordinary busy processes of other users: each takes all processor time that it can get.
 //!
-//! Each is in a session of its own, as a build in somebody's terminal is, and in the control groups that the test was
-//! started in: nothing of the product's knows of them. The kernel ends them with the thread that started them, however
-//! that ends.
+//! Each is in a session of its own, like a build in a terminal, and in the control groups in which the test was
+//! started, so the product does not control them. The kernel ends them with the thread that started them, in
+//! whatever way that thread ends.
 
 use std::process::{Child, Stdio};
 
 use crate::shell;
 
-/// Programs that they need.
+/// Programs that burners need.
 pub const PROGRAMS: [&str; 2] = ["setsid", "setpriv"];
 
-/// Busy processes, ended when dropped, and with the thread that started them.
+/// Busy processes. They end when this is dropped, and with the thread that started them.
 #[derive(Debug)]
 pub struct Burners(Vec<Child>);
 
 impl Burners {
-    /// Starts so many.
+    /// Starts `count` of them.
     ///
     /// # Panics
     /// When one cannot be started.
@@ -31,7 +31,7 @@ impl Burners {
         Self((0..count).map(start).collect())
     }
 
-    /// Processor time that they had together, seconds.
+    /// Processor time that they have used together, seconds.
     #[must_use]
     pub fn cpu_seconds(&self) -> f64 {
         self.0.iter().map(|child| crate::daemon::cpu_seconds_of(child.id())).sum()
@@ -59,14 +59,14 @@ mod tests {
         }
         let start = || {
             let burners = Burners::start(1);
-            // What ends at once says nothing: it burns.
+            // A process that ends at once reports no error, so wait until they use processor time.
             crate::until("it burns", 20, || burners.cpu_seconds() > 0.0);
             let ids: Vec<u32> = burners.0.iter().map(Child::id).collect();
             std::mem::forget(burners);
             ids
         };
         let ids = std::thread::spawn(start).join().unwrap();
-        // Its parent, this process, has not waited for it: it stays as a zombie.
+        // Its parent, this process, has not waited for it, so it stays as a zombie.
         let ended = |id: &u32| {
             let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
             stat.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with('Z') || rest.is_empty())

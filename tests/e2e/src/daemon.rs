@@ -1,6 +1,6 @@
 //! The daemon under test and its command line: the built `hueplane`, with directories of its own.
 //!
-//! `HUEPLANE` names the binary; without it the one of this workspace is built first, so that a test never runs an old one.
+//! `HUEPLANE` names the binary. Without it, the workspace's binary is built first, so that a test never runs an old one.
 //! When a test fails, the end of the daemon's log is printed.
 
 use std::fs::File;
@@ -23,7 +23,7 @@ const LOG_LINES: usize = 60;
 
 static RELEASE: AtomicBool = AtomicBool::new(false);
 
-/// From now on the binary is an optimised one, unless it is named; for measuring.
+/// From now on the binary is an optimised build, unless `HUEPLANE` names one. For measurements.
 pub fn use_release() {
     RELEASE.store(true, Ordering::Relaxed);
 }
@@ -56,7 +56,7 @@ pub fn binary() -> &'static Path {
     })
 }
 
-/// The command line, speaking to one daemon.
+/// The command line for one daemon.
 #[derive(Clone, Default, Debug)]
 pub struct Cli {
     /// Directory of the socket.
@@ -65,7 +65,7 @@ pub struct Cli {
     pub state_dir: PathBuf,
     /// Folder with images of the card, if there are any.
     pub images: Option<PathBuf>,
-    /// A command that starts the daemon, its own command line behind it; nothing: it is started as it is.
+    /// A command that starts the daemon, followed by the daemon's command line. If empty, the daemon is started directly.
     pub through: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ impl Cli {
         self.with_places(Command::new(binary()), arguments)
     }
 
-    /// A command that becomes the daemon.
+    /// The command that becomes the daemon.
     fn daemon_command(&self, arguments: &[&str]) -> Command {
         let Some((program, before)) = self.through.split_first() else { return self.command(arguments) };
         let mut command = shell::command(program);
@@ -126,7 +126,7 @@ impl Cli {
         self.run(&all).expect_ok().json()
     }
 
-    /// Applies documents; they must be taken.
+    /// Applies documents, which must succeed.
     #[track_caller]
     pub fn apply(&self, documents: &str, more: &[&str]) -> Value {
         let mut arguments = vec!["apply", "-f", "-", "-o", "json"];
@@ -148,7 +148,7 @@ impl Cli {
             .unwrap_or_else(|| panic!("{network}: no counters: {json}"))
     }
 
-    /// Events that are kept.
+    /// The events that the daemon keeps.
     #[track_caller]
     #[must_use]
     pub fn events(&self) -> Vec<Value> {
@@ -178,7 +178,7 @@ pub struct Daemon {
     pub cli: Cli,
     child: Child,
     log: PathBuf,
-    /// Beginning of the names of its networks.
+    /// Prefix of the names of its networks.
     own: String,
 }
 
@@ -239,7 +239,7 @@ impl Daemon {
         Self { cli: cli.clone(), child, log, own: lab.name("") }
     }
 
-    /// Whether what was asked for at the start is in force, and all networks run, or are known not to.
+    /// Whether the documents of the start are in force, and every network and port runs or has reported an error.
     fn ready(&self, status: &Value, documents: Option<&str>) -> bool {
         let number = |value: &Value| usize::try_from(value.as_u64().unwrap_or(0)).unwrap_or(usize::MAX);
         let wanted = documents.map(|text| text.matches("kind: Network").count());
@@ -254,7 +254,7 @@ impl Daemon {
         let json = networks.json();
         let list = json.as_array().or_else(|| json["networks"].as_array()).cloned().unwrap_or_default();
         let there = wanted.is_none_or(|wanted| list.len() >= wanted);
-        // A port is up, or it is known why it is not.
+        // A port is opening until it is up or has reported an error.
         let opening = |port: &Value| port["state"] != "up" && port["error"].is_null();
         let ports = self.cli.run(&["get", "ports", "-o", "json"]);
         if !ports.ok() || ports.json().as_array().is_some_and(|ports| ports.iter().any(opening)) {
@@ -269,7 +269,7 @@ impl Daemon {
         self.child.id()
     }
 
-    /// Its exit code, if it ended; `Some(None)`: by a signal.
+    /// Its exit code, if it has ended; `Some(None)`: ended by a signal.
     pub fn ended(&mut self) -> Option<Option<i32>> {
         self.child.try_wait().ok().flatten().map(|status| status.code())
     }
@@ -281,7 +281,7 @@ impl Daemon {
         let _ = self.child.wait();
     }
 
-    /// Starts another in its place, which finds what this one left, and waits until it runs.
+    /// Starts another daemon in its place, with what this one left, and waits until it runs.
     ///
     /// # Panics
     /// When this one has not ended, or the other does not run within 60 s.
@@ -290,7 +290,7 @@ impl Daemon {
         assert!(self.ended().is_some(), "the daemon still runs");
         let mut next = Self::start_with(lab, &self.cli.clone(), &[]);
         std::mem::swap(self, &mut next);
-        // The one that ended must not remove what the new one has.
+        // The daemon that has ended must not remove networks of the new one.
         next.own = String::new();
     }
 
@@ -300,10 +300,10 @@ impl Daemon {
         let _ = kill(Pid::from_raw(self.child.id() as i32), signal);
     }
 
-    /// Lets all of its threads stand still until [`Daemon::resume`].
+    /// Stops all of its threads until [`Daemon::resume`].
     ///
     /// # Panics
-    /// When they do not.
+    /// When they do not stop.
     #[track_caller]
     pub fn pause(&self) {
         self.signal(Signal::SIGSTOP);
@@ -317,7 +317,7 @@ impl Daemon {
         });
     }
 
-    /// Lets them go on.
+    /// Lets its threads continue.
     pub fn resume(&self) {
         self.signal(Signal::SIGCONT);
     }
@@ -342,7 +342,7 @@ impl Daemon {
         lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
     }
 
-    /// Memory it has in use, bytes.
+    /// Memory that it uses, bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
@@ -350,7 +350,7 @@ impl Daemon {
         line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).unwrap_or(0) * 1024
     }
 
-    /// Processor time it has used, seconds.
+    /// Processor time that it has used, seconds.
     #[must_use]
     pub fn cpu_seconds(&self) -> f64 {
         cpu_seconds_of(self.pid())
@@ -386,7 +386,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Namespaces of a lab's networks that are there.
+/// Existing namespaces of a lab's networks.
 #[must_use]
 pub fn namespaces(lab: &Lab) -> Vec<String> {
     left(&lab.name(""))
@@ -400,7 +400,7 @@ fn left(own: &str) -> Vec<String> {
     names
 }
 
-/// Control groups of a lab's networks that are there.
+/// Existing control groups of a lab's networks.
 #[must_use]
 pub fn cgroups(lab: &Lab) -> Vec<PathBuf> {
     cgroups_of(&lab.name(""))
@@ -417,7 +417,7 @@ fn cgroups_of(own: &str) -> Vec<PathBuf> {
     output.stdout.lines().map(PathBuf::from).collect()
 }
 
-/// Removes what a killed daemon left.
+/// Removes the namespaces and control groups that a killed daemon left.
 fn remove_left(own: &str) {
     for name in left(own) {
         let pids = shell::run(shell::command("ip").args(["netns", "pids", &name])).stdout;
@@ -427,11 +427,11 @@ fn remove_left(own: &str) {
         let _ = shell::run(shell::command("ip").args(["netns", "del", &name]));
     }
     let mut folders = cgroups_of(own);
-    // A folder's children stand after it.
+    // A folder's children come after it in the list.
     folders.reverse();
     for folder in folders {
         let _ = std::fs::remove_dir(&folder);
-        // Those of the node, and of all nodes, if they are empty.
+        // The groups of the node and of all nodes, if they are empty.
         for above in folder.ancestors().skip(1).take(2) {
             let _ = std::fs::remove_dir(above);
         }

@@ -89,7 +89,7 @@ impl Frr {
         self.details("stateChangeCounter").iter().sum()
     }
 
-    /// The shortest time until a neighbour is lost that is not heard any more.
+    /// The shortest time until a neighbour that is no longer heard is lost.
     ///
     /// # Panics
     /// If there are no neighbours.
@@ -100,7 +100,7 @@ impl Frr {
         Duration::from_millis(due.into_iter().min().unwrap_or_default())
     }
 
-    /// A number of each neighbour.
+    /// A numeric field of each neighbour.
     #[track_caller]
     fn details(&self, name: &str) -> Vec<u64> {
         let sessions = self.sessions("show ip ospf neighbor detail json");
@@ -109,7 +109,7 @@ impl Frr {
         sessions.iter().map(number).collect()
     }
 
-    /// The sessions with all neighbours, from a `vtysh` command that lists these.
+    /// The sessions with all neighbours, from a `vtysh` command that lists them.
     #[track_caller]
     fn sessions(&self, what: &str) -> Vec<Value> {
         let json = self.show(what);

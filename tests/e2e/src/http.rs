@@ -10,7 +10,7 @@ use serde_json::Value;
 /// A response.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// Its status; 0 when there was no response.
+    /// Its status; 0 if there was no response.
     pub status: u16,
     /// Its header lines.
     pub head: String,
@@ -19,7 +19,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Its body as JSON; null when it is not JSON.
+    /// Its body as JSON; null if it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()

@@ -1,8 +1,8 @@
 //! A test lab: a node with ports `p0`…, a bridge behind each, and hosts on the bridges.
 //!
-//! The node's ports are in a namespace of its own, the other ends on bridges `br0`… of a switch namespace. Hosts' bridge
-//! ports are isolated: the only path from one host to another is through the node. The bridges have a static entry for
-//! each host and do not learn, so that a host that spoofs another does not fool them; whether it fools the node is tested.
+//! The node's ports are in a namespace of their own, with the other ends on bridges `br0`… of a switch namespace. Hosts'
+//! bridge ports are isolated: the only path from one host to another is through the node. The bridges have a static entry
+//! for each host and do not learn, so a host that spoofs another does not deceive them; tests check the node for this.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -78,7 +78,7 @@ impl Lab {
             "netns",
             self.node.name(),
         ]);
-        // Frames of hosts may lack a checksum and exceed the MTU: the switch must send what a real wire would carry.
+        // Frames of hosts may lack a checksum and exceed the MTU: the switch must send real packets.
         let _ = self.switch.run("ethtool", &["-K", &outer, "tx", "off"]);
         self.switch.ip(&["link", "set", &outer, "master", &format!("br{port}"), "up"]);
         self.node.ip(&["link", "set", &name, "up"]);
@@ -279,7 +279,7 @@ impl Pair {
 pub struct Host {
     /// Its namespace.
     pub space: Space,
-    /// The node's port it is behind.
+    /// The port of the node that it is behind.
     pub port: usize,
     /// The other end of its wire, in the switch.
     pub wire: String,
@@ -292,7 +292,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// How many of `count` pings are answered, 50 ms apart, each waited for a second.
+    /// How many of `count` pings are answered. They are sent 50 ms apart, and each answer may take a second.
     #[track_caller]
     #[must_use]
     pub fn ping(&self, to: Ipv4Addr, count: u32) -> u32 {

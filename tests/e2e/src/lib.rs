@@ -1,11 +1,11 @@
 //! A lab for end-to-end tests and benches: real hosts in namespaces, bridges between them and the node, the node's
-//! daemon, traffic with sequence numbers and times, and routing daemons of others.
+//! daemon, traffic with sequence numbers and times, and third-party routing daemons.
 //!
 //! Flow: [`Lab`] (node, switch) → [`Host`]s → [`Daemon`] (the built `hueplane`, driven by its command line) → [`traffic`].
-//! Everything is removed when its owner is dropped, also when a test panics; what a killed test left is removed by the
-//! next one. The lab is made by iproute2 and results are read from the command line, so that what is tested is not what tests;
-//! only raw frames go by the product's packet socket.
-//! A failure is a panic that says what was tried and what came back.
+//! Everything is removed when its owner is dropped, also when a test panics; the next test removes what a killed test
+//! left. The lab is built with iproute2, and results are read from the command line, so that the tests do not depend on
+//! the code under test; only raw frames use the product's packet socket.
+//! A failure is a panic with the action that was tried and its result.
 
 pub mod bird;
 pub mod burner;
@@ -30,7 +30,7 @@ pub use shell::{Output, run};
 pub use space::Space;
 pub use wait::{Deadline, until, until_some};
 
-/// Whether this test can run: as root, with what it needs installed. Says what is missing, past the test harness.
+/// Whether this test can run: as root, with the programs that it needs. Reports what is missing, past the test harness.
 #[must_use]
 pub fn can_run(programs: &[&str]) -> bool {
     let missing = |what: &str| {

@@ -74,7 +74,7 @@ pub struct Sniffer {
 /// What a sniffer saw.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Frames in all.
+    /// All frames.
     pub all: u64,
     /// Frames wanted.
     pub wanted: u64,

@@ -28,7 +28,7 @@ pub fn command(program: &str) -> Command {
 pub struct Output {
     /// The command, as typed in a shell.
     pub line: String,
-    /// Its exit code; -1 when a signal ended it.
+    /// Its exit code; -1 if a signal ended it.
     pub code: i32,
     /// Standard output.
     pub stdout: String,

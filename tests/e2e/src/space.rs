@@ -53,8 +53,8 @@ impl Space {
         PathBuf::from("/run/netns").join(&self.name)
     }
 
-    /// Runs `work` inside, on a thread of its own: sockets it opens and processes it starts stay inside. Unlike
-    /// `ip netns exec` this keeps the mounts, so that a daemon started here can create named namespaces.
+    /// Runs `work` inside, on a thread of its own: sockets that it opens and processes that it starts stay inside. Unlike
+    /// `ip netns exec`, this keeps the mounts, so that a daemon that is started here can create named namespaces.
     ///
     /// # Panics
     /// When the namespace is gone, or the work panics.

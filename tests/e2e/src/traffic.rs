@@ -1,9 +1,9 @@
 //! Traffic between hosts with a sequence number and a time in every packet: loss, duplication, order and one-way latency.
 //!
-//! Flow: sender (a thread in one host) → the network → receiver (a thread in the other) → [`Report`]. Times are of one clock,
-//! as all hosts are on one machine. A packet has arrived when the receiving host's kernel has it, not when its thread has its
-//! turn. The sender keeps to its rate; when the machine lets it wait it does not catch up by a burst, so that what is measured
-//! is the network, not the machine.
+//! Flow: sender (a thread in one host) → the network → receiver (a thread in the other) → [`Report`]. All times are of one
+//! clock, because all hosts are on one machine. A packet has arrived when the receiving host's kernel has it, not when the
+//! receiving thread runs. The sender keeps its rate. If the machine delays it, it does not catch up with a burst, so that
+//! the network is measured, not the machine.
 
 use std::io::IoSliceMut;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -19,37 +19,37 @@ use crate::frame::{self, Ends, Mac};
 use crate::lab::Host;
 use crate::raw::Raw;
 
-/// Bytes of a payload that are ours: flow, sequence number, time.
+/// Bytes of the stamp in a payload: flow, sequence number, time.
 pub const STAMP_BYTES: usize = 24;
-/// A sender that is this far behind its rate starts anew.
+/// A sender that is this far behind its rate starts its schedule anew, without the packets that it missed.
 const LATE: Duration = Duration::from_millis(20);
-/// Silence after which a receiver ends, once the sender has and all that it sent is here: a packet may come twice.
+/// Silence after which a receiver ends, once the sender has ended and all its packets have come: a packet may come twice.
 const QUIET: Duration = Duration::from_millis(400);
-/// The same while some is missing. A busy machine may let a packet wait that long.
+/// The same while packets are missing. A busy machine may delay a packet this long.
 const MISSING: Duration = Duration::from_millis(1500);
-/// The sender goes on.
+/// The sender has not ended yet.
 const SENDING: u64 = u64::MAX;
 
-/// What every packet of a flow carries.
+/// The stamp in every packet of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp {
-    /// Which flow.
+    /// Number of the flow.
     pub flow: u64,
-    /// Its number, from 0.
+    /// Number of the packet, from 0.
     pub sequence: u64,
     /// When it was sent, nanoseconds of [`now_ns`].
     pub sent_ns: u64,
 }
 
 impl Stamp {
-    /// Writes it.
+    /// Writes the stamp.
     pub fn write(&self, to: &mut [u8]) {
         for (place, word) in to.chunks_exact_mut(8).zip([self.flow, self.sequence, self.sent_ns]) {
             place.copy_from_slice(&word.to_be_bytes());
         }
     }
 
-    /// Reads it.
+    /// Reads a stamp.
     #[must_use]
     pub fn read(from: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u64::from_be_bytes(from.get(at..at + 8)?.try_into().ok()?));
@@ -57,13 +57,13 @@ impl Stamp {
     }
 }
 
-/// Nanoseconds since 1970: the kernel stamps what arrives by the same clock.
+/// Nanoseconds since 1970: the kernel's timestamps of arriving packets are of the same clock.
 #[must_use]
 pub fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// What became of a flow's packets.
+/// The results of a flow.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Packets sent.
@@ -72,11 +72,11 @@ pub struct Report {
     pub received: u64,
     /// Packets received again.
     pub duplicated: u64,
-    /// Packets received after one that was sent later.
+    /// Packets that were received after a packet that was sent later.
     pub reordered: u64,
-    /// Packets received that are of no or another flow.
+    /// Packets received that belong to no flow or to another one.
     pub foreign: u64,
-    /// Longest run of packets lost one after the other.
+    /// Most packets lost in succession.
     pub gap: u64,
     /// One-way latencies, nanoseconds, sorted.
     pub latencies_ns: Vec<u64>,
@@ -89,7 +89,7 @@ impl Report {
         self.sent.saturating_sub(self.received)
     }
 
-    /// Share that arrived, 0 to 1.
+    /// Share of the packets that arrived, 0 to 1.
     #[must_use]
     pub fn delivered(&self) -> f64 {
         if self.sent == 0 { 0.0 } else { self.received as f64 / self.sent as f64 }
@@ -166,7 +166,7 @@ impl Counter {
         self.report.received
     }
 
-    /// The report of a flow of which so many were sent.
+    /// The report of a flow of which `sent` packets were sent.
     #[must_use]
     pub fn finish(mut self, sent: u64) -> Report {
         self.report.sent = sent;
@@ -191,13 +191,13 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// So many packets a second, from now on.
+    /// Packets at this rate per second, from now on.
     #[must_use]
     pub fn new(packets_per_second: u32) -> Self {
         Self { rate: f64::from(packets_per_second), start: Instant::now(), done: 0 }
     }
 
-    /// How many are to be sent now, after waiting until there is one.
+    /// Waits until a packet is due, and returns how many are due.
     pub fn due(&mut self) -> u64 {
         loop {
             let elapsed = self.start.elapsed();
@@ -233,7 +233,7 @@ pub struct Flow {
 static FLOWS: AtomicU16 = AtomicU16::new(0);
 
 impl Flow {
-    /// Starts one: `bytes` of payload each, [`STAMP_BYTES`] at least.
+    /// Starts a flow: each packet has `bytes` of payload, at least [`STAMP_BYTES`].
     ///
     /// # Panics
     /// When a socket cannot be opened.
@@ -257,7 +257,7 @@ impl Flow {
         let (flow, port) = numbers();
         let output = from.space.inside(|| open(from.address, 0));
         output.connect((address, port)).unwrap_or_else(|error| panic!("connect to {address}: {error}"));
-        // An error is what an ICMP message about an earlier packet says; this one was not sent then.
+        // An error comes from an ICMP message about an earlier packet; this packet was not sent then.
         let send = move |payload: &[u8]| {
             if output.send(payload).is_err() {
                 let _ = output.send(payload);
@@ -266,8 +266,8 @@ impl Flow {
         Self::start_by(to, (flow, port), (packets_per_second, bytes), send)
     }
 
-    /// The same with an IPv4 option in every packet, so that routers look at it in their control plane. `router` is the MAC
-    /// address of the sender's.
+    /// The same with an IPv4 option in every packet, so that routers process it in their control plane. `router` is the MAC
+    /// address of the sender's router.
     ///
     /// # Panics
     /// When a socket cannot be opened.
@@ -278,7 +278,7 @@ impl Flow {
         let ends = Ends { macs: [router, from.mac], addresses: [from.address, to.address], ttl: 64 };
         let send = move |payload: &[u8]| {
             raw.send([frame::udp_with_option(ends, [9, port], payload).as_slice()]);
-            // It also receives, and must not fill its own memory.
+            // The socket also receives: discard the frames, so that they do not fill its memory.
             while raw.receive(|_| {}) > 0 {}
         };
         Self::start_by(to, (flow, port), (packets_per_second, STAMP_BYTES), send)
@@ -291,7 +291,7 @@ impl Flow {
         send: impl FnMut(&[u8]) + Send + 'static,
     ) -> Self {
         let input = to.space.inside(|| open(Ipv4Addr::UNSPECIFIED, port));
-        // Room for what arrives while this machine does something else; root may.
+        // A large buffer for packets that arrive while this machine is busy. Root may set it.
         let _ = setsockopt(&input, sockopt::RcvBufForce, &(16 << 20));
         let stamps = setsockopt(&input, sockopt::ReceiveTimestampns, &true);
         stamps.unwrap_or_else(|error| panic!("times of arrival: {error}"));
@@ -310,7 +310,7 @@ impl Flow {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Stops it and waits for what is under way.
+    /// Stops it and waits for packets in flight.
     ///
     /// # Panics
     /// When one of its threads did.
@@ -334,7 +334,7 @@ fn open(at: Ipv4Addr, port: u16) -> UdpSocket {
     UdpSocket::bind((at, port)).unwrap_or_else(|error| panic!("a socket at {at}:{port}: {error}"))
 }
 
-/// Sends payloads with stamps at a rate; how many.
+/// Sends payloads with stamps at a rate. Returns how many.
 fn stamped(
     flow: u64,
     packets_per_second: u32,
@@ -355,7 +355,7 @@ fn stamped(
     sequence
 }
 
-/// Receives until the sender has stopped, which `all` says, and there is silence.
+/// Receives until the sender has stopped, as `all` shows, and there is silence.
 fn receive(socket: &UdpSocket, flow: u64, all: &AtomicU64, live: &AtomicU64) -> Counter {
     let mut counter = Counter::new(flow);
     let mut buffer = vec![0u8; 65_536];
@@ -382,7 +382,7 @@ fn receive(socket: &UdpSocket, flow: u64, all: &AtomicU64, live: &AtomicU64) -> 
     }
 }
 
-/// Takes a packet: its length, and when the kernel had it. The receiver may have waited for a processor since.
+/// Receives a packet. Returns its length, and when the kernel received it: this thread may have waited for a processor since.
 fn take(socket: &UdpSocket, buffer: &mut [u8]) -> nix::Result<(usize, u64)> {
     let mut parts = [IoSliceMut::new(buffer)];
     let mut space = nix::cmsg_space!(nix::sys::time::TimeSpec);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_is_told_apart() {
+    fn arriving_frames_are_classified() {
         let mut counter = Counter::new(7);
         for sequence in [0, 1, 3, 2, 2, 8] {
             counter.count(&stamped(7, sequence), 3000);

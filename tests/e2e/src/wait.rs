@@ -23,7 +23,7 @@ impl Deadline {
 /// How many times as long a step may take on a busy machine.
 pub const PATIENCE: u64 = 3;
 
-/// Asks every 50 ms until the answer is `true`.
+/// Checks every 50 ms until the result is `true`.
 ///
 /// # Panics
 /// When it is not `true` within [`PATIENCE`] times `seconds`.
@@ -32,7 +32,7 @@ pub fn until(what: &str, seconds: u64, mut ask: impl FnMut() -> bool) {
     until_some(what, seconds, || ask().then_some(()));
 }
 
-/// Asks every 50 ms until there is an answer.
+/// Checks every 50 ms until there is a result.
 ///
 /// # Panics
 /// When there is none within [`PATIENCE`] times `seconds`.

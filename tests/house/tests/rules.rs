@@ -1,4 +1,4 @@
-//! The rules of the house that a machine can check. Each check is itself checked on a planted breach.
+//! The house rules that a machine can check. Each check is itself tested with a planted violation.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Crates in flow order (docs: ARCHITECTURE.md); a crate uses only crates that stand before it.
+/// Crates in flow order (docs: ARCHITECTURE.md); a crate uses only crates before it.
 const ORDER: [&str; 15] = [
     "wire",
     "tables",
@@ -26,7 +26,7 @@ const ORDER: [&str; 15] = [
     "hueplane",
 ];
 
-/// Licences that go with Apache-2.0 in a distributed binary.
+/// Licences that are compatible with Apache-2.0 in a distributed binary.
 const LICENCES: [&str; 12] = [
     "Apache-2.0",
     "MIT",
@@ -42,7 +42,7 @@ const LICENCES: [&str; 12] = [
     "BSL-1.0",
 ];
 
-/// Files that may hold unsafe code: the fences.
+/// Folders that may contain unsafe code: the fences.
 const FENCES: [&str; 5] = [
     "crates/host/",
     "crates/ports/",
@@ -66,7 +66,7 @@ fn metadata() -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Files under a folder of the project, build output left out.
+/// Files under a folder of the project, without build output.
 fn files(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![root().join(folder)];
@@ -94,7 +94,7 @@ fn place(package: &str) -> Option<usize> {
     ORDER.iter().position(|crate_name| *crate_name == name)
 }
 
-/// Uses that go against the order, as "user uses used".
+/// Uses that violate the order, as "user uses used".
 fn against_order(uses: &[(String, String)]) -> Vec<String> {
     uses.iter()
         .filter_map(|(user, used)| {
@@ -105,7 +105,7 @@ fn against_order(uses: &[(String, String)]) -> Vec<String> {
 }
 
 #[test]
-fn a_crate_never_uses_one_behind_it() {
+fn a_crate_uses_only_crates_before_it() {
     let metadata = metadata();
     let members: Vec<&Value> = metadata["packages"]
         .as_array()
@@ -206,7 +206,7 @@ fn a_kind_is_complete() {
 }
 
 #[test]
-fn the_project_speaks_of_itself_alone() {
+fn texts_name_no_people_machines_or_issues() {
     // Paths of a developer's machine; written apart so that this file does not find itself.
     let foreign =
         [concat!("/work", "/main"), concat!("/ro", "ot/"), concat!("/tmp", "/t-"), concat!("/ho", "me/")];

@@ -1,4 +1,4 @@
-//! What must hold of a node: in the midst of anything, and when all is quiet.
+//! Invariants of a node: at any moment, and when it is quiet.
 
 use hue_card::Inside;
 use hueplaned::api::{ImageLoaded, NetworkState};
@@ -6,13 +6,13 @@ use hueplaned::node::by_hand::{Look, NetworkLook, Seated};
 
 use crate::world::{Place, World, name, number};
 
-/// Routes beside a network's own that a ternary plane has rows for, at most.
+/// Most additional routes of a network for which a ternary plane has rows.
 const EXTRA_MAX: u8 = 20;
 
-/// What holds at any moment between two steps.
+/// Checks the invariants that hold at any moment between two steps.
 ///
 /// # Errors
-/// What does not.
+/// The invariant that does not hold.
 pub fn always(look: &Look) -> Result<(), String> {
     for network in &look.networks {
         let words = |what: &str| Err(format!("{}: {what}: {network:?}", network.name));
@@ -36,10 +36,10 @@ pub fn always(look: &Look) -> Result<(), String> {
     Ok(())
 }
 
-/// What holds when an image was loaded.
+/// Checks the invariants after an image was loaded.
 ///
 /// # Errors
-/// What does not.
+/// The invariant that does not hold.
 pub fn loaded(look: &Look, answer: &ImageLoaded, world: &World) -> Result<(), String> {
     let words =
         |what: &str| Err(format!("image {} is loaded, and {what}: {answer:?}, {look:?}", answer.image));
@@ -61,7 +61,7 @@ pub fn loaded(look: &Look, answer: &ImageLoaded, world: &World) -> Result<(), St
     let stays_out = |network: &&NetworkLook| {
         let net = world.net(number(&network.name));
         let wants = net.is_some_and(|net| net.place == Place::Card && net.extra <= EXTRA_MAX);
-        // It was on the card before, or is told of.
+        // It was on the card before, or the answer lists it.
         let told = answer.networks.iter().any(|one| one.network == network.name);
         wants && network.fits_ports && !network.on_card && told && network.state == NetworkState::Running
     };
@@ -71,10 +71,10 @@ pub fn loaded(look: &Look, answer: &ImageLoaded, world: &World) -> Result<(), St
     Ok(())
 }
 
-/// What holds when nothing moves.
+/// Checks the invariants that hold when nothing moves.
 ///
 /// # Errors
-/// What does not.
+/// The invariant that does not hold.
 pub fn quiet(look: &Look, world: &World) -> Result<(), String> {
     nothing_left(look)?;
     let desired: Vec<String> = world.numbers().into_iter().map(name).collect();
@@ -91,7 +91,7 @@ pub fn quiet(look: &Look, world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// No hold, fence, index, aside or frame is left of anything.
+/// Checks that no hold, fence, index, aside or frame is left over.
 fn nothing_left(look: &Look) -> Result<(), String> {
     if look.unsettled {
         return Err("an image is being loaded, or the scheduler asked, and nothing happens".to_owned());
@@ -121,7 +121,7 @@ fn nothing_left(look: &Look) -> Result<(), String> {
     Ok(())
 }
 
-/// Control, driver, row and table agree on where a network is.
+/// Checks that control, driver, row and table agree on where a network is.
 fn one_place(network: &NetworkLook, look: &Look) -> Result<(), String> {
     let words = |what: &str| Err(format!("{}: {what}: {network:?}", network.name));
     let Some(vid) = network.vid else { return words("it is not loaded") };
@@ -145,7 +145,7 @@ fn one_place(network: &NetworkLook, look: &Look) -> Result<(), String> {
     }
 }
 
-/// It is as its document, and the scheduler, want it, as far as can be.
+/// Checks that a network is as its document and the scheduler require, as far as possible.
 fn settled(network: &NetworkLook, look: &Look, world: &World) -> Result<(), String> {
     let words = |what: &str| Err(format!("{}: {what}: {network:?}; {:?}", network.name, look.card));
     if network.state != NetworkState::Running || !network.as_wanted {
@@ -176,7 +176,7 @@ fn settled(network: &NetworkLook, look: &Look, world: &World) -> Result<(), Stri
     let on_card = look.networks.iter().filter(|network| network.on_card).count();
     let full = on_card >= card.planes as usize;
     let large = card.image.starts_with("tcam") && net.extra > EXTRA_MAX;
-    // A move that was made to fail leaves it where it was; whoever asked for the move has heard so.
+    // A move that was made to fail leaves it where it was; the caller was told.
     let asked = why.contains("as requested");
     if network.fits_ports && !full && !large && !asked {
         return words("it is to be on the card, and there is room");

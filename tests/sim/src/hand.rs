@@ -1,4 +1,4 @@
-//! A node that is stepped by hand: how it starts, and passes over everything in it.
+//! A node that is stepped by hand: its start, and passes over all its parts.
 
 use hue_card::Images;
 use hue_soft::LiveConfig;
@@ -21,7 +21,7 @@ pub fn start(images: &Images) -> Result<ByHand, DaemonError> {
     ByHand::start(config, images.clone(), &PORTS)
 }
 
-/// Everybody gets a turn; whether anybody had work.
+/// Gives every part a turn. Returns whether any had work.
 pub fn pass(node: &mut ByHand) -> bool {
     let mut busy = node.step_job();
     busy |= node.step_kernel();
@@ -29,13 +29,13 @@ pub fn pass(node: &mut ByHand) -> bool {
     for worker in 0..WORKERS {
         busy |= node.step_worker(worker);
     }
-    // A move waits for its time, and frames inside for the card's cycles: both go on.
+    // A move may wait for a time, and frames inside for the card's cycles: let both proceed.
     let slow = busy || node.has_frames_on_card();
     node.time().pass(if slow { 20 * US } else { 1000 * US });
     busy | node.step_card()
 }
 
-/// Passes until so many, one behind the other, had no work.
+/// Makes passes until `idle_passes` in succession had no work.
 pub fn settle(node: &mut ByHand, idle_passes: usize) {
     let mut idle = 0;
     while idle < idle_passes {

@@ -1,8 +1,8 @@
-//! A history: steps that a seed chooses, and what is looked at between them.
+//! A history: steps that a seed chooses, and the checks between them.
 //!
-//! Between two steps the node, its jobs, the kernels of namespaces, the workers and the card each get some of their turns,
-//! in an order that the seed chooses too, and frames arrive. Now and then, and at the end, the history waits until nothing
-//! moves any more, and then everything is to be as the documents want it.
+//! Between two steps the node, its jobs, the kernels of namespaces, the workers and the card each get some turns, in an
+//! order that the seed also chooses, and frames arrive. Sometimes, and at the end, the history waits until nothing moves any
+//! more; then everything must be as the documents require.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,44 +19,45 @@ use crate::hand::{self, US, WORKERS};
 use crate::ledger::{CONTROL, FLOWS, Ledger, RESTLESS, TTL};
 use crate::world::{NETS, Net, PORTS, Place, World, name, number};
 
-/// Steps of a history, at most.
+/// Most steps of a history.
 const STEPS_MAX: usize = 30;
-/// Turns between two steps, at most.
+/// Most turns between two steps.
 const TURNS_MAX: usize = 200;
-/// Frames of a network that are inside at once, at most: less than any queue holds.
+/// Most frames of a network that are inside at once: fewer than any queue holds.
 const INSIDE_MAX: usize = 48;
-/// Every so many seeds give a history of networks with rate limits: packets a second, so few that moves would show, and a burst.
+/// One seed in so many gives a history of networks with rate limits: a rate and a burst. The rate is low, so that an error in a
+/// move is noticed.
 pub const LIMITED_SEEDS: u64 = 5;
 const LIMITED_RATE: usize = 20;
 const LIMITED_BURST: u32 = 30;
-/// Passes over everything after which nothing may move any more.
+/// Passes over all parts after which nothing may move any more.
 const PASSES_MAX: usize = 4_000;
-/// Passes without work after which nothing moves: what control tells the card is done one a round and is no work.
+/// Passes without work after which nothing moves. The card executes one of control's requests a round, which does not count as work.
 const IDLE_PASSES: usize = 60;
-/// Events of the node that a failure tells.
+/// Events of the node in a failure's message.
 const EVENTS_TOLD: usize = 8;
 
-/// What a history came to.
+/// The results of a history.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Outcome {
-    /// Of all frames that left, where, when, and of all answers.
+    /// A digest of all frames that left, with place and time, and of all answers.
     pub digest: u64,
-    /// Frames sent, and left.
+    /// Frames that were sent, and frames that left.
     pub frames: (u64, u64),
-    /// Moves that were asked for and arrived, and that did not.
+    /// Requested moves that succeeded, and those that failed.
     pub moves: (u64, u64),
     /// Images that were loaded.
     pub images: u64,
-    /// Cards that failed or were taken away.
+    /// Cards that failed or were removed.
     pub cards_failed: u64,
-    /// Times that everything was quiet and was looked at.
+    /// Number of checks in a quiet state.
     pub looks: u64,
-    /// What happened.
+    /// The steps and their results.
     pub history: Vec<String>,
 }
 
 impl Outcome {
-    /// Takes what happened in another history into this one's numbers.
+    /// Adds another history's numbers to these.
     pub fn add(&mut self, other: &Self) {
         let both = |one: (u64, u64), two: (u64, u64)| (one.0 + two.0, one.1 + two.1);
         self.digest ^= other.digest;
@@ -68,14 +69,14 @@ impl Outcome {
     }
 }
 
-/// Why a history is wrong, and what happened in it.
+/// A history that violates an invariant.
 #[derive(Debug)]
 pub struct Failure {
     /// The seed that replays it.
     pub seed: u64,
-    /// What does not hold.
+    /// The invariant that does not hold.
     pub what: String,
-    /// What happened until then.
+    /// The steps until then.
     pub history: Vec<String>,
 }
 
@@ -94,7 +95,7 @@ impl fmt::Display for Failure {
 /// Plays the history of a seed.
 ///
 /// # Errors
-/// What does not hold, with the history.
+/// The invariant that does not hold, with the history.
 pub fn play(images: &Images, seed: u64) -> Result<Outcome, Box<Failure>> {
     let mut log = Vec::new();
     let played = catch_unwind(AssertUnwindSafe(|| Sim::start(images, seed, &mut log).and_then(Sim::play)));
@@ -115,12 +116,12 @@ struct Sim<'l> {
     world: World,
     ledger: Ledger,
     log: &'l mut Vec<String>,
-    /// Turns that a worker does not get.
+    /// Turns for which each worker is stalled.
     stalled: [usize; WORKERS],
     had_card: bool,
-    /// Networks have rate limits.
+    /// Whether networks have rate limits.
     limited: bool,
-    /// A network whose frames a move was asked to lose.
+    /// A network whose frames a move is made to lose.
     losing: Option<u8>,
     outcome: Outcome,
 }
@@ -182,7 +183,7 @@ impl<'l> Sim<'l> {
         self.log.push(format!("{:>9} us {what}", self.node.time().now_ns() / US));
     }
 
-    /// Takes something into the digest (FNV-1a).
+    /// Adds bytes to the digest (FNV-1a).
     fn note(&mut self, bytes: &[u8]) {
         for byte in bytes.iter().chain(&self.node.time().now_ns().to_le_bytes()) {
             self.outcome.digest = (self.outcome.digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -224,14 +225,14 @@ impl<'l> Sim<'l> {
 
     fn change_a_network(&mut self) -> Result<(), String> {
         if self.node.is_busy() {
-            return Ok(()); // a change waits for the one before it
+            return Ok(()); // a change waits for the previous one
         }
         let net = 1 + self.random.below(usize::from(NETS)) as u8;
         let Some(mut now) = self.world.net(net).cloned() else {
             let new = new_net(&mut self.random, self.limited);
             let why = format!("n{net} appears: {new:?}");
             self.ledger.set_up(net);
-            // Frames of one that had the name before may still be under way.
+            // Frames of an earlier network with this name may still be in flight.
             let age = self.node.time().now_ns().to_le_bytes()[2];
             self.world.nets[usize::from(net) - 1] = Some(Net { age, ..new });
             return self.apply(&why);
@@ -281,7 +282,7 @@ impl<'l> Sim<'l> {
             return Ok(());
         }
         let net = self.random.pick(&nets);
-        // Mostly to where it is not.
+        // Mostly to the other place.
         let to = match self.node.is_on_card(&name(net)) == self.random.chance(92) {
             true => SubstrateName::Soft,
             false => SubstrateName::Card,
@@ -304,7 +305,7 @@ impl<'l> Sim<'l> {
             self.losing = Some(net);
         }
         if answer.is_ok() && fail == Some(MigrationStep::Card) {
-            (1..=NETS).for_each(|net| self.ledger.limits.forget(net)); // what their meters lack goes with the card
+            (1..=NETS).for_each(|net| self.ledger.limits.forget(net)); // their meters' debts are lost with the card
         }
         let refused = answer.err().map(|problem| problem.detail);
         self.say(format!("n{net} is to move to {}, fails: {fail:?}, refused: {refused:?}", to.name()));
@@ -364,7 +365,7 @@ impl<'l> Sim<'l> {
         self.apply(&format!("the card is to be {:?}", self.world.image))
     }
 
-    /// Somebody gets a turn.
+    /// Gives a random part a turn.
     fn turn(&mut self) -> Result<(), String> {
         let ns = US + self.random.word() % (10 * US);
         self.node.time().pass(ns);
@@ -395,7 +396,7 @@ impl<'l> Sim<'l> {
         }
     }
 
-    /// Some frames of a network.
+    /// Sends some frames of a network.
     fn traffic(&mut self) {
         let nets = self.world.numbers();
         if nets.is_empty() {
@@ -403,7 +404,7 @@ impl<'l> Sim<'l> {
         }
         let number = self.random.pick(&nets);
         if !self.node.runs(&name(number)) {
-            return; // nothing is promised before it is set up
+            return; // nothing is guaranteed before it is set up
         }
         let Some((ports, age)) = self.world.net(number).map(|net| (net.ports, net.age)) else { return };
         let flow = self.random.below(usize::from(FLOWS)) as u8;
@@ -437,7 +438,7 @@ impl<'l> Sim<'l> {
         }
     }
 
-    /// A frame that nobody should send.
+    /// Sends an invalid frame.
     fn hostile(&mut self) {
         let port = self.random.below(PORTS.len()) as u8;
         let net = 1 + self.random.below(usize::from(NETS)) as u8;
@@ -445,14 +446,14 @@ impl<'l> Sim<'l> {
         let (to, from) = (mac(net, port), neighbour_mac(net, port));
         let mut frame = tagged([to, from], [172, 16, 0, 1], 1, tag, 60);
         match self.random.below(8) {
-            0 => {} // its TTL is at its end
+            0 => {} // its TTL expires
             1 => frame[..6].copy_from_slice(&[2, 9, 9, 9, 9, 9]),
             2 => frame[..6].copy_from_slice(&[0xff; 6]),
             3 => frame[6..12].copy_from_slice(&to),
             4 => frame[24] ^= 0xff,
             5 => frame.truncate(10 + self.random.below(50)),
             6 => {
-                // What fences look like inside the card.
+                // It looks like a fence inside the card.
                 frame[..16].copy_from_slice(b"hueplane fence\0\0");
             }
             _ => {
@@ -463,7 +464,7 @@ impl<'l> Sim<'l> {
         let _ = self.node.send(PORTS[usize::from(port)], &frame);
     }
 
-    /// Takes what left.
+    /// Collects the frames that left.
     fn collect(&mut self) -> Result<(), String> {
         for (port, interface) in (0u8..).zip(PORTS) {
             while let Some(bytes) = self.node.receive(interface) {
@@ -494,7 +495,7 @@ impl<'l> Sim<'l> {
         Ok(())
     }
 
-    /// A frame left: whether its network may have passed it.
+    /// Checks that the rate limit of its network allows a frame that left.
     fn within_limit(&mut self, tag: Tag) -> Result<(), String> {
         match self.world.net(tag.net).and_then(|net| net.limit) {
             Some(limit) if tag.flow != CONTROL => {
@@ -509,7 +510,7 @@ impl<'l> Sim<'l> {
         }
     }
 
-    /// Takes what came of what was asked for.
+    /// Collects the answers to requests.
     fn answers(&mut self) -> Result<(), String> {
         let has_card = self.node.has_card();
         if self.had_card && !has_card {
@@ -529,7 +530,7 @@ impl<'l> Sim<'l> {
                     let net = number(&network);
                     let losing = self.losing.take().is_some();
                     if let Some(net) = self.world.net_mut(net) {
-                        // From now on its document says so.
+                        // A move changes the document.
                         net.place = if moved.to == SubstrateName::Card { Place::Card } else { Place::Soft };
                     }
                     if let Some(image) = &moved.image {
@@ -542,7 +543,7 @@ impl<'l> Sim<'l> {
                     }
                 }
                 Err(problem) => {
-                    // One may have been loaded for it all the same.
+                    // An image may still have been loaded for it.
                     let image = self.node.look().card.map(|card| card.image);
                     if let Some(image) = image.and_then(|image| IMAGES.into_iter().find(|one| *one == image))
                     {
@@ -573,7 +574,7 @@ impl<'l> Sim<'l> {
         Ok(())
     }
 
-    /// Waits until nothing moves, and looks at everything.
+    /// Waits until nothing moves, and makes all checks.
     fn settle(&mut self) -> Result<(), String> {
         self.stalled = [0; WORKERS];
         let mut idle = 0;
@@ -622,7 +623,7 @@ fn new_net(random: &mut Random, limited: bool) -> Net {
     }
 }
 
-/// Two different ports, rarely one that is not the card's.
+/// Two different ports, rarely one that is not on the card.
 fn ports(random: &mut Random) -> [u8; 2] {
     let of = if random.chance(15) { 4 } else { 3 };
     let first = random.below(of) as u8;
@@ -638,7 +639,7 @@ fn place(random: &mut Random) -> Place {
     }
 }
 
-/// Few, or more than a ternary plane has rows for.
+/// A number of additional routes: few, or more than a ternary plane has rows for.
 fn extra(random: &mut Random) -> u8 {
     if random.chance(15) { 40 } else { random.below(6) as u8 }
 }

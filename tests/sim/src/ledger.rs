@@ -10,13 +10,13 @@ use crate::frame::{Left, Tag, mac, neighbour_mac};
 use crate::limits::Limits;
 use crate::world::{NETS, World};
 
-/// Flows of a network: in by `a` and out by `b`, the reverse, one whose routes come and go, and its control plane's.
+/// Flows of a network: in by `a` and out by `b`, the reverse, one whose routes are added and removed, and its control plane's.
 pub const FLOWS: u8 = 4;
-/// The flow whose routes come and go.
+/// The flow whose routes are added and removed.
 pub const RESTLESS: u8 = 2;
 /// The frames that a network's control plane sends, by its port `a`.
 pub const CONTROL: u8 = 3;
-/// TTL that frames are sent with.
+/// TTL of frames that are sent.
 pub const TTL: u8 = 64;
 
 #[derive(Clone, Default)]

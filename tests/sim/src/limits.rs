@@ -1,26 +1,26 @@
-//! Whether rate limits hold while networks move: no network passes more than its bucket gives, wherever it is decided.
+//! Checks rate limits while networks move: no network passes more than its bucket allows, wherever the decision is made.
 //!
-//! Flow: frames that left → **limits**. A network is looked at from a time when all was quiet: it had a full bucket then at
-//! most. Frames that are in software when the card takes over are decided there, beside those on the card, so that such a move
-//! allows for as many as a burst. One to software allows for what is in the stages of the card.
+//! Flow: frames that left → **limits**. A network is checked from a time when the node was quiet: it had at most a full bucket
+//! then. Frames that are in software when the card takes over are decided there, in parallel with those on the card, so a move to
+//! the card allows one additional burst. A move to software allows the frames in the stages of the card.
 
 use crate::world::NETS;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Frames in the stages of the card when the row changes, at most.
+/// Most frames in the stages of the card when the row changes.
 const STAGES: u64 = 8;
-/// For so long both sides may earn: while the old way runs empty.
+/// Longest time for which both sides may earn tokens, while the old path drains.
 const BOTH_NS: u64 = 100_000_000;
 
-/// Packets a second, and at once.
+/// Packets per second, and burst.
 pub type Limit = (u32, u32);
 
-/// What a network passed since all was quiet.
+/// Packets that a network has passed since the node was quiet.
 #[derive(Clone, Copy)]
 struct Passed {
     since_ns: u64,
     frames: u64,
-    /// Moves to the card, or tries; moves to software.
+    /// Moves to the card, including attempts, and moves to software.
     moves: [u64; 2],
 }
 
@@ -32,12 +32,12 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// A network is changed, or the card with its meter goes: its bucket may be full again.
+    /// A network is changed, or the card with its meter is removed: its bucket may be full again.
     pub fn forget(&mut self, net: u8) {
         self.passed[usize::from(net)] = None;
     }
 
-    /// A move of a network was turned back, perhaps after the card had taken over.
+    /// A move of a network was undone, perhaps after the card had taken over.
     pub fn turned_back(&mut self, net: u8) {
         self.moved(net, true);
         self.moved(net, false);
@@ -49,7 +49,7 @@ impl Limits {
         }
     }
 
-    /// Where a network is now.
+    /// Records where a network is now.
     pub fn is_at(&mut self, net: u8, on_card: bool) {
         if self.on_card[usize::from(net)] != on_card {
             self.on_card[usize::from(net)] = on_card;
@@ -57,15 +57,15 @@ impl Limits {
         }
     }
 
-    /// All is quiet.
+    /// Records that the node is quiet.
     pub fn settle(&mut self, now_ns: u64) {
         for passed in &mut self.passed {
             passed.get_or_insert(Passed { since_ns: now_ns, frames: 0, moves: [0; 2] });
         }
     }
 
-    /// A frame of a network with a limit left that its meter has charged. `moves` says whether the network moves: that is not
-    /// counted yet.
+    /// Counts a frame that left, of a network with a limit, and that its meter has charged. `moves` says whether the network is in a
+    /// move, which is not counted yet.
     ///
     /// # Errors
     /// When it passed more than it may.
@@ -91,7 +91,7 @@ impl Limits {
 }
 
 impl Passed {
-    /// Frames that it may have passed by now, with so many more moves to the card.
+    /// Most frames that it may have passed by now, with `more` further moves to the card.
     fn most(&self, (rate, burst): Limit, now_ns: u64, more: u64) -> u64 {
         let earned = |ns: u64| (u128::from(rate) * u128::from(ns) / u128::from(SECOND_NS)) as u64 + 1;
         let [to_card, to_software] = self.moves;

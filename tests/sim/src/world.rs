@@ -42,9 +42,9 @@ pub struct Net {
     pub weight: u16,
     /// Number of additional routes, to 172.18.0.0/24 and following.
     pub extra: u8,
-    /// Bandwidth it declares to need, Mbit/s.
+    /// Bandwidth that it declares, Mbit/s.
     pub needs: u16,
-    /// It asks for low latency.
+    /// Whether it requests low latency.
     pub low: bool,
 }
 
@@ -109,7 +109,7 @@ impl World {
         let mut text =
             "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: sim}\nspec:\n  ports:\n".to_owned();
         for port in PORTS {
-            let _ = writeln!(text, "    - {{name: {port}}}"); // a string takes all
+            let _ = writeln!(text, "    - {{name: {port}}}"); // writing to a string does not fail
         }
         if let Some(image) = self.image {
             let ports = PORTS[..usize::from(CARD_PORTS)].join(", ");
@@ -128,7 +128,7 @@ impl World {
 }
 
 impl Net {
-    /// One with few routes and no limits, on the first two ports.
+    /// A network with few routes and no limits, on the first two ports.
     #[must_use]
     pub const fn plain(place: Place) -> Self {
         Self { ports: [0, 1], age: 0, place, limit: None, weight: 1, extra: 0, needs: 0, low: false }

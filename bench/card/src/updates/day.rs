@@ -9,9 +9,9 @@ use hue_tables::{Change, NextHop, Prefix4};
 use crate::rib;
 use crate::rng::mix;
 
-/// `A` or `W` and a prefix a line.
+/// One update a line: `A` or `W` and a prefix.
 const DAY: &str = "updates/ris-as3333-2026-05-11.mutations.v4.txt.xz";
-/// What a busy BGP session delivers at once.
+/// Updates that a busy BGP session delivers at once.
 pub const BATCH: usize = 1000;
 
 /// See the head of this file.
@@ -47,12 +47,12 @@ impl Day {
         self.base.iter().map(|prefix| (*prefix, rib::derived_hop(*prefix, 1))).collect()
     }
 
-    /// The table after so many updates.
+    /// The table after `count` updates.
     pub fn table_at(&self, fresh: bool, at: usize) -> Routes {
         self.walk(fresh, at, |_, _| {})
     }
 
-    /// These updates as changes. With `fresh` an announcement of a route that is there brings another next hop.
+    /// These updates as changes. With `fresh`, an announcement of an existing route has a different next hop.
     pub fn changes(&self, fresh: bool, updates: Range<usize>) -> Vec<Change<u32>> {
         let mut changes = Vec::with_capacity(updates.len());
         self.walk(fresh, updates.end, |at, change| {

@@ -1,5 +1,4 @@
-//! The card's registers with frames at its ports: what is under way while the driver writes; and registers with nothing
-//! behind them.
+//! The card's registers with frames at its ports, which flow while the driver writes; and registers without a card.
 
 use std::ops::Sub;
 
@@ -17,16 +16,16 @@ use crate::rng::Rng;
 const PORTS: u8 = 4;
 const HOPS: u16 = 8;
 const MTU_BYTES: u16 = 1500;
-/// Frames that wait outside a port when the driver is let go on: they last for 250,000 clocks.
+/// Frames that wait outside a port when the driver continues: they last for 250,000 clocks.
 const AHEAD: u64 = 8000;
 /// Different frames of a port.
 const FRAMES: usize = 8192;
-/// Clocks between two times that frames are fed.
+/// Clocks between two feeds of frames.
 const STEP_CLOCKS: u64 = 10_000;
-/// The registers that say what a card is.
+/// The registers that describe a card.
 const DESCRIBED: std::ops::Range<u32> = 0..0x100;
 
-/// Register accesses so far, and words of the trie among what they wrote.
+/// Register accesses so far, and how many words of the trie they wrote.
 #[derive(Clone, Copy, Default)]
 pub struct Counts {
     pub words: u64,
@@ -101,7 +100,7 @@ pub fn program(net: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
     }
 }
 
-/// Frames that are offered, over and over.
+/// Frames that are offered repeatedly.
 pub struct Stream {
     frames: [Vec<[u8; 60]>; PORTS as usize],
     next: [usize; PORTS as usize],
@@ -143,7 +142,7 @@ fn frame(to: Mac, dst: u32) -> [u8; 60] {
 pub struct Ports {
     twin: Twin,
     stream: Stream,
-    /// It says that it is of the version before bursts.
+    /// It reports the version before bursts.
     apart: bool,
     table: u32,
     pub counts: Counts,
@@ -157,7 +156,7 @@ impl Ports {
         Self { twin, stream, apart, table: 0, counts: Counts::default(), offered: 0, left: 0 }
     }
 
-    /// Full input queues hold back, as in front of MACs that pause their lines.
+    /// Full input queues apply back-pressure, as with MACs that pause their lines.
     pub fn hold_back(&mut self) -> Result<(), AccessError> {
         self.twin.write(regs::CONTROL, regs::CONTROL_PAUSE)
     }
@@ -166,7 +165,7 @@ impl Ports {
         self.twin.cycles()
     }
 
-    /// Frames at all ports again.
+    /// Refills the frames at all ports.
     pub fn feed(&mut self) -> Result<(), String> {
         for port in 0..PORTS {
             let at = usize::from(port);
@@ -183,7 +182,7 @@ impl Ports {
         Ok(())
     }
 
-    /// Takes what was forwarded.
+    /// Collects the forwarded frames.
     pub fn collect(&mut self) {
         while let Some(frame) = self.twin.pop() {
             self.left += u64::from(frame.port < PORTS);
@@ -207,7 +206,7 @@ impl Ports {
         Ok((self.left - left) as f64 / (self.cycles() - begin) as f64)
     }
 
-    /// Lets all frames out that are inside or wait; how many of all that were offered did not come.
+    /// Waits until all frames inside have left. Returns how many of all offered frames did not come.
     pub fn drain(&mut self) -> Result<u64, String> {
         while !self.twin.idle() {
             if self.twin.run(STEP_CLOCKS) == STEP_CLOCKS && self.twin.still_cycles() > 10 * STEP_CLOCKS {
@@ -240,7 +239,7 @@ impl Registers for Ports {
     }
 }
 
-/// Registers of a card of an image, with no card: they keep what is written.
+/// Registers of an image without a card: they keep the values written.
 pub struct Recorded {
     registers: Vec<u32>,
     table: u32,
@@ -253,10 +252,10 @@ impl Recorded {
         let mut twin = twin.map_err(|error| error.to_string())?;
         let mut registers = vec![0; 0x100];
         for address in DESCRIBED.step_by(4) {
-            // Where there is none, nothing is asked for.
+            // A card without this register has nothing to report.
             registers[address as usize / 4] = twin.read(address).unwrap_or(0);
         }
-        // Every access is done at once, and no packet is inside.
+        // Every access ends at once, and no packet is inside.
         registers[regs::TABLE_STATUS as usize / 4] = 0;
         Ok(Self { registers, table: 0, counts: Counts::default() })
     }

@@ -1,7 +1,7 @@
-//! One store of tables, and two that read it: software's lookups, and a card that follows.
+//! One store of tables, and two readers: software's lookups, and a card that follows the store.
 //!
 //! Flow: the day's changes → store → software sees them at once; deltas → the card's driver → registers that answer at
-//! once. Meanwhile a reader on the other core looks up as fast as it can.
+//! once. Meanwhile a reader on the other core makes lookups as fast as it can.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -21,14 +21,14 @@ use crate::{Settings, machine};
 
 /// Updates of one way.
 const UPDATES: usize = 200_000;
-/// Keys that are looked up, over and over.
+/// Keys that are looked up repeatedly.
 const KEYS: usize = 1 << 20;
 /// Keys of a batch.
 const BATCH: usize = 256;
 /// Nodes of a table that come at a time.
 const NODES: usize = 512;
 
-/// What was seen of one way, a second each.
+/// Rates of one way, per second.
 struct Seen {
     store: f64,
     card: f64,
@@ -39,7 +39,7 @@ struct Seen {
 /// Measures.
 ///
 /// # Errors
-/// What is not as it should be, answers of the card and of software first.
+/// A wrong result: first those of lookups by the card and by software.
 pub fn run(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
     let columns = [
         "what",
@@ -115,7 +115,7 @@ fn follow<R: Registers>(card: &mut Card<R>, store: &mut Dag<u32>) -> Result<(), 
     lost.into_iter().next().map_or(Ok(()), |(_, error)| Err(error.to_string()))
 }
 
-/// The store and who follows it change, while software looks up.
+/// Changes the store and its followers while software makes lookups.
 fn both(
     way: Way,
     changes: &[Change<u32>],
@@ -140,7 +140,7 @@ fn both(
     Ok(Seen { store: count / times.0, card: count / times.1, words: counts.words as f64 / count, lookups })
 }
 
-/// Does something while another thread looks up, for a fifth of a second at least; lookups a second.
+/// Runs `work` while another thread makes lookups, for at least a fifth of a second. Returns the lookups a second.
 fn looking_up<T>(
     store: &mut Dag<u32>,
     work: impl FnOnce(&mut Dag<u32>) -> Result<T, String>,
@@ -174,7 +174,7 @@ fn look_up(reader: &mut Reader<u32>, stop: &AtomicBool) -> f64 {
     count as f64 / began.elapsed().as_secs_f64()
 }
 
-/// Whether the card, software and the oracle say the same of every prefix.
+/// Whether the card, software and the oracle agree on every prefix.
 fn agree(
     day: &Day,
     way: Way,

@@ -10,10 +10,10 @@ pub const IDENT_RESET: u32 = 0x48554543;
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
 pub const VERSION_RESET: u32 = 0x00030004;
-/// Grows when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK; 3: next
+/// Rises when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK; 3: next
 /// hops of neighbours, in LOCAL; 4: the layout dir, with the tables CONFLICT and FILL. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
-/// Grows when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
+/// Rises when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Mask.
 pub const VERSION_MAJOR: u32 = 0xffff0000;
 
@@ -340,7 +340,7 @@ pub const LOCAL: Table = Table { name: "local", id: 18, bits: 50 };
 /// Route words, external memory (sram, dir). Index: word.
 pub const SRAM: Table = Table { name: "sram", id: 19, bits: 36 };
 
-/// Design select by MAC address. Index: bank * rows a bank + index.
+/// Design select by MAC address. Index: bank * rows per bank + index.
 pub const MAC: Table = Table { name: "mac", id: 20, bits: 68 };
 
 /// Debts of meters. Index: network.
@@ -418,8 +418,9 @@ impl Row for SelectRow {
     }
 }
 
-/// Attached virtual ports: Who gets group frames: a run of rows a port, named by ATTACH_HEAD. A network
-/// keeps its row while frames are being copied; the row of a network that leaves becomes invalid.
+/// Attached virtual ports: The networks that get group frames: one run of rows for each port, at the
+/// position in ATTACH_HEAD. A network keeps its row while frames are being copied; the row of a network that
+/// leaves becomes invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct AttachRow {
     /// The row names a virtual port.
@@ -479,7 +480,7 @@ pub struct NetworkRow {
     pub vid: u16,
     /// Its plane and clock gate.
     pub plane: u8,
-    /// Root item of its routes (dag36, sram); of no use with dir.
+    /// Root item of its routes (dag36, sram); not used with dir.
     pub root: u64,
     /// First row of its next hops (dag36, sram, dir).
     pub hop_base: u16,
@@ -840,7 +841,7 @@ pub struct LocalRow {
     pub valid: bool,
     /// Address.
     pub addr: u32,
-    /// It is a neighbour's; else the router's own.
+    /// 1: a neighbour's address; 0: the router's own.
     pub neighbour: bool,
     /// Next hop of a neighbour.
     pub hop: u16,
@@ -930,9 +931,9 @@ impl Row for MacRow {
     }
 }
 
-/// Debts of meters: What the buckets of a network lack to be full, and since when: a bucket with a debt of 0
-/// is full. One with more than its burst passes nothing until it has earned the rest. Packets of the network
-/// that are inside when it is written pass, and pay nothing.
+/// Debts of meters: How far the buckets of a network are from full, and at what time: a bucket with a debt
+/// of 0 is full. A bucket with a debt above its burst passes nothing until it has earned the excess. Packets
+/// of the network that are inside when the row is written pass, and are not charged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DebtRow {
     /// Debt in packets: 10^-9 packets, lower bits.
@@ -943,7 +944,7 @@ pub struct DebtRow {
     pub bits_low: u64,
     /// Its upper bits.
     pub bits_high: u8,
-    /// Time of the last packet, nanoseconds: from then on the buckets earn.
+    /// Time of the last packet, nanoseconds. The buckets earn from then on.
     pub time_ns: u64,
 }
 
@@ -971,8 +972,9 @@ impl Row for DebtRow {
     }
 }
 
-/// Quanta: What a turn adds to the credit of a network at each output port: ports are shared as quanta are.
-/// A row is 2048 after reset, and holds from the network's next turn on.
+/// Quanta: Bytes that a turn adds to the credit of a network at each output port: networks share a port in
+/// proportion to their quanta. A row is 2048 after reset. A written row takes effect with the network's next
+/// turn.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct QuantumRow {
     /// Bytes; at least 1, or the network sends nothing.
@@ -993,9 +995,9 @@ impl Row for QuantumRow {
     }
 }
 
-/// Conflict CAM (dir): Prefixes of a network whose entry is at another place of the first bank, because
-/// their own belongs to another network. Rows of several networks may match an address; of one network at
-/// most one, except while a change is written.
+/// Conflict CAM (dir): Prefixes of a network whose entry is elsewhere in the first bank, because another
+/// network uses their own index. Rows of several networks may match an address, but at most one row of each
+/// network, except while a change is written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ConflictRow {
     /// The row is in use.
@@ -1034,9 +1036,10 @@ impl Row for ConflictRow {
     }
 }
 
-/// Fill of external memory (dir): A write sets a run of rows of SRAM to one word, in order: a row a clock
-/// when lookups leave it, at least one in four. A lookup may read any word of the first bank, so a driver
-/// that does not know these words begins with setting them to 0. A write to this row ends the run before it.
+/// Fill of external memory (dir): A write sets a run of rows of SRAM to one word, in order: one row in each
+/// clock that lookups leave free, and at least one row in four clocks. A lookup may read any word of the
+/// first bank, so a driver that does not know these words first sets them to 0. A write to this row ends the
+/// previous run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct FillRow {
     /// Not all rows are written yet. No meaning when written.
@@ -1046,9 +1049,9 @@ pub struct FillRow {
     pub written: bool,
     /// The first row; when read, the next one.
     pub index: u32,
-    /// Rows, at most those up to the end of the bank; when read, those that are left.
+    /// Number of rows, at most up to the end of the bank; when read, the number that is left.
     pub count: u32,
-    /// The word. Its parity is generated anew.
+    /// The word. The card computes its parity.
     pub word: u64,
 }
 

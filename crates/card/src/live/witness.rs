@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_doubled_or_late_is_seen() {
+    fn lost_duplicated_and_late_frames_are_found() {
         let mut witness = witness();
         witness.left(tag(0, 5), Ok(()), 1);
         for number in 0..8 {
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn every_ending_is_in_its_place() {
+    fn every_ending_is_in_order() {
         let mut witness = witness();
         (0..9).for_each(|number| assert!(arrives(&mut witness, number, 5, 5)));
         let key = |number| FrameKey::of(&frame(MAC, number, 63, 5)).frame;
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_could_tell_is_undecided() {
+    fn unknown_results_are_undecided() {
         let mut witness = witness();
         (0..5).for_each(|number| assert!(arrives(&mut witness, number, 5, 5)));
         witness.close(20);

@@ -112,7 +112,7 @@ fn a_card_behind_the_registers_of_a_shell() {
 }
 
 #[test]
-fn what_is_no_card_is_refused_by_name() {
+fn files_that_are_not_cards_are_refused_with_the_reason() {
     let missing = discover(Path::new("/no/such/resource0")).map(|_| ()).unwrap_err().to_string();
     assert!(missing.starts_with("/no/such/resource0: "), "{missing}");
     assert!(refusal(&[0; 100]).ends_with("100 bytes: expected at least 4096"));
@@ -157,7 +157,7 @@ fn a_card_of_a_later_minor_version_is_known() {
 }
 
 #[test]
-fn nonsense_from_the_access_unit_is_an_error() {
+fn invalid_answers_of_the_access_unit_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("resource0");
     for (status, what) in [
@@ -176,7 +176,7 @@ fn nonsense_from_the_access_unit_is_an_error() {
 }
 
 #[test]
-fn nonsense_from_a_burst_is_an_error() {
+fn invalid_answers_of_a_burst_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("resource0");
     let card = || {

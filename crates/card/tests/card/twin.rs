@@ -242,7 +242,7 @@ fn bad_table_accesses_are_errors() {
 }
 
 #[test]
-fn bursts_that_cannot_be_are_errors() {
+fn invalid_bursts_are_errors() {
     let text = |result: Result<(), CardError>| result.unwrap_err().to_string();
     let mut device = Device::discover(echo("default")).unwrap();
     // This card has no memories for route words.
@@ -291,7 +291,7 @@ fn a_wave_is_written_where_asked() {
 }
 
 #[test]
-fn image_files_that_are_none_are_named() {
+fn files_that_are_not_images_are_named() {
     let text = |result: Result<_, CardError>| result.map(|_: hue_card::Image| ()).unwrap_err().to_string();
     let images = echoes();
     assert_eq!(images.names(), ["default", "tcam1", "wide"]);

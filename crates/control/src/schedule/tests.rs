@@ -165,7 +165,7 @@ fn a_move_must_be_worth_its_cost() {
 
 /// The scheduler must give the same answer again while the moves of its answer are being made.
 #[test]
-fn who_need_not_move_stays_when_another_must() {
+fn networks_that_need_not_move_stay_when_another_must() {
     let site = site(1, 100, 4);
     let at = |name: &str, mbps, now| Demand { now: Some(now), ..demand(name, mbps) };
     let mut demands =

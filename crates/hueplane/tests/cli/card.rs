@@ -108,7 +108,7 @@ fn many(count: usize) -> String {
 
 /// A packet to each of 1,024 MAC addresses.
 #[test]
-fn the_card_takes_256_networks_of_four_ports() {
+fn the_card_holds_256_networks_of_four_ports() {
     let dir = Scratch::new();
     dir.write("many.yaml", many(256));
     for port in 0..4usize {
@@ -175,7 +175,7 @@ pub fn wave_times(file: &Path) -> (u64, u64) {
 }
 
 #[test]
-fn waves_show_what_was_asked_for() {
+fn waves_show_the_requested_part() {
     let dir = Scratch::new();
     dir.write("red.yaml", RED);
     let lab = root().join("labs/basic/p0.pcap");

@@ -251,7 +251,7 @@ fn live_traffic_needs_interfaces() {
 
 /// A closed clock gate stops only its plane; without packets almost nothing switches.
 #[test]
-fn gated_planes_stand_still() {
+fn gated_planes_are_stopped() {
     let dir = Scratch::new();
     let labs = format!("{}/../../labs/power", env!("CARGO_MANIFEST_DIR"));
     let files: String =

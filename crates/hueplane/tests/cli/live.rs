@@ -181,7 +181,7 @@ fn get_prints_each_kind_as_table_json_and_yaml() {
 }
 
 #[test]
-fn the_history_says_who_changed_what_and_a_rollback_what_it_does() {
+fn the_history_shows_who_changed_what_and_a_rollback_shows_its_changes() {
     let live = Live::new();
     let history = live.run("history -o json").ok().json();
     assert_eq!((&history["generation"], &history["revisions"][0]["number"]), (&json!(7), &json!(7)));

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_fights_with_the_daemon_waits_longer_each_time() {
+    fn repeated_drift_is_repaired_after_longer_pauses() {
         let mut drifting = Drifting::default();
         let start = Instant::now();
         let seconds = |drifting: &mut Drifting, after: u64| {

@@ -205,7 +205,7 @@ impl Node {
         let known = self.images.names();
         if !known.iter().any(|one| one == name) {
             let have = known.join(", ");
-            return no(ProblemKind::NotFound, format!("no image '{name}': there are {have}"));
+            return no(ProblemKind::NotFound, format!("no image '{name}'; available: {have}"));
         }
         if let Err(error) = self.images.check(name) {
             return no(ProblemKind::InvalidDocuments, error.to_string());

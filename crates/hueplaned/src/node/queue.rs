@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_ever() {
+    async fn waiting_ends_after_the_limit() {
         let queue = Arc::new(Queue { at_most: Duration::from_millis(20), ..Queue::default() });
         let _first = queue.turn(TurnQuery::default(), "the first".to_owned()).await.ok().unwrap();
         let waiting: Vec<_> = (0..WAITING_MAX).map(|_| turn(&queue, false, "another")).collect();

@@ -42,7 +42,7 @@ fn status_of(answer: &[u8]) -> u16 {
 }
 
 #[test]
-fn every_question_has_its_answer() {
+fn every_request_gets_its_answer() {
     let served = Served::new();
     let client = served.client();
     assert_eq!(client.status().unwrap().pid, Some(4_242));
@@ -277,7 +277,7 @@ fn until_closed(stream: &mut impl Read) -> Vec<u8> {
 }
 
 #[test]
-fn who_is_silent_is_cut_off() {
+fn silent_clients_are_disconnected() {
     let served = served_with(|limits| {
         (limits.head, limits.body) = (Duration::from_millis(300), Duration::from_millis(300));
     });
@@ -297,7 +297,7 @@ fn who_is_silent_is_cut_off() {
 }
 
 #[test]
-fn who_does_not_read_is_cut_off() {
+fn clients_that_do_not_read_are_disconnected() {
     let served = served_with(|limits| limits.write = Duration::from_millis(300));
     served.world.many_routes.store(300_000, Ordering::Relaxed);
     let mut stream = served.connect();
@@ -332,7 +332,7 @@ fn many_calls_on_one_connection() {
 }
 
 #[test]
-fn streams_have_a_limit_and_give_their_place_back() {
+fn streams_have_a_limit_and_free_their_slots() {
     let served = Served::new();
     let client = served.client();
     let mut open: Vec<_> = (0..STREAMS_MAX).map(|_| client.follow_events(0).unwrap()).collect();
@@ -373,7 +373,7 @@ fn the_client_says_what_is_wrong_with_the_connection() {
 }
 
 #[test]
-fn changes_wait_for_their_turn_unless_they_say_no_and_who_hangs_up_leaves_the_queue() {
+fn changes_wait_unless_told_not_to_and_disconnected_callers_leave_the_queue() {
     let served = Served::new();
     served.world.busy.store(true, Ordering::SeqCst);
     let client = served.client();

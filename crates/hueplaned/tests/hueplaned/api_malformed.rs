@@ -183,7 +183,7 @@ fn random_bytes() {
 }
 
 #[test]
-fn well_formed_requests_that_mean_nothing() {
+fn well_formed_requests_without_a_meaning() {
     let served = served();
     let method = select(vec!["GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS", "TRACE", "BREW"]);
     let name = "[a-zA-Z0-9%._~!$&'()*+,;=:@-]{0,80}";

@@ -77,7 +77,7 @@ async fn drops_by_reason_and_by_port_add_up() {
 }
 
 #[tokio::test]
-async fn every_series_of_a_network_carries_it_and_every_reason_is_there() {
+async fn every_series_of_a_network_names_it_and_every_reason_exists() {
     let snapshot = World::new().metrics().await.unwrap();
     let all = parse(&metrics::text(&snapshot));
     for (name, samples) in all.iter().filter(|(name, _)| name.starts_with("hueplane_network_")) {

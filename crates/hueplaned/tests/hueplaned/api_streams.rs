@@ -63,7 +63,7 @@ fn last_event_id_counts_more_than_since() {
 }
 
 #[test]
-fn a_client_that_comes_late_learns_that_events_are_gone() {
+fn a_late_client_learns_that_events_were_dropped() {
     let served = Served::new();
     let client = served.client();
     (0..1_500).for_each(|_| served.world.happen(EventKind::PortUp, None));
@@ -169,7 +169,7 @@ fn a_capture_is_pcapng_with_interfaces_and_verdicts() {
 }
 
 #[test]
-fn a_capture_that_nobody_reads_any_more_ends() {
+fn a_capture_without_a_reader_ends() {
     let served = Served::new();
     let client = served.client();
     let capture = client.capture(&CaptureFilter::default()).unwrap();

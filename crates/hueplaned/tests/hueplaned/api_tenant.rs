@@ -95,7 +95,7 @@ async fn no_answer_to_a_tenant_shows_another_network() {
 }
 
 #[tokio::test]
-async fn to_a_tenant_another_network_is_like_none() {
+async fn to_a_tenant_other_networks_do_not_exist() {
     let api = Api::new();
     for path in [
         "/v1/networks/NAME",
@@ -167,7 +167,7 @@ fn changed(pointer: &str, value: Value) -> String {
 }
 
 #[tokio::test]
-async fn a_tenant_changes_what_concerns_nobody_else() {
+async fn a_tenant_changes_only_what_affects_no_other() {
     let api = Api::new();
     let apply = async |text: String| {
         let body = json!({"sources": [{"name": "a", "text": text}]});

@@ -108,7 +108,7 @@ fn kind<T>(result: Result<T, ClientError>) -> Option<ProblemKind> {
 }
 
 #[test]
-fn the_certificate_says_what_its_owner_may() {
+fn the_certificate_determines_its_owners_role() {
     let setting = Setting::new(ServeLimits::default());
     let apply = |text: String| ApplyRequest {
         sources: vec![SourceText { name: "a".to_owned(), text }],
@@ -146,7 +146,7 @@ fn the_certificate_says_what_its_owner_may() {
 }
 
 #[test]
-fn a_certificate_without_a_role_is_told_so() {
+fn a_certificate_without_a_role_gets_an_error() {
     let setting = Setting::new(ServeLimits::default());
     for (name, units) in [
         ("a", &[] as &[&str]),
@@ -164,7 +164,7 @@ fn a_certificate_without_a_role_is_told_so() {
 }
 
 #[test]
-fn nobody_else_gets_in() {
+fn only_known_certificates_connect() {
     let setting = Setting::new(ServeLimits::default());
     let other = Authority::new(setting.authority.folder.parent().unwrap(), "other");
     // A client of another authority that trusts ours.
@@ -194,7 +194,7 @@ fn nobody_else_gets_in() {
 }
 
 #[test]
-fn many_that_never_shake_hands_shut_out_nobody() {
+fn connections_without_a_handshake_block_no_others() {
     let limits =
         ServeLimits { handshakes: 16, handshake: Duration::from_secs(600), ..ServeLimits::default() };
     let setting = Setting::new(limits);

@@ -67,7 +67,7 @@ fn every_change_is_a_revision_that_says_who_and_what() {
 }
 
 #[test]
-fn as_many_revisions_are_kept_as_there_may_be() {
+fn revisions_are_kept_up_to_the_limit() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path());
     let count = REVISIONS_MAX as u64 + 3;

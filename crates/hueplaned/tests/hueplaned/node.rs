@@ -166,7 +166,7 @@ fn network(name: &str, number: u8, rest: &str) -> String {
 }
 
 #[test]
-fn applying_twice_is_nothing_and_a_change_touches_one_network() {
+fn applying_twice_does_nothing_and_a_change_touches_one_network() {
     let Some(lab) = Lab::new() else { return };
     let documents = NODE.to_owned() + &network("a", 1, "") + &network("b", 2, "");
     let first = lab.apply(&documents);
@@ -195,7 +195,7 @@ fn applying_twice_is_nothing_and_a_change_touches_one_network() {
 }
 
 #[test]
-fn placements_say_since_when_and_plans_what_should_be() {
+fn placements_show_since_when_and_plans_show_the_target() {
     let Some(lab) = Lab::new() else { return };
     let before = hueplaned::api::Timestamp::now();
     let node = NODE.replace("spec: {", "spec: {scheduler: {kind: exact, soft: {bandwidth: 300Mbit/s}}, ");
@@ -333,7 +333,7 @@ fn an_interface_that_goes_takes_its_port_down_until_it_is_back() {
 }
 
 #[test]
-fn a_tap_that_is_removed_inside_is_made_anew() {
+fn a_tap_that_is_removed_inside_is_created_again() {
     let Some(lab) = Lab::new() else { return };
     lab.apply(&(NODE.to_owned() + &network("a", 1, "") + &network("b", 2, "")));
     let (a, b) = (lab.interfaces("a"), lab.interfaces("b"));

@@ -57,7 +57,7 @@ pub fn open(folder: &Path) -> (Store, Desired) {
 }
 
 #[test]
-fn what_is_saved_is_there_after_a_restart() {
+fn saved_state_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, nothing) = open(folder.path());
     assert_eq!(nothing, Desired::default());
@@ -81,7 +81,7 @@ fn a_store_that_was_never_written_is_empty_after_a_restart() {
 }
 
 #[test]
-fn nobody_else_can_open_it() {
+fn a_store_is_opened_only_once() {
     let folder = tempfile::tempdir().unwrap();
     let (_store, _) = open(folder.path());
     assert!(matches!(Store::open(folder.path()), Err(StoreError::Open { .. })));
@@ -120,7 +120,7 @@ fn a_damaged_store_without_a_copy_says_what_to_do() {
 }
 
 #[test]
-fn an_empty_missing_or_older_store_is_no_order_to_forget() {
+fn an_empty_missing_or_older_store_deletes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (path, old) = (folder.path().join(FILE), folder.path().join("old"));
     let (mut store, _) = open(folder.path());
@@ -319,7 +319,7 @@ fn a_delete_always_works() {
 
 /// With room again, the reserve is there again, and nothing is said any more.
 #[test]
-fn a_disk_with_room_again_is_no_problem_any_more() {
+fn a_disk_with_free_space_again_ends_the_problem() {
     let Some(disk) = SmallDisk::new("4m") else { return };
     let (mut store, _) = open(disk.path());
     assert_eq!(store.problem(), None);

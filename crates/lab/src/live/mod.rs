@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_before_anything_is_sent() {
+    fn invalid_traffic_is_refused_before_anything_is_sent() {
         let nobody = "rate:1M,sort:nobody";
         fails(&[(0, nobody)], &[(0, "absent0")], "absent0: no interface here has this name");
         fails(&[(0, nobody)], &[(0, "a-name-that-is-too-long")], "no interface here has this name");

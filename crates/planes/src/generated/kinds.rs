@@ -1,9 +1,9 @@
 // Generated from spec/kinds.toml by spec/codegen: edit that file, then `cargo run -p hue-spec-codegen`.
 use crate::spec::{Metric, OutcomeRow, Verdict};
 
-/// Shortest frame a port takes, bytes.
+/// Shortest frame that a port accepts, bytes.
 pub const FRAME_BYTES_MIN: usize = 14;
-/// Longest frame a port takes, bytes.
+/// Longest frame that a port accepts, bytes.
 pub const FRAME_BYTES_MAX: usize = 9216;
 
 /// Packets of a network, by verdict: forward, punt or drop.
@@ -85,7 +85,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 1] = [Self::Ipv4];
 
     /// Name in kinds.toml, intent and output.
@@ -96,7 +96,7 @@ impl Kind {
         }
     }
 
-    /// Substrates it runs on.
+    /// Substrates on which it runs.
     #[must_use]
     pub const fn runs_on(self) -> &'static [&'static str] {
         match self {
@@ -105,7 +105,7 @@ impl Kind {
     }
 }
 
-/// Why a frame is no network's packet, in the order they are tried.
+/// Reasons why a frame belongs to no network, in the order in which they are tried.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Unclaimed {
@@ -118,10 +118,10 @@ pub enum Unclaimed {
 }
 
 impl Unclaimed {
-    /// How many there are.
+    /// Number of variants.
     pub const COUNT: usize = 3;
 
-    /// Every one, in order.
+    /// All variants, in order.
     pub const ALL: [Self; 3] = [Self::Runt, Self::TooLong, Self::NoNetwork];
 
     const ROWS: [OutcomeRow; 3] = [
@@ -187,7 +187,7 @@ impl Unclaimed {
     }
 }
 
-/// Where a packet is lost outside its plane.
+/// Reasons why a packet is lost outside its plane.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Loss {
@@ -224,10 +224,10 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// How many there are.
+    /// Number of variants.
     pub const COUNT: usize = 15;
 
-    /// Every one, in order.
+    /// All variants, in order.
     pub const ALL: [Self; 15] = [
         Self::RingQuota,
         Self::HandoverFull,
@@ -405,7 +405,7 @@ impl Loss {
     }
 }
 
-/// Why a physical port loses a frame.
+/// Reasons why a physical port loses a frame.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum PortLoss {
@@ -426,10 +426,10 @@ pub enum PortLoss {
 }
 
 impl PortLoss {
-    /// How many there are.
+    /// Number of variants.
     pub const COUNT: usize = 7;
 
-    /// Every one, in order.
+    /// All variants, in order.
     pub const ALL: [Self; 7] = [
         Self::RingFull,
         Self::RingQuota,
@@ -535,20 +535,20 @@ impl PortLoss {
     }
 }
 
-/// What the `ipv4` kind may become and may hold.
+/// Outcomes and limits of the `ipv4` kind.
 pub mod ipv4 {
     use super::{OutcomeRow, Verdict};
 
     /// Width of a lookup key, bits.
     pub const KEY_BITS: u32 = 32;
-    /// Rows of a network's next-hop table at most.
+    /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = 65535;
     /// Least MTU of a port, bytes of IP.
     pub const MTU_BYTES_MIN: u16 = 68;
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = 9202;
 
-    /// What becomes of a packet, in the order they are tried: the first that holds.
+    /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     #[repr(u8)]
     pub enum Outcome {
@@ -593,10 +593,10 @@ pub mod ipv4 {
     }
 
     impl Outcome {
-        /// How many there are.
+        /// Number of variants.
         pub const COUNT: usize = 19;
 
-        /// Every one, in order.
+        /// All variants, in order.
         pub const ALL: [Self; 19] = [
             Self::Gated,
             Self::RateLimited,

@@ -193,7 +193,7 @@ fn many_interfaces_are_read_once_each() {
 }
 
 #[test]
-fn wrong_files_are_named_for_what_they_are() {
+fn wrong_files_are_named_with_their_kind() {
     let dir = tempfile::tempdir().unwrap();
     let message = |bytes: &[u8]| match read_all(&save(dir.path(), "x", bytes)) {
         Ok(_) => "accepted".to_owned(),

@@ -279,7 +279,7 @@ fn a_deleted_interface_is_gone_and_works_again_when_it_is_back() {
 }
 
 #[test]
-fn an_interface_that_is_down_is_gone_when_sent_to() {
+fn sending_to_an_interface_that_is_down_reports_it_gone() {
     if !may_run() {
         return;
     }
@@ -296,7 +296,7 @@ fn an_interface_that_is_down_is_gone_when_sent_to() {
 }
 
 #[test]
-fn frames_the_system_would_choke_on_cost_no_slot() {
+fn frames_that_the_system_rejects_cost_no_slot() {
     if !may_run() {
         return;
     }

@@ -142,7 +142,7 @@ fn an_idle_class_costs_the_others_nothing() {
 }
 
 #[test]
-fn frames_for_nobody_are_dropped_and_counted_or_passed_on() {
+fn unclaimed_frames_are_dropped_and_counted_or_passed_on() {
     if !may_run() {
         return;
     }
@@ -331,7 +331,7 @@ fn frames_lost_after_admission_are_given_back_to_their_class() {
 }
 
 #[test]
-fn frames_that_are_no_single_network_s_have_shares_and_a_counter_of_their_own() {
+fn frames_of_no_single_network_have_their_own_shares_and_counter() {
     if !may_run() {
         return;
     }
@@ -396,7 +396,7 @@ fn changing_classes_under_traffic_loses_nothing_of_those_that_stay() {
 }
 
 #[test]
-fn senseless_classes_are_refused_and_nothing_changes() {
+fn invalid_classes_are_refused_and_nothing_changes() {
     if !may_run() {
         return;
     }

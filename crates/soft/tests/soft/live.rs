@@ -222,7 +222,7 @@ fn a_guest_says_and_hears_what_a_meter_lacks() {
 }
 
 #[test]
-fn what_is_nobodys_is_counted_and_gone() {
+fn unclaimed_frames_are_counted_and_dropped() {
     let world = world(2, &[program(1)]);
     world.feed(0, &packet(mac(77, 0), [10, 0, 0, 9]));
     world.feed(1, &[1; 5]);
@@ -275,7 +275,7 @@ fn control_planes_get_and_send_frames_wherever_their_network_lives() {
 }
 
 #[test]
-fn group_frames_reach_whom_they_concern() {
+fn group_frames_reach_the_networks_that_they_concern() {
     let mut world = world(2, &[program(1), program(2)]);
     let taps = [world.tap(1, 0), world.tap(2, 0)];
     let host = (Mac([2, 9, 9, 9, 9, 9]), Ipv4Addr::new(192, 168, 1, 7));
@@ -351,7 +351,7 @@ fn arp_reaches_networks_that_are_not_selected_by_mac() {
 }
 
 #[test]
-fn captures_show_both_directions_and_what_became_of_frames() {
+fn captures_show_both_directions_and_verdicts() {
     for workers in [1, 2] {
         let mut world = world(workers, &[program(1), program(2)]);
         let tap = world.tap(2, 0);
@@ -383,7 +383,7 @@ fn captures_show_both_directions_and_what_became_of_frames() {
 }
 
 #[test]
-fn a_capture_that_nobody_reads_slows_nobody_down() {
+fn an_unread_capture_slows_no_packets() {
     let mut world = world(1, &[program(1)]);
     world.wires[1].discard_sent();
     let stream = world.live.capture(CaptureFilter::default());

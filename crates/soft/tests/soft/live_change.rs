@@ -181,7 +181,7 @@ fn a_port_that_fails_is_told_closed_and_comes_back() {
 }
 
 #[test]
-fn a_bare_program_keeps_routes_and_mends_next_hops() {
+fn a_bare_program_keeps_routes_and_updates_next_hops() {
     let mut world = world(2, &[program(1)]);
     let bare = |port_1: Mac| {
         let mut bare = program(1);

@@ -80,7 +80,7 @@ fn a_reload_keeps_the_meter_unless_its_rate_changed() {
 
 /// Every reason to refuse. Each refusal changes nothing, although valid programs come first in the list.
 #[test]
-fn what_is_refused_changes_nothing() {
+fn refused_programs_change_nothing() {
     let mut soft = soft();
     soft.load(&[program(1), program(2)]).unwrap();
     outcome(&mut soft, 1, [10, 9, 9, 9]);

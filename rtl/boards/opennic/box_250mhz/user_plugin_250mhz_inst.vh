@@ -3,7 +3,7 @@ if (USE_PHYS_FUNC == 0) begin : g_functions
   $fatal(1, "the card needs -use_phys_func 1");
 end
 
-// One reset is used; the others are done at once.
+// One reset is used; the others are reported done at once.
 assign mod_rst_done[15:1] = '1;
 
 hue_opennic #(

@@ -1,4 +1,4 @@
-//! A network whose routes change without end takes no clock from another on the same card.
+//! A network whose routes change continuously takes no clock from another network on the same card.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use hue_substrate::{Program, VirtualPort};
 use hue_tables::{Change, NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
-/// Cycles from one frame of the victim to the next, and how many there are.
+/// Cycles from one frame of the victim to the next, and the number of frames.
 const EVERY_CYCLES: u64 = 50;
 const FRAMES: u32 = 1_000;
 
@@ -60,8 +60,8 @@ fn frame(net: u8) -> Vec<u8> {
     frame
 }
 
-/// Cycles from when a frame of the victim was due until its first beat left: how many frames took so many. `work` is done again
-/// and again meanwhile; how often.
+/// A histogram of latencies: for each number of cycles from the due time of a victim's frame until its first beat left, the number
+/// of frames. `work` runs repeatedly meanwhile; also returns how often.
 fn latencies(card: &mut Card<Twin>, mut work: impl FnMut(&mut Card<Twin>, u32)) -> (BTreeMap<u64, u32>, u32) {
     let start = card.twin().cycles() + 1_000;
     for tag in 0..FRAMES {
@@ -90,7 +90,7 @@ fn routes_that_change_without_end_take_no_clock_from_others() {
     assert_eq!(quiet.len(), 1, "{quiet:?}");
     let vid = Vid::new(2).unwrap();
     let (busy, updates) = latencies(&mut card, |card, round| {
-        // One comes in front of all others, one changes, one goes.
+        // One route is added before all others, one changes, one is removed.
         let changes: [Change<u32>; 3] = match round % 2 {
             0 => [route(40, 24, 1), route(3, 16, 1), (route(7, 16, 0).0, None)],
             _ => [(route(40, 24, 0).0, None), route(3, 16, 0), route(7, 16, 0)],

@@ -1,4 +1,4 @@
-//! A burst for one port: the output queues hold what fits their memory, and all of it leaves whole and in order.
+//! A burst for one port: the output queues hold the frames that fit in their memory, and all of these leave whole and in order.
 
 use hue_card::{Card, Twin};
 use hue_demux::{Match, PortId, Row};
@@ -10,16 +10,16 @@ use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
 const FRAME_BYTES: usize = 1514;
-/// Cycles from a frame to the next: more than its beats, so that nothing waits at the card's ports.
+/// Cycles from one frame to the next: more than its beats, so that no frame waits at the card's ports.
 const STEP_CYCLES: u64 = 220;
-/// In a block RAM memory of the papers' card.
+/// Size of an on-chip output memory on the papers' card.
 const ON_CHIP_BYTES: u32 = 131_072;
 
 fn own(port: u8) -> Mac {
     Mac([2, 0, 0, 0, 0, port])
 }
 
-/// What is for 10.1.0.0/16 leaves by port 1.
+/// A network that sends packets for 10.1.0.0/16 by port 1.
 fn program() -> Program {
     let vid = Vid::new(7).unwrap();
     let port = |port| VirtualPort {
@@ -58,14 +58,14 @@ fn frame(number: u32) -> Vec<u8> {
     head.iter().copied().chain(body).collect()
 }
 
-/// Offers the burst while the line of port 1 is busy, then frees it: bytes of the output memory, and the frames that left,
-/// by number.
+/// Offers the burst while the line of port 1 is busy, then frees the line. Returns the size of the output memory, and the
+/// numbers of the frames that left.
 fn burst(name: &str, frames: u32) -> (u32, Vec<u32>) {
     let mut card: Card<Twin> = card(&image(name), &[program()]);
     card.set_live().unwrap();
     let memory_bytes = card.description().out_bytes;
     let twin = card.twin();
-    // Its first frame takes the line for good.
+    // The first frame occupies the line until it is freed.
     assert!(twin.set_line(1, Some((1 << 20, 1))));
     let begin = twin.cycles();
     for number in 0..frames {
@@ -81,7 +81,7 @@ fn burst(name: &str, frames: u32) -> (u32, Vec<u32>) {
     let mut left = vec![0];
     while let Some(out) = twin.pop() {
         let expected = frame(out.tag);
-        // All but the MAC addresses, TTL and checksum.
+        // All bytes except the MAC addresses, TTL and checksum.
         assert_eq!((out.port, out.bytes.len()), (1, FRAME_BYTES), "frame {}", out.tag);
         assert_eq!(out.bytes[12..22], expected[12..22], "frame {}", out.tag);
         assert_eq!(out.bytes[26..], expected[26..], "frame {}", out.tag);
@@ -96,7 +96,7 @@ fn external_memory_holds_a_burst_that_block_ram_does_not() {
     const FRAMES: u32 = 500;
     let (memory_bytes, left) = burst("tcam3", 100);
     assert_eq!(memory_bytes, ON_CHIP_BYTES);
-    // A queue takes half of what there is; some are on their way out.
+    // A queue uses half of the memory; some frames are already on their way out.
     assert!((40..60).contains(&left.len()), "{} frames", left.len());
     assert!(left.is_sorted());
     let (memory_bytes, left) = burst("sram", FRAMES);

@@ -1,4 +1,4 @@
-//! The twin against the software engine, image by image.
+//! Compares the twin with the software engine, image by image.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +20,12 @@ fn description(image: &Image) -> Description {
     Card::new(image.start().unwrap()).unwrap().description().clone()
 }
 
-/// Networks that the image holds, and frames for them.
+/// Compares an image with networks that it can hold, and frames for them.
 fn experiment(image: &Image, of: &Description, seed: u64, count: usize) -> BTreeMap<&'static str, u64> {
     let mut random = Random::new(seed);
     let most = if of.route_rows > 0 { of.planes as usize } else { 12 };
     let networks = 1 + random.below(most);
-    // Local addresses are kept apart by ternary tables; the rest must fit their rows.
+    // Ternary tables store local addresses separately; the other routes must fit their rows.
     let routes = if of.route_rows > 0 { of.route_rows as usize } else { 60 };
     let mut programs = programs(&mut random, networks, routes);
     if of.layout == Layout::Dir {
@@ -42,7 +42,7 @@ fn experiments(names: &[&str], seeds: u64, count: usize) {
     let images: Vec<Image> = names.iter().map(|name| image(name)).collect();
     let all: Vec<Description> = images.iter().map(description).collect();
     let mut seen: Vec<BTreeMap<&'static str, u64>> = vec![BTreeMap::new(); images.len()];
-    // All images by turns, so that a run that is cut short has seen each of them.
+    // The images take turns, so that a run that is cut short has covered each of them.
     for seed in 0..seeds {
         for ((image, of), seen) in images.iter().zip(&all).zip(&mut seen) {
             for (outcome, count) in experiment(image, of, seed, count) {
@@ -67,7 +67,7 @@ fn golden_cases_agree() {
         let image = image(name);
         let of = description(&image);
         for mut case in golden() {
-            // A case has a frame on a port that nobody is on; a card has four ports.
+            // One case has a frame on a port without networks; a card has only four ports.
             case.frames.retain(|frame| u32::from(frame.port.get()) < of.mac_ports);
             if of.route_rows > 0 && case.programs.len() > of.planes as usize {
                 continue;
@@ -89,11 +89,11 @@ fn random_networks_and_frames_agree() {
     experiments(&IMAGES, 9, FRAMES);
 }
 
-/// A million packets and more over all images; a test an image, so that they run side by side.
+/// More than a million packets over all images; one test for each image, so that they run in parallel.
 mod every_image_agrees {
     macro_rules! images {
         ($($name:ident),*) => {
-            /// Those that have a test.
+            /// The images that have a test.
             const TESTED: &[&str] = &[$(stringify!($name)),*];
             $(#[test]
             #[ignore = "long: make test-full"]
@@ -125,7 +125,7 @@ mod every_image_agrees {
     }
 }
 
-/// A network that changes while the card runs: its frames before and after, and the others', are as in software.
+/// A network changes while the card runs: its frames before and after, and the other networks' frames, are as in software.
 #[test]
 fn networks_come_change_and_go() {
     for name in ["tcam3", "default", "dir"] {
@@ -133,18 +133,18 @@ fn networks_come_change_and_go() {
         let mut random = Random::new(11);
         let mut all = programs(&mut random, 3, 28);
         if name == "dir" {
-            // Beside each other in any order: of two that conflict, either may need rows.
+            // The networks may be loaded in any order: of two that conflict, either may need rows.
             fit_banks(&mut all, false, DirLimits { cam_rows: 12, ..DirLimits::default() });
         }
         let mut card = card(&image, &all[..1]);
-        // Loaded in other orders than they were made, reloaded with other routes, taken off, put back.
+        // Networks are loaded in another order, reloaded with other routes, removed and loaded again.
         card.load(&all[2..]).unwrap();
         card.unload(&[all[0].vid]).unwrap();
         card.load(&all[1..2]).unwrap();
         let mut changed = all[1].clone();
         changed.routes.truncate(changed.routes.len() / 2);
         card.load(&[changed.clone()]).unwrap();
-        // With other next hops, too.
+        // Also with other next hops.
         changed.next_hops.swap(0, 1);
         card.load(&[changed.clone()]).unwrap();
         card.load(&all[..1]).unwrap();
@@ -156,7 +156,7 @@ fn networks_come_change_and_go() {
     }
 }
 
-/// A driver that takes over a card with networks on it knows nothing of its tables: what they hold reaches no packet.
+/// A driver that takes over a card with networks on it does not know the tables: their old contents affect no packet.
 #[test]
 fn a_card_with_networks_is_taken_over() {
     for name in ["tcam3", "default", "sram", "dir"] {
@@ -170,7 +170,7 @@ fn a_card_with_networks_is_taken_over() {
         let used = std::mem::replace(before.twin(), image.start().unwrap());
         let mut again = Card::new(used).unwrap();
         again.set_offline().unwrap();
-        // The same networks with few of their routes.
+        // The same networks with only a few of their routes.
         for program in &mut all {
             let mut number = 0;
             program.routes.retain(|_| {
@@ -187,7 +187,7 @@ fn a_card_with_networks_is_taken_over() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_by_name_and_changes_nothing() {
+fn networks_that_do_not_fit_are_refused_by_name_and_change_nothing() {
     let image = image("tcam3");
     let mut random = Random::new(6);
     let good = programs(&mut random, 3, 20);
@@ -226,8 +226,8 @@ fn what_does_not_fit_is_refused_by_name_and_changes_nothing() {
     }
 }
 
-/// A plane that stands still sees none of its packets, which are dropped or go to control as asked, and counted; the
-/// others notice nothing, and when it runs again it goes on where it was.
+/// A stopped plane processes none of its packets: they are dropped or go to control, as configured, and are counted. The
+/// other planes are not affected, and the plane continues with its old state when it runs again.
 #[test]
 fn a_gated_plane_stands_still_alone() {
     ["tcam3", "default"].into_iter().for_each(gated_plane);
@@ -274,9 +274,9 @@ fn gated_plane(name: &str) {
     }
 }
 
-/// Ports that take nothing: the driver says so instead of waiting for ever.
+/// If the ports take nothing, the driver reports this instead of waiting for ever.
 #[test]
-fn a_card_that_stands_still_is_noticed() {
+fn a_stopped_card_is_reported() {
     let image = image("tcam3");
     let mut random = Random::new(3);
     let programs = programs(&mut random, 2, 20);
@@ -302,7 +302,7 @@ fn a_card_that_stands_still_is_noticed() {
     assert_eq!(left, expected);
 }
 
-/// A port whose beats stop inside a frame: nothing moves and nothing is wrong, and the frame goes on where it was.
+/// If a port's beats stop inside a frame, nothing moves and no error occurs, and the frame continues later.
 #[test]
 fn a_frame_that_stops_half_way_in_goes_on_later() {
     for name in IMAGES.into_iter().chain(full().then_some("wide")) {
@@ -313,7 +313,7 @@ fn a_frame_that_stops_half_way_in_goes_on_later() {
         bytes.resize(1514, 0);
         assert!(card.twin().push(0, 0, 7, 0, &bytes));
         assert!(card.twin().set_stress(0, 128, 0));
-        // Of 24 beats or more some are in.
+        // Some of at least 24 beats have come in.
         assert_eq!(card.twin().run(12), 12);
         assert!(card.twin().set_stress(0, 256, 0));
         card.twin().run(50_000);
@@ -331,7 +331,7 @@ fn a_frame_that_stops_half_way_in_goes_on_later() {
     }
 }
 
-/// Live, with ports that take little: queues fill and drop, and every frame is still accounted for.
+/// Live operation with slow ports: queues fill and drop, and every frame is still accounted for.
 #[test]
 fn full_queues_drop_and_count() {
     for name in ["tcam3", "default"] {
@@ -382,7 +382,7 @@ fn full_queues_drop_and_count() {
         }
         assert_eq!(to_send, sent + lost, "{name}: what the planes sent left or was dropped by a queue");
         assert_eq!(lost, by_network, "{name}: drops by port and by network add up");
-        // Group frames are received by several networks, or found no room, so that these are bounds.
+        // These are bounds, because group frames are received by several networks, or dropped for lack of room.
         let unclaimed = card.read_unclaimed().unwrap().total();
         assert!(
             received + unclaimed >= taken - flooded,
@@ -391,7 +391,7 @@ fn full_queues_drop_and_count() {
     }
 }
 
-/// Next hops that stand in their memory with a bit turned over: the card says so once packets meet them.
+/// Next hops with a flipped bit in their memory: the card reports this once packets use them.
 #[test]
 #[ignore = "long: make test-full"]
 fn a_wrong_bit_in_a_memory_is_reported() {
@@ -412,8 +412,8 @@ fn a_wrong_bit_in_a_memory_is_reported() {
     assert!(card.take_events().unwrap().memory_error);
 }
 
-/// Bits that turn over in external memory: packets that meet the word find no route and reach nobody, the card says where
-/// it is, and once the driver has written it again everything agrees as before.
+/// Flipped bits in external memory: packets that read the word find no route and reach no network's neighbour. The card reports
+/// the word's address, and once the driver has rewritten the word, both sides agree again.
 #[test]
 fn a_damaged_word_of_external_memory_is_found_and_repaired() {
     ["sram", "dir"].into_iter().for_each(damaged_words);
@@ -427,19 +427,19 @@ fn damaged_words(name: &str) {
     if banks {
         fit_banks(&mut programs, false, DirLimits::default());
     }
-    // They run again and again, at the same times.
+    // The frames run repeatedly, with the same times.
     programs.iter_mut().for_each(|program| program.rate_limit = None);
     let frames = frames(&mut random, &programs, 80);
     let mut card = card(&image, &programs);
-    // Blocks that were given back lie between. Entries are wherever their addresses are; words of the twin's memories are
-    // in turn of one bank and of the other.
+    // With a trie, freed blocks lie between. With two banks, entries are where their addresses are. The words of the twin's
+    // memories belong alternately to one bank and the other.
     let words = match banks {
         true => 1 << 20,
         false => 2 * u32::try_from(card.capacity().table_bytes * 8 / 36).unwrap(),
     };
     assert_eq!(card.repair().unwrap(), None);
     assert!(!card.take_events().unwrap().memory_error);
-    // Each word once, so that those are among them that packets meet.
+    // Every word once, so that the words that packets read are among them.
     for word in 0..words {
         assert!(card.twin().damage(word, 1 << random.below(36)));
     }
@@ -468,7 +468,7 @@ fn damaged_words(name: &str) {
     assert_eq!(forwarded(&mut card), sound);
 }
 
-/// The comparison must see a bug of the RTL, at whatever module it sits.
+/// The comparison must find a bug of the RTL, in whatever module.
 #[test]
 fn planted_bugs_of_the_card_are_found() {
     let planted = |name| (format!("`ifdef HUE_PLANT_{name}"), format!("`ifndef HUE_PLANT_{name}"));
@@ -504,7 +504,7 @@ fn planted_bugs_of_the_card_are_found() {
     }
 }
 
-/// And one of the software: in what it was told, and (`make test-full`) in its source.
+/// It must also find a bug of the software: in its inputs, and (`make test-full`) in its source.
 #[test]
 fn planted_bugs_of_the_software_are_found() {
     let image = image("tcam3");

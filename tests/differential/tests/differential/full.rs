@@ -1,4 +1,4 @@
-//! Every queue and every meter of each image filled to the brim, through registers and frames alone.
+//! Fills every queue and every meter of each image completely, using only registers and frames.
 
 use hue_card::generated::{OutDropsRow, PortRow};
 use hue_card::{Card, Description, Image, Layout, Twin, from_plane, out_drops_row};
@@ -14,9 +14,9 @@ const MAC_PORTS: u8 = 4;
 const PORTS: u8 = 8;
 /// Bytes of a frame of these tests: a cell of the output queues.
 const FRAME_BYTES: usize = 64;
-/// Packets at once that a meter lets through.
+/// Burst size of a meter, in packets.
 const BURST: u64 = 5;
-/// Bits of as many frames.
+/// The same number of frames, in bits.
 const BURST_BITS: u64 = BURST * FRAME_BYTES as u64 * 8;
 
 fn images() -> &'static [&'static str] {
@@ -27,7 +27,7 @@ fn own(network: usize, port: u8) -> Mac {
     Mac([2, 0, 0, 0, network as u8, port])
 }
 
-/// How many of the image's networks run on the card: the others are in software, and have its queues.
+/// How many of the image's networks run on the card. The others run in software and use its queues.
 fn on_card(of: &Description) -> usize {
     if of.layout == Layout::Tcam { of.planes as usize } else { of.nets as usize }
 }
@@ -37,13 +37,13 @@ fn software_port(network: usize) -> u8 {
     network as u8 % MAC_PORTS
 }
 
-/// First byte of a network's destinations: of 64 networks, none shares a prefix, as image `dir` has few rows for those.
+/// First byte of a network's destinations. No two of 64 networks share a prefix, because image `dir` has few rows for these.
 fn first_byte(network: usize) -> u8 {
     10 + (network % 64) as u8
 }
 
-/// As many networks as the image holds. Those on the card are on all ports: B.P.0.0/16 leaves by port P, B.4.0.0/16 is
-/// its own; those in software, for which there are fewer rows, on one, and have no routes here.
+/// As many networks as the image holds. Those on the card are on all ports: B.P.0.0/16 leaves by port P, B.4.0.0/16 is the
+/// router itself. Those in software, for which there are fewer rows, are on one port and have no routes here.
 fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec<Program> {
     let one = |k: usize| {
         let vid = Vid::new(k as u16 + 100).unwrap();
@@ -87,7 +87,7 @@ fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec
     (0..of.nets as usize).map(one).collect()
 }
 
-/// A frame of a network that arrives on a port, for B.TO.0.1.
+/// A frame of a network, arriving on a port, for B.TO.0.1.
 fn frame(network: usize, port: u8, to: u8) -> Vec<u8> {
     let mut header =
         vec![0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, first_byte(network), to, 0, 1];
@@ -122,10 +122,10 @@ fn port_counter(card: &mut Card<Twin>, port: u8, counter: u32) -> u64 {
 }
 
 #[test]
-fn every_meter_lets_its_burst_through_and_no_more() {
+fn every_meter_passes_exactly_its_burst() {
     for name in images() {
         let rate = |per_second, burst| Some(Rate::new(per_second, burst).unwrap());
-        // One bucket of each meter, then the other, then both.
+        // Networks use one bucket, the other one, or both, in turn.
         let limit = |k: usize| match k % 3 {
             0 => RateLimit { packets: rate(1, BURST), bits: None },
             1 => RateLimit { packets: None, bits: rate(1, BURST_BITS) },
@@ -150,7 +150,7 @@ fn every_meter_lets_its_burst_through_and_no_more() {
     }
 }
 
-/// What the card's meter lacks is what the software's lacks, bit for bit; and either goes on with the other's.
+/// The debts of the card's meter equal those of the software's, bit for bit, and each side can continue with the other's.
 #[test]
 fn a_meter_goes_on_with_what_another_lacks() {
     for name in images() {
@@ -190,7 +190,7 @@ fn a_meter_goes_on_with_what_another_lacks() {
 
 #[test]
 fn every_output_queue_is_filled_and_drops_alone() {
-    // More than the share of any queue when all of them are full.
+    // More than the share of any queue when all queues are full.
     const TURNS: usize = 24;
     for name in images() {
         let (mut card, programs) = start(&image(name), |_| None);
@@ -198,8 +198,8 @@ fn every_output_queue_is_filled_and_drops_alone() {
         let beats = FRAME_BYTES as u64 / u64::from(card.description().bus_bytes);
         let on_card = on_card(card.description());
         let nets: Vec<u8> = programs.iter().map(|program| card.net(program.vid).unwrap()).collect();
-        // A queue of few networks holds more, and of a large memory: until half of what is free is its own. Frames of this
-        // length take a cell, of 64 bytes at least.
+        // With few networks, or a large memory, a queue holds more: until it has half of the free cells. A frame of this length
+        // takes one cell, of at least 64 bytes.
         let cells = card.description().out_bytes as usize / 64;
         let turns = TURNS.max(2 * cells / programs.len() / 5);
         let mut tag = 0;
@@ -218,14 +218,14 @@ fn every_output_queue_is_filled_and_drops_alone() {
                     tag += 1;
                 }
             }
-            // Until they are in the queues, or lost.
+            // Until the frames are in the queues, or lost.
             card.twin().run(2 * beats * (programs.len() * 5) as u64 + 500);
         }
         card.twin().run(10_000);
         let mut lost = 0;
         for net in &nets {
             for to in 0..=MAC_PORTS {
-                // What is for a network itself leaves by one of the CPU queues.
+                // Frames for a network itself leave by one of the CPU queues.
                 let port = if to < MAC_PORTS { to } else { MAC_PORTS + net % 4 };
                 let row = out_drops_row(u32::from(port), *net);
                 let drops = card.device().read_row::<OutDropsRow>(row).unwrap().value;
@@ -236,14 +236,14 @@ fn every_output_queue_is_filled_and_drops_alone() {
                 lost += drops;
             }
         }
-        // Registers answer while nothing moves; then all that was kept comes out.
+        // Registers answer while nothing moves. Then all frames in the queues come out.
         assert!(card.twin().set_stress(0, 0, 0));
         let left = finish(&mut card);
         assert_eq!(left + lost, u64::from(tag), "{name}");
     }
 }
 
-/// MAC ports drop, each for itself; frames of the CPU queues wait, and each of them is taken.
+/// MAC ports drop frames, each its own; frames of the CPU queues wait, and all of them are taken.
 #[test]
 fn every_input_queue_is_filled_and_drops_alone() {
     const FRAMES: u32 = 800;
@@ -255,7 +255,7 @@ fn every_input_queue_is_filled_and_drops_alone() {
             let bytes = if port < MAC_PORTS {
                 frame(k, port, port)
             } else {
-                // From a software plane of net 0, to leave by a port.
+                // From a software plane of network 0, for an output port.
                 let mut bytes = vec![0; 16];
                 (bytes[6], bytes[7]) = (port % MAC_PORTS, 1);
                 bytes.extend(frame(k, 0, 0));

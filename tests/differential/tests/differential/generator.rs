@@ -1,4 +1,4 @@
-//! The lab's generator: the same traffic meets the same fate on the card and in software.
+//! The lab's generator: the same traffic has the same results on the card and in software.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use hue_differential::{Random, card, image, programs};
 use hue_lab::{Bus, Captured, Experiment, Measured, Sort, Stream, Traffic, run, run_soft};
 use hue_substrate::Program;
 
-/// All frames that left, by where: in software their order is that of arrival, on the card that of departure.
+/// All frames that left, by port and network. In software their order is that of arrival, on the card that of departure.
 type Left = BTreeMap<(Option<u8>, u16), Vec<Vec<u8>>>;
 
 fn take(left: &mut Left, captured: Captured<'_>) {
@@ -25,8 +25,8 @@ fn sorted(mut left: Left) -> Left {
     left
 }
 
-/// Networks without rate limits: their buckets take times to the nanosecond, and copies of a frame pass the card's meter
-/// later than the frame.
+/// Networks without rate limits: meters use times to the nanosecond, and copies of a frame pass the card's meter later than the
+/// frame.
 fn networks() -> Vec<Program> {
     let mut all = programs(&mut Random::new(5), 3, 20);
     for program in &mut all {
@@ -36,7 +36,7 @@ fn networks() -> Vec<Program> {
 }
 
 #[test]
-fn generated_traffic_meets_the_same_fate_in_software() {
+fn generated_traffic_has_the_same_results_in_software() {
     for name in ["tcam3", "default"] {
         let image = image(name);
         let networks = networks();
@@ -47,7 +47,7 @@ fn generated_traffic_meets_the_same_fate_in_software() {
         {
             let mut streams = Vec::new();
             for port in 0..4 {
-                // A port on which no network can have such traffic is left out.
+                // Ports on which no network can have such traffic are skipped.
                 let traffic = Traffic::from_str(&format!("rate:50M,{what}")).unwrap();
                 let one = Stream { port: PortId::new(port), traffic };
                 let alone =

@@ -1,4 +1,4 @@
-//! The card's twin against the software engine, and what only a whole card shows.
+//! Compares the card's twin with the software engine, and tests properties that only a whole card has.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

@@ -1,5 +1,5 @@
-//! As many networks as the card holds, each on all ports: every MAC address is found, and nothing else is; and as many routes
-//! as are asked of its trie.
+//! As many networks as the card holds, each on all ports: every MAC address is found, and no other. And as many routes as its
+//! trie must hold.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ fn frame(dst: Mac, port: u8, address: u32, time_ns: u64) -> Frame {
     Frame { port: PortId::new(port), time_ns, bytes }
 }
 
-/// A packet to each address, and one to an address beside it, which is nobody's.
+/// A packet to each address, and one to a similar address that belongs to no network.
 fn frames(macs: &[Mac], random: &mut Random) -> Vec<Frame> {
     let mut all = Vec::new();
     for (n, mac) in macs.iter().enumerate() {
@@ -88,7 +88,7 @@ fn anyhow(random: &mut Random) -> Vec<Mac> {
     (0..NETWORKS * usize::from(PORTS)).map(|_| one(random)).collect()
 }
 
-/// Rows in use: of MAC, of SELECT.
+/// Rows in use in MAC and in SELECT.
 fn used(card: &mut Card<Twin>) -> (usize, usize) {
     let (macs, rows) = (card.description().mac_rows, card.description().select_rows);
     let macs = (0..macs).filter(|row| card.device().read_row::<MacRow>(*row).unwrap().valid).count();
@@ -105,13 +105,13 @@ fn every_address_of_256_networks_is_found() {
         let tally = compare_on(&mut card, &programs, &frames(&macs, &mut random)).unwrap();
         assert_eq!(tally.by_name.get("no_network"), Some(&(macs.len() as u64)), "{tally:?}");
         assert_eq!(used(&mut card), (macs.len(), 0));
-        // One more has no place on the card.
+        // There is no room for one more network.
         let more: Vec<_> = (0..PORTS).map(|port| Mac([2, 0xff, 0, 0, 0, port])).collect();
         let one = Program { vid: Vid::new(4000).unwrap(), ..program(0, &more) };
         let rows = one.rows.iter().map(|row| Row { vid: one.vid, ..*row }).collect();
         let error = card.load(&[Program { rows, name: "more".to_owned(), ..one }]).unwrap_err();
         assert!(matches!(error, SubstrateError::ImageNetworks { count: 257, max: 256, .. }), "{error}");
-        // Half of them go, come back under other addresses, and the rest stay.
+        // Half of the networks are removed and loaded again with other addresses; the rest stay.
         let half: Vec<Vid> = programs.iter().step_by(2).map(|program| program.vid).collect();
         card.unload(&half).unwrap();
         assert_eq!(used(&mut card), (macs.len() / 2, 0));
@@ -123,7 +123,7 @@ fn every_address_of_256_networks_is_found() {
     }
 }
 
-/// Addresses that no place of MAC is left for stand in ternary rows; beyond them an error names the network and both.
+/// Addresses for which MAC has no free place are in ternary rows. If these are full, an error names the network and both tables.
 #[test]
 fn rows_beside_the_addresses_are_counted() {
     let image = image("default");
@@ -152,14 +152,14 @@ fn rows_beside_the_addresses_are_counted() {
     assert_eq!(used(&mut card), (100, rows));
     let error = card.load(&[with(macs + rows, 1)]).unwrap_err().to_string();
     assert_eq!(error, "network 'many' needs 2113 rows of design select: image default has 2112");
-    // As full as it may be: what finds no place is a ternary row, and every address is found.
+    // As full as possible: addresses without a place get ternary rows, and every address is found.
     let programs = [with(macs, 2)];
     card.load(&programs).unwrap();
     let (exact, ternary) = used(&mut card);
     assert!(exact + ternary == macs + 2 && exact > macs - 60, "{exact} and {ternary}");
 }
 
-/// A network with as many routes as given, mostly of lengths as in a table of the Internet, each to a next hop of its own port.
+/// A network with this number of routes, mostly with the prefix lengths of an Internet table, each to a next hop of its own port.
 fn with_routes(k: usize, macs: &[Mac], count: usize, random: &mut Random) -> Program {
     let mut routes = BTreeMap::new();
     while routes.len() < count {
@@ -179,7 +179,7 @@ fn routes_of_64_networks_4096_in_all_decide_as_in_software() {
         let programs: Vec<_> =
             (0..NETWORKS).map(|k| with_routes(k, &macs, 4096 / NETWORKS, &mut random)).collect();
         let mut card = card(&image(name), &programs);
-        // For an address inside a route and for its neighbours', of the network and of another.
+        // For an address inside a route and inside the neighbouring routes, of this network and of another.
         let mut frames = Vec::new();
         for (k, program) in programs.iter().enumerate() {
             for (prefix, _) in &program.routes {
@@ -193,7 +193,7 @@ fn routes_of_64_networks_4096_in_all_decide_as_in_software() {
             }
         }
         let tally = compare_on(&mut card, &programs, &frames).unwrap();
-        // Most do not have a route of their neighbour's.
+        // Most networks do not have their neighbour's route.
         let of = |name| tally.by_name.get(name).copied().unwrap_or(0);
         assert!(of("forward") >= 4096 && of("no_route") >= 4096, "{name}: {tally:?}");
     }

@@ -1,5 +1,5 @@
-//! A card with networks in software: it finds their frames, hands them to CPU queues, and sends what comes back; and
-//! one network goes to the card and back while it stands there.
+//! A card with networks in software: it selects their frames, passes them to CPU queues, and sends the frames that come
+//! back. One network moves to the card and back.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ fn program(id: u16, inner: bool) -> Program {
     }
 }
 
-/// A sound packet to 10.0.0.9.
+/// A valid packet to 10.0.0.9.
 fn packet(to: Mac) -> Vec<u8> {
     let mut bytes = to.0.to_vec();
     bytes.extend(HOST.0);
@@ -70,7 +70,7 @@ fn arp(to: Mac) -> Vec<u8> {
     bytes
 }
 
-/// Puts a frame in; what comes out, and by which ports.
+/// Sends a frame in. Returns the frames that come out, with their ports.
 fn through(card: &mut Card<Twin>, port: u8, bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     assert!(card.twin().push(port, 0, 0, 0, bytes));
     while !card.twin().idle() {
@@ -104,12 +104,12 @@ fn networks_in_software_get_their_frames_and_go_to_the_card_and_back() {
         let out = through(&mut card, 0, &frame);
         let software = ToCpu { vid: red.vid, vport: 0, outcome: None, port_in: 0 };
         assert_eq!(to_cpu(&out), (software, &frame[..]), "{name}");
-        // What software sends leaves as it is, by the port that it says.
+        // Frames from software leave unchanged, by the port in their header.
         let net = card.net(red.vid).unwrap();
         let sent = [&from_plane(net, 1)[..], &frame[..]].concat();
         assert_eq!(through(&mut card, 4 + net % 4, &sent), [(1, frame.clone())], "{name}");
 
-        // ARP to the router's own address is for it also where frames are found by what is inside them; nothing else is.
+        // With selection by inner destination, ARP to the router's own MAC address is also for it; nothing else is.
         let out = through(&mut card, 1, &arp(own(2, 1)));
         let answer = ToCpu { vid: green.vid, vport: 1, outcome: None, port_in: 1 };
         assert_eq!(to_cpu(&out), (answer, &arp(own(2, 1))[..]), "{name}");
@@ -120,7 +120,7 @@ fn networks_in_software_get_their_frames_and_go_to_the_card_and_back() {
         );
         assert_eq!(through(&mut card, 1, &packet(own(2, 1))), [], "{name}");
 
-        // Its table is written beside, and means nothing yet; then one row says that the card decides.
+        // Its table is written first and has no effect yet; then one row makes the card decide.
         card.take_plane(red.vid).unwrap();
         let hop = NextHop::new(0).unwrap();
         let next = Adjacency::forward(PortId::new(1), own(1, 1), HOST, 1500);
@@ -131,7 +131,7 @@ fn networks_in_software_get_their_frames_and_go_to_the_card_and_back() {
         let out = through(&mut card, 0, &frame);
         let [(1, forwarded)] = &out[..] else { panic!("{name}: {out:?}") };
         assert_eq!((&forwarded[..6], &forwarded[6..12], forwarded[22]), (&HOST.0[..], &own(1, 1).0[..], 63));
-        // What its plane punts says why.
+        // Packets that its plane punts carry the reason.
         assert_eq!(to_cpu(&through(&mut card, 0, &arp(own(1, 0)))).0.outcome, Some(Outcome::Arp));
         card.steer(red.vid, true).unwrap();
         assert_eq!(to_cpu(&through(&mut card, 0, &frame)), (software, &frame[..]), "{name}");
@@ -142,13 +142,13 @@ fn networks_in_software_get_their_frames_and_go_to_the_card_and_back() {
             "{name}: what software decides is its to count"
         );
 
-        // Where planes have tables of their own there is one for each network that runs on the card, and no more.
+        // If planes have tables of their own, each network that runs on the card needs a plane.
         let more: Vec<Program> = (3..6).map(|id| program(id, false)).collect();
         card.load_in_software(&more).unwrap();
         let taken: Vec<_> = more.iter().map(|program| card.take_plane(program.vid)).collect();
         let refused = taken.iter().filter(|taken| taken.is_err()).count();
         assert_eq!(refused, usize::from(card.description().layout == Layout::Tcam), "{name}: {taken:?}");
-        // The one that leaves makes room.
+        // A network that leaves makes room.
         card.unload(&[red.vid]).unwrap();
         for program in &more {
             card.take_plane(program.vid).unwrap();
@@ -159,7 +159,7 @@ fn networks_in_software_get_their_frames_and_go_to_the_card_and_back() {
     }
 }
 
-/// A frame of a test of many: it says which it is, where it came from and where it is to go; the rest is by its number.
+/// A numbered frame: it contains its number, its source and its destination; the other bytes follow from the number.
 fn numbered(random: &mut Random, number: u32, network: u16, port: u8) -> Vec<u8> {
     let len = match random.below(8) {
         0 => 22,
@@ -176,13 +176,13 @@ fn numbered(random: &mut Random, number: u32, network: u16, port: u8) -> Vec<u8>
     bytes
 }
 
-/// What is bounced: frames out of CPU queues go back in by the queue that they came from.
+/// Returns frames from CPU queues into the queue from which they came.
 #[derive(Default)]
 struct Bounced {
-    /// Numbers of what came to software, by network and port in; of what left, by network, port in and port out.
+    /// Numbers of the frames that came to software, by network and port in, and of those that left, by network, port in and port out.
     to_cpu: BTreeMap<(u8, u8), Vec<u32>>,
     left: BTreeMap<(u8, u8, u8), Vec<u32>>,
-    /// Frames that are no whole header and frame.
+    /// Frames without a complete header and frame.
     stumps: u64,
 }
 
@@ -222,8 +222,8 @@ impl Bounced {
     }
 }
 
-/// Every stream at once, MAC ports and CPU queues, both ways, with random pauses: what software sends back leaves whole,
-/// once and in order, and stumps on the CPU queues are counted and touch nobody.
+/// All streams at once, MAC ports and CPU queues, both ways, with random pauses: frames that software returns leave whole,
+/// once and in order. Incomplete frames on the CPU queues are counted and affect no network.
 #[test]
 fn frames_through_software_are_whole_and_in_order_under_stress() {
     const FRAMES: u32 = 250;

@@ -7,20 +7,20 @@ use hue_tables::dir::DirLimits;
 /// Frames of an experiment.
 const FRAMES: usize = 1000;
 
-/// One experiment on an image; what differs is an error.
+/// One experiment on an image; a difference is an error.
 fn experiment(image: &hue_card::Image, seed: u64) -> Result<hue_differential::Seen, String> {
     const ROUTES: usize = 28;
     let mut random = Random::new(seed);
     let mut programs = programs(&mut random, 3, ROUTES);
     if Card::new(image.start().unwrap()).unwrap().description().layout == Layout::Dir {
-        // With room to spare: where there is none beside old words, packets may find no route for a while.
+        // With spare room: if there is no room beside the old words, packets may find no route for a while.
         fit_banks(&mut programs, false, DirLimits { sets: 40, cam_rows: 12 });
     }
     // A meter's state would depend on when a change was made.
     programs.iter_mut().for_each(|program| program.rate_limit = None);
     let frames = frames(&mut random, &programs, FRAMES);
     let mut card = card(image, &programs);
-    // Frames spread over as many changes as will be made, and a little back-pressure.
+    // Frames are spread over all changes, with a little back-pressure.
     assert!(card.twin().set_stress(seed, 200, 40));
     compare_updates(&mut card, &mut programs, &frames, &mut random, ROUTES)
 }
@@ -31,7 +31,7 @@ fn frames_meet_the_old_network_or_the_new_one() {
         let image = image(name);
         let seeds = match name {
             _ if full() => 60,
-            // A change of the banks takes longest.
+            // Changes of the banks take longest.
             "dir" => 1,
             _ => 2,
         };
@@ -40,7 +40,7 @@ fn frames_meet_the_old_network_or_the_new_one() {
                 Ok(seen) => {
                     println!("{name}, seed {seed}: {seen:?}");
                     assert!(seen.changes > 5 && seen.changed > FRAMES / 20);
-                    // In a hold the other networks wait for a part of that; with layout dir they wait for nothing but a new
+                    // The other networks wait for a part of this time, during holds. With layout dir they wait only for a new
                     // program with other next hops.
                     assert!(seen.clocks_max < if name == "dir" { 600_000 } else { 30_000 });
                 }
@@ -50,7 +50,7 @@ fn frames_meet_the_old_network_or_the_new_one() {
     }
 }
 
-/// A card that does not hold frames when it is told to: some meet half of a change.
+/// A card that ignores holds: some frames see half of a change.
 #[test]
 #[ignore = "a planted bug: make test-full"]
 fn a_hold_that_does_not_hold_is_found() {

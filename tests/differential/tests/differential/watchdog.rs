@@ -1,5 +1,4 @@
-//! A card in which nothing moves any more is told by whoever runs it, in bounded time: a run over captures, an experiment, a
-//! live card.
+//! If nothing moves in a card any more, its user reports this in bounded time: a run over captures, an experiment, a live card.
 
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -23,7 +22,7 @@ fn world() -> (Vec<Program>, Vec<Frame>) {
     (programs, frames)
 }
 
-/// A card whose ports, of 256 cycles, offer nothing in so many, and take nothing in so many.
+/// A card whose ports offer nothing in `idle`, and take nothing in `stall`, of 256 cycles.
 fn card_with(image: &Image, idle: u16, stall: u16) -> Card<Twin> {
     let mut card = card(image, &world().0);
     assert!(card.twin().set_stress(0, idle, stall));
@@ -52,7 +51,7 @@ fn write_capture(folder: &Path) -> String {
     folder.join("in.pcap").display().to_string()
 }
 
-/// Also when frames are offered as fast as they are taken, which is never.
+/// Also if frames are offered as fast as they are taken; here none is taken.
 #[test]
 fn an_experiment_that_stands_still_ends() {
     let image = image("tcam3");

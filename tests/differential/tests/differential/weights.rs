@@ -1,5 +1,5 @@
-//! Networks that together send more than can pass share it by their weights: an output port on the card, a worker's time in
-//! software. Both get the same networks and the same frames.
+//! Networks that together send too much share the capacity by their weights: that of an output port on the card, and a worker's
+//! time in software. Both sides get the same networks and frames.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use hue_wire::{Mac, checksum};
 
 /// Weights of three networks that always have frames.
 const WEIGHTS: [[u16; 3]; 4] = [[1, 1, 1], [1, 2, 4], [10, 5, 1], [20, 1, 20]];
-/// Bytes of a frame, without check sequence: 7 of them are more than the usual quantum.
+/// Bytes of a frame, without FCS: 7 frames are more than the default quantum.
 const BYTES: usize = 300;
 /// Frames that a line of 1 Gbit/s takes in the 8 ms in which all send: each takes 324 byte times.
 const LINE_FRAMES: usize = 3086;
-/// How far a share may be from what the weights say, of it: a turn among those of the run.
+/// Tolerance of a share, in percent of the share by weight: one turn among those of the run.
 const PERCENT: f64 = 6.0;
 
 fn own(net: usize, port: PortId) -> Mac {
@@ -50,7 +50,7 @@ fn network(net: usize, from: &[PortId], to: PortId, weight: u16) -> Program {
     }
 }
 
-/// Three networks, each with so many ports of its own, and the port that all send to.
+/// Three networks, each with `each` ports of its own, and the port to which all send.
 fn world(weights: [u16; 3], each: usize) -> (Vec<Program>, PortId) {
     let to = PortId::new(3 * each as u8);
     let ports =
@@ -58,14 +58,13 @@ fn world(weights: [u16; 3], each: usize) -> (Vec<Program>, PortId) {
     ((0..3).map(|net| network(net, &ports(net), to, weights[net])).collect(), to)
 }
 
-/// What each of the networks got of all that passed, in percent, from the frames that left in order: the first third is left
-/// out, in which queues fill.
+/// Each network's share of the frames that left, in percent. The first third, in which queues fill, is left out.
 fn shares(left: &[usize]) -> [f64; 3] {
     let left = &left[left.len() / 3..];
     [0, 1, 2].map(|net| 100.0 * left.iter().filter(|of| **of == net).count() as f64 / left.len() as f64)
 }
 
-/// Which network sent a frame.
+/// The network that sent a frame.
 fn sender(bytes: &[u8]) -> usize {
     usize::from(bytes[10])
 }
@@ -92,12 +91,12 @@ fn on_card(name: &str, weights: [u16; 3]) -> [f64; 3] {
     });
     let measured = measured.unwrap();
     assert!(measured.queue_drops() > 100, "{name}: nothing is contended");
-    // What is left then are frames that nobody competes with: queues run empty.
+    // Later frames leave without competition, because queues run empty.
     left.truncate(LINE_FRAMES);
     shares(&left)
 }
 
-/// Each network sends more than the worker takes in a round.
+/// Each network sends more than the worker processes in a round.
 fn in_software(weights: [u16; 3]) -> [f64; 3] {
     let (programs, to) = world(weights, 3);
     let (clock, hand) = Clock::by_hand(1);
@@ -138,7 +137,7 @@ fn frame(net: usize, port: PortId) -> Vec<u8> {
     frame
 }
 
-/// Shares on a substrate are what the weights say.
+/// Checks that the shares on a substrate follow the weights.
 fn follow(weights: [u16; 3], on: &str, shares: [f64; 3]) {
     let all: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
     let want = weights.map(|weight| 100.0 * f64::from(weight) / all);
@@ -154,7 +153,7 @@ fn follow(weights: [u16; 3], on: &str, shares: [f64; 3]) {
 fn shares_follow_weights_on_both_substrates() {
     for (round, weights) in WEIGHTS.into_iter().enumerate() {
         follow(weights, "software", in_software(weights));
-        // Each image once, all with all in the long run.
+        // Each image with one of the weights; in long runs with all of them.
         for (at, image) in IMAGES.into_iter().enumerate() {
             if full() || round == at + 1 {
                 follow(weights, image, on_card(image, weights));

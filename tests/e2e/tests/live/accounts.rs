@@ -1,7 +1,8 @@
-//! Nothing is lost without an owner and a reason: what a port's interface has received, by the kernel's count, is what
-//! networks and nobody received and lost there, in the same words with a card and without.
+//! Every lost frame has an owner and a reason: the number of frames that a port's interface has received, as counted by
+//! the kernel, is the sum of the frames received and lost there, by networks or by no network. The names are the same with
+//! and without a card.
 //!
-//! Bursts arrive while the daemon is stopped, so that what finds no room does not depend on how fast anything is.
+//! Bursts arrive while the daemon is stopped, so that the number of drops does not depend on speed.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -59,7 +60,7 @@ fn world(place: Place) -> World {
     for pair in [&bad, &good] {
         runs_on(&daemon, pair.name(), on);
         pair.warm_up();
-        // Nobody asks for anybody any more: all that arrives from now on is what is sent here.
+        // No host or router sends ARP any more, so only the test's own frames arrive from now on.
         for (host, side) in [(&pair.left, 0), (&pair.right, 1)] {
             let (router, mac) = (host.router.to_string(), &pair.document.ports[side].mac);
             let entry = ["neighbour", "replace", &router, "lladdr", mac, "dev", "eth0", "nud", "permanent"];
@@ -69,10 +70,10 @@ fn world(place: Place) -> World {
     World { lab, bad, good, daemon }
 }
 
-/// Everything that counts, at one moment.
+/// All counters at one moment.
 #[derive(Clone, Debug)]
 struct Books {
-    /// What each interface has received, as the kernel counts.
+    /// Frames that each interface has received, as counted by the kernel.
     arrived: Vec<u64>,
     stats: Value,
 }
@@ -104,14 +105,14 @@ impl Books {
         named(&self.stats["networks"], "network", pair.name())
     }
 
-    /// What a port received, and lost before that. Frames that the card had no room to copy are among those received.
+    /// Frames that a port received, and those it lost before that. Frames that the card had no room to copy count as received.
     fn received_or_lost(&self, port: usize) -> u64 {
         let counts = self.port(port);
         let later = ["send_failed", "flood_full"].map(|reason| number(&counts["losses"][reason]));
         number(&counts["received"]) + sum(&counts["losses"]) - later.iter().sum::<u64>()
     }
 
-    /// What came for a network, its plane's and what was lost before.
+    /// Frames that came for a network: those its plane received, and those lost before.
     fn came_for(&self, pair: &Pair) -> u64 {
         let counts = self.network(pair);
         let lost = BEFORE_THE_PLANE.iter().map(|reason| number(&counts["losses"][reason]));
@@ -136,7 +137,7 @@ fn difference(world: &World, before: &Books, after: &Books, groups: u64) -> Resu
         all(after) - all(before)
     };
     let of_reason = |reason: &'static str| of_ports(&move |port| number(&port["losses"][reason]));
-    // Of group frames each network got a copy; those that were not let in came for nobody in particular.
+    // Each network got a copy of a group frame; group frames that were refused belong to no particular network.
     let refused = of_reason("shared_quota") + of_reason("flood_full");
     let copies = groups.saturating_sub(refused);
     let arrived: u64 = after.arrived.iter().sum::<u64>() - before.arrived.iter().sum::<u64>();
@@ -162,7 +163,7 @@ impl World {
         BTreeMap::from([
             ("own", frame::udp(ends(router, right), [9, 9], &[0; 18])),
             ("long", frame::udp(ends(router, right), [9, 9], &[0; 1_472])),
-            // An Ethernet header and nothing more: the shortest that a wire of the kernel's takes.
+            // Only an Ethernet header: the shortest frame that the kernel sends.
             ("runt", frame::ethernet(router, self.bad.left.mac, 0x0800)),
             ("no route", frame::udp(ends(router, Ipv4Addr::new(203, 0, 113, 1)), [9, 9], &[0; 18])),
             ("nobody", frame::udp(ends([2, 0xde, 0xad, 0, 0, 1], right), [9, 9], &[0; 18])),
@@ -170,7 +171,7 @@ impl World {
         ])
     }
 
-    /// Sends a burst to a daemon that stands still, and waits until all of it is in the books.
+    /// Sends a burst to a stopped daemon, and waits until all of it is counted.
     fn burst(&self, what: &str, frame: &[u8]) -> (Books, Books) {
         let mut raw = Raw::open(&self.bad.left.space, "eth0");
         let before = self.quiet();
@@ -178,13 +179,13 @@ impl World {
         let sent = raw.send(vec![frame; BURST]);
         self.daemon.resume();
         let after = self.balanced(what, &before);
-        // Neighbours answer meanwhile.
+        // Neighbours' answers may arrive meanwhile.
         let arrived = after.arrived[0] - before.arrived[0];
         assert!(sent == BURST as u64 && arrived >= sent, "{what}: {sent} sent, {arrived} arrived");
         (before, after)
     }
 
-    /// The books once nothing has changed for longer than counters take to be seen.
+    /// The counters, once they have not changed for longer than counters take to be published.
     fn quiet(&self) -> Books {
         let mut last = Books::of(self);
         for _ in 0..100 {
@@ -205,7 +206,7 @@ impl World {
         panic!("something is always on the wires: {last:?}");
     }
 
-    /// The books as soon as they balance.
+    /// The counters, as soon as they balance.
     fn balanced(&self, what: &str, before: &Books) -> Books {
         let groups = if what.contains("broadcast") { BURST as u64 } else { 0 };
         let mut why = String::new();
@@ -245,7 +246,7 @@ fn books_balance(place: Place) {
             "broadcast" => {
                 assert!(quotas.2 > BURST as u64 / 2 && (quotas.0, quotas.1) == (0, 0), "{what}: {quotas:?}");
             }
-            // More than half found its share of the ring full: the network's own share, in its own counters.
+            // More than half of the frames were lost because the network's share of the ring was full: its own counters say so.
             _ => {
                 assert!(
                     quotas.0 > BURST as u64 / 2 && quotas.1 == quotas.0 && quotas.2 == 0,
@@ -261,7 +262,7 @@ fn books_balance(place: Place) {
         assert_eq!(good, 0, "{what}: the other network lost something");
     }
 
-    // The same without a pause, all kinds at once but those that are copied.
+    // The same without a stop, with all kinds at once except those that are copied.
     let frames: Vec<Vec<u8>> =
         kinds.iter().filter(|(kind, _)| **kind != "broadcast").map(|(_, frame)| frame.clone()).collect();
     let before = world.quiet();
@@ -315,7 +316,7 @@ fn books_balance_behind_the_card() {
 }
 
 #[test]
-fn the_report_of_a_move_has_what_was_lost_before_the_rings() {
+fn the_report_of_a_move_lists_losses_before_the_rings() {
     if !can_run(&[]) {
         return;
     }
@@ -327,7 +328,7 @@ fn the_report_of_a_move_has_what_was_lost_before_the_rings() {
             let words = ["migrate", world.bad.name(), "--to", to, "--look-ms", "3000"];
             let cli = &world.daemon.cli;
             let moves = scope.spawn(move || cli.json(&words));
-            // It is looked at before it moves.
+            // The move first observes the network (--look-ms): the burst comes during this time.
             std::thread::sleep(Duration::from_millis(500));
             let mut raw = Raw::open(&world.bad.left.space, "eth0");
             world.daemon.pause();
@@ -341,7 +342,7 @@ fn the_report_of_a_move_has_what_was_lost_before_the_rings() {
         assert!(lost > BURST as u64 / 2, "{lost}: {report}");
         assert_eq!(report["lost_by"]["ring_quota"], lost, "{report}");
         assert!(report["lost"].as_u64() >= Some(lost), "{report}");
-        // A move without a flood has none.
+        // Move it back without a flood.
         let _ = world.daemon.cli.json(&["migrate", world.good.name(), "--to", to]);
     }
     let quiet = world.daemon.cli.json(&["migrate", world.good.name(), "--to", "soft"]);

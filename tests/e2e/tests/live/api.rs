@@ -1,4 +1,4 @@
-//! The daemon's socket, mistreated: thousands of malformed calls while packets flow.
+//! Thousands of malformed calls to the daemon's socket while packets flow.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use hue_e2e::{Daemon, Lab, Pair, can_run, http};
 /// Calls in all.
 const CALLS: u64 = 10_000;
 
-/// Numbers without end from a seed (xorshift).
+/// Random numbers from a seed (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -29,7 +29,7 @@ impl Random {
 }
 
 const METHODS: [&str; 9] = ["GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS", "get", "\u{1}"];
-/// All but `/v1/down`: that one is meant to end the daemon.
+/// All paths except `/v1/down`, which ends the daemon.
 const PATHS: [&str; 24] = [
     "/v1/node",
     "/v1/status",
@@ -75,7 +75,7 @@ const BODIES: [&str; 16] = [
     "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
 ];
 
-/// A call that something is wrong with.
+/// A malformed call.
 fn malformed(random: &mut Random) -> Vec<u8> {
     let method = random.pick(&METHODS);
     let mut path = random.pick(&PATHS).to_owned();
@@ -103,7 +103,7 @@ fn malformed(random: &mut Random) -> Vec<u8> {
     call += &format!("Content-Length: {length}\r\n\r\n{body}");
     let mut call = call.into_bytes();
     match random.below(10) {
-        // Cut anywhere, bytes changed anywhere, or nothing of it at all.
+        // Truncated anywhere, changed bytes anywhere, or random bytes only.
         0 => call.truncate(random.below(call.len())),
         1 => (0..8).for_each(|_| {
             let at = random.below(call.len());
@@ -115,7 +115,7 @@ fn malformed(random: &mut Random) -> Vec<u8> {
     call
 }
 
-/// Half of the calls, from four callers at once; how many were answered.
+/// Makes half of the calls, from four callers at once. Returns how many were answered.
 fn malformed_round(socket: &std::path::Path, seed: u64) -> u64 {
     let mut threads = Vec::new();
     for part in 0..4u64 {
@@ -127,9 +127,9 @@ fn malformed_round(socket: &std::path::Path, seed: u64) -> u64 {
                 let call = malformed(&mut random);
                 let mut stream = UnixStream::connect(&socket).unwrap();
                 stream.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
-                // It may be refused before all of it is read.
+                // The daemon may refuse it before it has read all of it.
                 let _ = stream.write_all(&call);
-                // Half of the callers wait for what is said, half are gone.
+                // Half of the callers wait for the answer, half close the connection.
                 if random.below(2) == 0 {
                     let _ = stream.shutdown(std::net::Shutdown::Write);
                     stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
@@ -148,7 +148,7 @@ fn malformed_round(socket: &std::path::Path, seed: u64) -> u64 {
 }
 
 #[test]
-fn ten_thousand_malformed_calls_hurt_nobody() {
+fn ten_thousand_malformed_calls_do_no_harm() {
     if !can_run(&[]) {
         return;
     }
@@ -163,7 +163,7 @@ fn ten_thousand_malformed_calls_hurt_nobody() {
     let seed = u64::from(std::process::id()) * 2 + 1;
     eprintln!("seed {seed}");
     let flow = Flow::start(&pair.left, &pair.right, 500, 100);
-    // The first half fills what is kept for reuse: buffers, caches, places for connections. The second half then finds it.
+    // The first half fills reusable memory: buffers, caches, slots for connections. The second half can then reuse it.
     let mut answered = malformed_round(&socket, seed);
     let memory = daemon.memory_bytes();
     answered += malformed_round(&socket, seed ^ 0x5555);
@@ -175,14 +175,14 @@ fn ten_thousand_malformed_calls_hurt_nobody() {
     assert_eq!(http::get(&socket, "/healthz").status, 200);
     let grown = daemon.memory_bytes().saturating_sub(memory);
     assert!(grown < 64 << 20, "{grown} bytes more");
-    // A caller that says nothing at all does not keep others out.
+    // Silent callers do not keep others out.
     let silent: Vec<UnixStream> = (0..50).filter_map(|_| UnixStream::connect(&socket).ok()).collect();
     assert_eq!(http::get(&socket, "/v1/status").status, 200);
     drop(silent);
 }
 
 #[test]
-fn what_the_api_says_is_described() {
+fn answers_of_the_api_match_the_description() {
     if !can_run(&[]) {
         return;
     }

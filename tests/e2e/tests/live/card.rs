@@ -68,7 +68,7 @@ fn hosts_reach_each_other_through_the_card() {
     let lab = Lab::new(2);
     let red = lab.pair("red", 1, 1, [0, 1]);
     let blue = lab.pair("blue", 2, 2, [0, 1]);
-    // On the same ports, but its plane is to run in software: the card hands it its frames.
+    // On the same ports, but its plane runs in software: the card passes its frames to software.
     let soft = lab.pair("soft", 3, 3, [0, 1]);
     let in_software = soft.document.clone().with("placement", "soft");
     let documents = [node(&lab, "default"), red.document.yaml(), blue.document.yaml(), in_software.yaml()];
@@ -77,7 +77,7 @@ fn hosts_reach_each_other_through_the_card() {
         runs_on(&daemon, pair.name(), substrate);
     }
     assert!(network(&daemon, soft.name())["why_soft"].as_str().unwrap_or("").contains("document"));
-    // Nobody asks for bandwidth: a plan leaves everything where it is.
+    // No document declares bandwidth, so a plan leaves everything where it is.
     let placement = |name: &str| daemon.cli.json(&["get", "placements", name]);
     assert_eq!(
         (&placement(red.name())["substrate"], &placement(soft.name())["substrate"]),
@@ -113,14 +113,14 @@ fn hosts_reach_each_other_through_the_card() {
         pair.warm_up();
         assert_eq!(pair.left.ping(pair.right.address, 20), 20, "{}", pair.name());
         assert_eq!(pair.right.ping(pair.left.address, 5), 5, "{}", pair.name());
-        // The router itself, on both sides, and one that says that a packet has come too far.
+        // The router itself, on both sides, and a router's answer to a packet whose TTL expires.
         assert_eq!(pair.left.ping(pair.left.router, 3), 3, "{}", pair.name());
         assert_eq!(pair.left.ping(pair.right.router, 3), 3, "{}", pair.name());
         let expired = pair.left.ping_with(pair.right.address, 1, &["-t", "1"]).stdout;
         assert!(expired.contains("Time to live exceeded"), "{}: {expired}", pair.name());
     }
 
-    // What the planes of the card forward never comes to software.
+    // Packets that the card's planes forward never come to software.
     let before = daemon.cli.stats(red.name());
     let flow = Flow::start(&red.left, &red.right, 500, 200);
     until("a thousand packets", 20, || flow.received() >= 1_000);
@@ -152,7 +152,7 @@ fn hosts_reach_each_other_through_the_card() {
         number("cycles") > 0.0 && number("simulated_seconds") > 0.0 && number("clocking_seconds") > 0.0,
         "{card}"
     );
-    // When nothing comes its clock stands still, until something does.
+    // Without frames its clock stops, until a frame comes.
     let cycles = || daemon.cli.json(&["get", "nodes"])[0]["card"]["cycles"].as_u64();
     until("the card sleeps", 20, || {
         let before = cycles();
@@ -176,7 +176,7 @@ fn routes_and_networks_of_the_card_change_while_it_runs() {
     runs_on(&daemon, red.name(), "card");
     red.warm_up();
     let flow = Flow::start(&red.left, &red.right, 500, 200);
-    // A route more, from the network's own control plane: the card has it, too.
+    // One more route, from the network's own control plane: the card gets it, too.
     red.right.space.ip(&["address", "add", "10.77.0.1/32", "dev", "lo"]);
     let to = std::net::Ipv4Addr::new(10, 77, 0, 1);
     assert_eq!(red.left.ping(to, 1), 0);
@@ -190,7 +190,7 @@ fn routes_and_networks_of_the_card_change_while_it_runs() {
     let _ = daemon.cli.exec(red.name(), &["ip", "route", "del", "10.77.0.0/16"]).expect_ok();
     until("the route is gone", 10, || red.left.ping(to, 1) == 0);
 
-    // A network comes and goes beside it.
+    // Another network is added and removed beside it.
     daemon.cli.apply(&all(&[node(&lab, "default"), red.document.yaml(), blue.document.yaml()]), &[]);
     runs_on(&daemon, blue.name(), "card");
     blue.warm_up();
@@ -200,7 +200,7 @@ fn routes_and_networks_of_the_card_change_while_it_runs() {
     let report = flow.stop();
     assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
 
-    // Without a card, the same network runs on in software; with one again, on it.
+    // Without a card, the same network continues in software; with a card again, on the card.
     daemon.cli.apply(&all(&[lab.node_document(""), red.document.yaml()]), &[]);
     runs_on(&daemon, red.name(), "soft");
     until("hosts reach each other in software", 10, || red.left.ping(red.right.address, 1) == 1);
@@ -210,11 +210,11 @@ fn routes_and_networks_of_the_card_change_while_it_runs() {
 }
 
 #[test]
-fn what_does_not_fit_the_card_runs_in_software() {
+fn networks_that_do_not_fit_the_card_run_in_software() {
     if !can_run(&[]) {
         return;
     }
-    // An image with three planes, four networks; and one of them has more routes than a plane has rows.
+    // An image with three planes, and four networks, one of which has more routes than a plane has rows.
     let lab = Lab::new(2);
     let pairs: Vec<Pair> = (1..=4).map(|n| lab.pair(&format!("n{n}"), n, n, [0, 1])).collect();
     let many: Vec<String> = (0..40).map(|n| format!("{{to: 10.200.{n}.0/24, via: 10.1.2.2}}")).collect();
@@ -233,7 +233,7 @@ fn what_does_not_fit_the_card_runs_in_software() {
         pair.warm_up();
         assert_eq!(pair.left.ping(pair.right.address, 5), 5, "{}", pair.name());
     }
-    // An image that is not there: everything runs in software, and the status says why.
+    // An image that does not exist: everything runs in software, and the status says why.
     documents[0] = node(&lab, "none");
     daemon.cli.apply(&all(&documents), &[]);
     for pair in &pairs {
@@ -265,7 +265,7 @@ fn a_flood_through_the_card_costs_its_own_network_only() {
         runs_on(&daemon, pair.name(), "card");
         pair.warm_up();
     }
-    // More than the card takes, as fast as the host can: valid packets, and such as software must answer.
+    // More frames than the card can take, as fast as the host can send: valid packets, and packets that software must answer.
     let router = mac(&bad.document.ports[0].mac);
     for ttl in [64, 1] {
         let ends =
@@ -279,7 +279,7 @@ fn a_flood_through_the_card_costs_its_own_network_only() {
         assert!(report.delivered() >= 0.99, "{report}");
         assert_eq!(red.left.ping(red.left.router, 5), 5);
     }
-    // A rate limit runs on the host's time: of a thousand packets a second for two seconds some hundreds pass.
+    // A rate limit uses the host's time: of a thousand packets a second for two seconds, some hundreds pass.
     let flow = Flow::start(&limited.left, &limited.right, 1_000, 200);
     std::thread::sleep(Duration::from_secs(2));
     let report = flow.stop();
@@ -288,14 +288,14 @@ fn a_flood_through_the_card_costs_its_own_network_only() {
     assert!(stats["drops"]["rate_limited"].as_u64().unwrap_or(0) >= report.lost() / 2, "{stats}");
 }
 
-/// A MAC address out of a document.
+/// A MAC address from a document.
 fn mac(text: &str) -> [u8; 6] {
     let mut bytes = text.split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap());
     std::array::from_fn(|_| bytes.next().unwrap())
 }
 
 #[test]
-fn a_card_that_is_not_plugged_in_is_said_so_and_networks_run_in_software() {
+fn a_missing_card_is_reported_and_networks_run_in_software() {
     if !can_run(&[]) {
         return;
     }

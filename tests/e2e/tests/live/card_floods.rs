@@ -1,4 +1,4 @@
-//! Fifteen networks on a card share two ports, and one of them floods: the others lose nothing.
+//! Fifteen networks on a card share two ports, and one of them floods: the others lose almost nothing.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -11,11 +11,11 @@ use hue_testdata::full;
 
 use crate::card::{node, runs_on, start};
 
-/// Networks, of which the last one floods.
+/// Number of networks; the last one floods.
 const NETWORKS: u8 = 15;
-/// Packets a second of each of the others, one way.
+/// Packets a second of each other network, one way.
 const VICTIM: u32 = 50;
-/// Packets a second that the hostile host tries.
+/// Packets a second that the hostile host tries to send.
 const FLOOD: u32 = 400_000;
 
 struct World {
@@ -102,7 +102,7 @@ impl World {
         let grown = after.iter().filter(|(key, count)| before.get(*key) != Some(count)).collect::<Vec<_>>();
         let text = format!("{name}: {flooded} frames; the others lost {lost} of {sent}; {grown:?}");
         eprintln!("{text}");
-        // Frames of a host that waits for a processor may find a full ring.
+        // If a host waits for a processor, its frames may meet a full ring.
         assert!(sent > 1_000 && lost * 200 <= sent, "{text}");
         assert_eq!((sum(|report| report.foreign), sum(|report| report.duplicated)), (0, 0), "{text}");
     }

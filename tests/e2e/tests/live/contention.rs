@@ -1,7 +1,7 @@
-//! The machine is busy with other things: processes of others, in sessions of their own and outside our control groups,
-//! take all of every processor that they can get. Packets do not wait for them.
+//! The machine is busy: other users' processes, in sessions of their own and outside the product's control groups, take all
+//! processor time that they can get. Packets do not wait for them.
 //!
-//! What counts is what arrives at a modest rate, never how fast.
+//! The tests count the packets that arrive at a modest rate, and never measure speed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,20 +16,20 @@ use crate::card::{node, runs_on, start_as};
 const BURNERS: usize = 8;
 /// Networks on the ports, which share their receive rings.
 const NETWORKS: u8 = 15;
-/// Packets a second of the one that talks.
+/// Packets a second of the active network.
 const RATE: u32 = 2_500;
-/// Packets of it that have to arrive before it ends.
+/// Packets of it that must arrive before the flow ends.
 const PACKETS: u64 = 10_000;
 /// `SCHED_RR` and `SCHED_OTHER`, as the kernel numbers them.
 const ROUND_ROBIN: u32 = 2;
 const ORDINARY: u32 = 0;
 
-/// A command line whose daemon is in a session of its own, as a service is.
+/// A command line whose daemon is in a session of its own, like a service.
 fn own_session(lab: &Lab) -> Cli {
     Cli { through: vec!["setsid".to_owned()], ..Cli::new(lab) }
 }
 
-/// A network that talks, and others on the same ports that are silent.
+/// An active network, and others on the same ports that are silent.
 fn networks(lab: &Lab) -> (Pair, Vec<String>) {
     let red = lab.pair("red", 1, 1, [0, 1]);
     let silent = |n| lab.pair_document(&format!("silent{n}"), n, n, [0, 1]).with("placement", "soft");
@@ -38,7 +38,7 @@ fn networks(lab: &Lab) -> (Pair, Vec<String>) {
     (red, documents)
 }
 
-/// What arrives of a flow while burners burn.
+/// The report of a flow while burners run.
 fn beside_burners(pair: &Pair) -> Report {
     let burners = Burners::start(BURNERS);
     until("the burners burn", 20, || burners.cpu_seconds() > 0.5);
@@ -55,7 +55,7 @@ fn policies(pid: u32) -> BTreeMap<String, u32> {
     let of = |folder: &Path| {
         let name = std::fs::read_to_string(folder.join("comm")).ok()?;
         let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
-        // The 41st field; the second, in brackets, may hold anything.
+        // The 41st field; the second one, in parentheses, may contain any characters.
         let policy = stat.rsplit(')').next()?.split_whitespace().nth(38)?.parse().ok()?;
         Some((name.trim().to_owned(), policy))
     };
@@ -91,7 +91,7 @@ fn busy_processes_cost_a_network_on_the_card_no_packet() {
     let report = beside_burners(&red);
     assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
 
-    // It moves, and is behind the card in software: two threads have its packets in turn.
+    // It moves to software behind the card: two threads process its packets in turn.
     let _ = daemon.cli.json(&["migrate", red.name(), "--to", "soft"]);
     let report = beside_burners(&red);
     assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
@@ -123,7 +123,7 @@ fn only_threads_that_forward_are_real_time_ones() {
     assert!(text.lines().any(|line| line.starts_with("ok") && line.contains("real-time threads")), "{text}");
     drop(daemon);
 
-    // As asked for.
+    // As requested by the option.
     let cli = own_session(&lab);
     let daemon = Daemon::start_with(&lab, &cli, &["--scheduling", "fair"]);
     assert!(policies(daemon.pid()).values().all(|policy| *policy == ORDINARY));

@@ -1,4 +1,4 @@
-//! The daemon's life: killed at any moment, started twice, without rights, with a full disk or a damaged store.
+//! The daemon's lifecycle: killed at any moment, started twice, without rights, with a full disk or a damaged store.
 
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn lab() -> (Lab, [Pair; 2], String) {
     (lab, pairs, documents)
 }
 
-/// Numbers without end from a seed (splitmix64).
+/// Random numbers from a seed (splitmix64).
 fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |below| {
@@ -49,14 +49,14 @@ fn killed_at_any_moment_it_comes_back_with_everything() {
         |cli: &Cli| cli.exec(pairs[0].name(), &["readlink", "/proc/self/ns/net"]).expect_ok().stdout;
     let inside = namespace(&cli);
     let mut owner = cli.command(&["exec", pairs[0].name(), "--", "sleep", "600"]).spawn().unwrap();
-    // The daemon says into what, and then is needed no more.
+    // `exec` gets the namespace from the daemon, and then no longer needs the daemon.
     until("it runs in the namespace", 20, || {
         std::fs::read_to_string(format!("/proc/{}/comm", owner.id())).is_ok_and(|name| name.trim() == "sleep")
     });
 
     let green = lab.pair_document("green", 3, 3, [0, 1]);
     for round in 0..5 {
-        // A change is under way when it dies: a network comes, changes or goes.
+        // It dies during a change: a network is added, changed or removed.
         let document = match round % 3 {
             0 => green.yaml(),
             1 => green.clone().with("weight", "3").yaml(),
@@ -74,7 +74,7 @@ fn killed_at_any_moment_it_comes_back_with_everything() {
         pairs.iter().for_each(Pair::warm_up);
         let now = vids(&cli);
         assert!(before.iter().all(|one| now.contains(one)), "round {round}: {before:?} became {now:?}");
-        // All or nothing: what runs is what is stored.
+        // All or nothing: the running networks are the stored ones.
         let again = cli.json(&["get", "networks"]);
         let states = again.as_array().into_iter().flatten().all(|network| network["state"] == "running");
         assert!(states, "round {round}: {again}");
@@ -84,7 +84,7 @@ fn killed_at_any_moment_it_comes_back_with_everything() {
     owner.kill().unwrap();
     owner.wait().unwrap();
     assert!(cli.happened("adopted"), "{:?}", cli.events());
-    // Nothing is left of what is not desired.
+    // Networks that are not in the documents are removed.
     let _ = cli.run_with(&["apply", "-f", "-", "--prune"], &documents).expect_ok();
     let mut wanted: Vec<String> = pairs.iter().map(|pair| format!("hue-{}", pair.name())).collect();
     wanted.sort();
@@ -94,7 +94,7 @@ fn killed_at_any_moment_it_comes_back_with_everything() {
     assert_eq!(daemon::cgroups(&lab), Vec::<std::path::PathBuf>::new());
 }
 
-/// A store that is gone is no order to delete networks: what the daemon knows of them is used, or it does not start.
+/// A lost store does not delete networks: the daemon uses its copy of the documents, or does not start.
 #[test]
 fn a_store_that_is_gone_deletes_no_network() {
     if !can_run(&[]) {
@@ -121,7 +121,7 @@ fn a_store_that_is_gone_deletes_no_network() {
         assert!(cli.happened("trouble"), "{what}: {:?}", cli.events());
         assert!(owner.try_wait().unwrap().is_none(), "{what}: what ran goes on");
     }
-    // Without the copy nobody knows what they are for: they stay, until somebody says that they may go.
+    // Without the copy, their purpose is unknown: they stay until the administrator allows their removal.
     daemon.kill();
     std::fs::remove_file(&store).unwrap();
     std::fs::remove_file(cli.state_dir.join("last-good.json")).unwrap();
@@ -149,7 +149,7 @@ fn going_down_removes_everything_or_keeps_it() {
     let _ = cli.exec(pairs[0].name(), &routes).expect_ok();
     first.down(&["--keep"]);
     assert_eq!(daemon::namespaces(&lab).len(), 2);
-    // Its socket is gone: nobody answers, and the command line says what to do.
+    // Its socket is gone: there is no answer, and the command line says what to do.
     let output = cli.run(&["get", "networks"]).expect_code(5);
     assert!(output.stderr.contains("hueplane up"), "{output}");
 
@@ -157,18 +157,18 @@ fn going_down_removes_everything_or_keeps_it() {
     pairs.iter().for_each(Pair::warm_up);
     let kept = cli.exec(pairs[0].name(), &["ip", "route"]).expect_ok();
     assert!(kept.stdout.contains("10.99.0.0/16"), "a route that the owner set is gone: {kept}");
-    // A namespace that is desired no more while nobody runs is cleaned at the next start.
+    // A namespace whose network is removed while no daemon runs is removed at the next start.
     first.down(&[]);
     assert_eq!(daemon::namespaces(&lab), Vec::<String>::new());
     assert_eq!(daemon::cgroups(&lab), Vec::<std::path::PathBuf>::new());
 
-    // The configuration stays: a third daemon sets all of it up again. Detached, it is its own process.
+    // The configuration stays: a third daemon sets it all up again. Detached, it is a process of its own.
     let shown = lab.node().run_command(&mut cli.command(&["up", "--detach"])).expect_ok();
     assert!(cli.socket().exists(), "{shown}");
     pairs.iter().for_each(Pair::warm_up);
     let _ = cli.run(&["down"]).expect_ok();
     until("nothing is left", 20, || daemon::namespaces(&lab).is_empty());
-    // SIGTERM is as good as `down`.
+    // SIGTERM has the same effect as `down`.
     first.replace(&lab);
     pairs.iter().for_each(Pair::warm_up);
     first.signal(nix::sys::signal::Signal::SIGTERM);
@@ -182,7 +182,7 @@ fn a_second_daemon_is_refused_and_a_stale_socket_is_not_in_the_way() {
     }
     let (lab, pairs, documents) = lab();
     let cli = Cli::new(&lab);
-    // What a killed daemon leaves: a socket that nobody listens on, and a lock that nobody holds.
+    // A killed daemon leaves a socket without a listener and a lock file without a holder.
     std::fs::create_dir_all(&cli.run_dir).unwrap();
     drop(UnixListener::bind(cli.socket()).unwrap());
     let output = cli.run(&["get", "networks"]).expect_code(5);
@@ -196,7 +196,7 @@ fn a_second_daemon_is_refused_and_a_stale_socket_is_not_in_the_way() {
         second.stderr.contains(&first.pid().to_string()) || second.stderr.contains("running"),
         "{second}"
     );
-    // The same store under another socket is refused as well.
+    // A second daemon with the same store and another socket is refused, too.
     let mut other = cli.command(&["up", "--run-dir", &lab.folder().join("other").to_string_lossy()]);
     let second = lab.node().run_command(&mut other);
     assert!(!second.ok(), "two daemons with one store: {second}");
@@ -206,15 +206,15 @@ fn a_second_daemon_is_refused_and_a_stale_socket_is_not_in_the_way() {
 }
 
 #[test]
-fn without_root_it_says_so() {
+fn without_root_it_reports_an_error() {
     if !can_run(&["setpriv"]) {
         return;
     }
     let lab = Lab::new(1);
     let cli = Cli::new(&lab);
-    // Where everybody may read and run it.
+    // In a place where every user may read and run it.
     let binary = lab.folder().join("hueplane");
-    // By a program: a file that this process has written may be busy in a child of another test.
+    // Copied by a program: a file that this process wrote may still be open in a child of another test.
     let _ = shell::run(shell::command("cp").arg(daemon::binary()).arg(&binary)).expect_ok();
     let _ = shell::run(shell::command("chmod").args(["0755"]).arg(lab.folder()).arg(&binary)).expect_ok();
     let nobody = |arguments: &[&str]| {
@@ -228,7 +228,7 @@ fn without_root_it_says_so() {
     assert!(!cli.run_dir.exists() && !cli.state_dir.exists(), "it left something behind");
     let output = nobody(&["doctor", "-o", "json"]);
     assert!(output.json().to_string().to_lowercase().contains("root"), "{output}");
-    // Commands of the offline part need no rights.
+    // Offline commands need no rights.
     let document = lab.pair_document("red", 1, 1, [0, 0]).yaml();
     daemon::write(&lab.folder().join("red.yaml"), &document);
     let _ = nobody(&["validate", "-f", &lab.folder().join("red.yaml").to_string_lossy()]).expect_ok();
@@ -245,7 +245,7 @@ fn many(lab: &Lab, count: u8) -> String {
 }
 
 #[test]
-fn the_limit_of_open_files_is_raised_or_told() {
+fn the_limit_of_open_files_is_raised_or_reported() {
     if !can_run(&["prlimit", "setpriv"]) {
         return;
     }
@@ -259,13 +259,14 @@ fn the_limit_of_open_files_is_raised_or_told() {
         let state = |network: &serde_json::Value| network["state"].as_str().unwrap_or("").to_owned();
         networks.as_array().into_iter().flatten().map(state).collect::<Vec<_>>()
     };
-    // 24 networks take more files than the shell allows.
+    // 24 networks need more files than the limit allows.
     let mut daemon = Daemon::start_with(&lab, &limited(&["prlimit", "--nofile=128:"]), &[]);
     daemon.cli.apply(&many(&lab, 24), &[]);
     assert_eq!(states(&daemon.cli), ["running"; 24]);
     daemon.down(&[]);
 
-    // Without the right to, a change that needs too many is refused as a whole; what runs goes on and can be deleted.
+    // Without the right to raise the limit, a change that needs too many files is refused as a whole; running networks continue and
+    // can be deleted.
     let words = [
         "prlimit",
         "--nofile=720:720",
@@ -290,7 +291,7 @@ fn the_limit_of_open_files_is_raised_or_told() {
     assert_eq!(states(&daemon.cli).len(), first - 1);
 }
 
-/// A file system of so many KiB in memory, unmounted when dropped.
+/// A small file system in memory, unmounted when dropped.
 struct SmallDisk<'l>(&'l Path);
 
 impl<'l> SmallDisk<'l> {
@@ -302,7 +303,7 @@ impl<'l> SmallDisk<'l> {
         Self(at)
     }
 
-    /// Takes all that is free, to the last byte. Returns the file that does.
+    /// Fills the file system to the last byte. Returns the file that does so.
     fn fill(&self) -> std::path::PathBuf {
         let filler = self.0.join("filler");
         let _ = shell::run(
@@ -331,7 +332,7 @@ fn a_full_disk_refuses_changes_and_stops_nothing() {
     let flow = Flow::start(&pairs[0].left, &pairs[0].right, 500, 100);
     let filler = disk.fill();
 
-    // A document that does not fit into what the store may have kept for itself.
+    // Documents are applied until one no longer fits, not even in the free space inside the store.
     let mut refused = None;
     for n in 0..40 {
         let neighbours = (2..250)
@@ -358,7 +359,7 @@ fn a_full_disk_refuses_changes_and_stops_nothing() {
     let report = flow.stop();
     assert!(report.sent > 0 && report.lost() == 0, "{report}");
 
-    // Killed with the disk full, it comes back with what was in force.
+    // Killed with a full disk, it restarts with the configuration that was in force.
     daemon.kill();
     daemon.replace(&lab);
     pairs.iter().for_each(Pair::warm_up);
@@ -366,7 +367,7 @@ fn a_full_disk_refuses_changes_and_stops_nothing() {
         json.as_array().into_iter().flatten().map(|network| network["name"].to_string()).collect()
     };
     assert_eq!(names(&cli.json(&["get", "networks"])), names(&before));
-    // With room again, changes are taken.
+    // With free space again, changes are accepted.
     std::fs::remove_file(&filler).unwrap();
     cli.apply(&pairs[0].document.clone().with("weight", "7").yaml(), &[]);
 }
@@ -384,7 +385,7 @@ fn a_change_larger_than_the_disk_takes_no_room_and_a_delete_always_works() {
     let status = || cli.json(&["get", "nodes"])[0]["status"].clone();
     assert_eq!(status()["health"], "running");
 
-    // A change that is larger than the disk is refused, again and again, and takes no room.
+    // A change that is larger than the disk is refused each time, and takes no space.
     let routes: String = (0..100_000)
         .map(|number| {
             format!("\n  - {{to: 11.{}.{}.{}/32, port: v}}", number >> 16, number >> 8 & 255, number & 255)
@@ -403,7 +404,7 @@ fn a_change_larger_than_the_disk_takes_no_room_and_a_delete_always_works() {
     let weighted = pairs[1].document.clone().with("weight", "3").yaml();
     let _ = cli.apply(&weighted, &[]);
 
-    // On a disk that others have filled, a delete works, and the health says why other changes do not.
+    // On a disk that others have filled, a delete works, and the health says why other changes fail.
     let filler = disk.fill();
     let refused = cli.run_with(&["apply", "-f", "-"], &large).expect_code(4);
     assert!(refused.stderr.contains("the previous state stays in force"), "{refused}");
@@ -422,7 +423,7 @@ fn a_change_larger_than_the_disk_takes_no_room_and_a_delete_always_works() {
         "the deleted one stays deleted"
     );
 
-    // With room again all is well, by itself.
+    // With free space again the daemon recovers by itself.
     std::fs::remove_file(filler).unwrap();
     until("it is well again", 40, || status()["health"] == "running");
     let _ = cli.apply(&pairs[1].document.yaml(), &[]);
@@ -431,7 +432,7 @@ fn a_change_larger_than_the_disk_takes_no_room_and_a_delete_always_works() {
 }
 
 #[test]
-fn a_damaged_store_is_said_and_the_last_good_state_used() {
+fn a_damaged_store_is_reported_and_the_last_good_state_used() {
     if !can_run(&[]) {
         return;
     }
@@ -457,7 +458,7 @@ fn a_damaged_store_is_said_and_the_last_good_state_used() {
         assert_eq!(networks.as_array().map(Vec::len), Some(2), "{damage}: {networks}");
         let said = first.log().to_lowercase().contains("damaged") || cli.happened("trouble");
         assert!(said, "{damage}: not a word about it:\n{}\n{:?}", first.log(), cli.events());
-        // It can be written again.
+        // The store can be written again.
         cli.apply(&pairs[0].document.clone().with("weight", &(4 + round).to_string()).yaml(), &[]);
     }
 }

@@ -1,4 +1,4 @@
-//! Drift: what others change in networks' namespaces against the documents is reported and mended.
+//! Drift: changes that others make in networks' namespaces against the documents are reported and repaired.
 
 use hue_e2e::document::all;
 use hue_e2e::traffic::Flow;
@@ -45,7 +45,7 @@ fn host_ip(arguments: &[&str]) {
 }
 
 #[test]
-fn drift_in_a_namespace_is_reported_and_mended() {
+fn drift_in_a_namespace_is_reported_and_repaired() {
     if !can_run(&[]) {
         return;
     }
@@ -65,7 +65,7 @@ fn drift_in_a_namespace_is_reported_and_mended() {
         until("red runs again", 20, || condition(&daemon, &red).0 == "running");
         until("red forwards again", 30, || red.left.ping(red.right.address, 1) == 1);
     }
-    // What an owner adds is no drift.
+    // An owner's additions are not drift.
     let since = newest(&daemon);
     ip(&daemon, &red, "address add 10.60.0.1/24 dev right");
     ip(&daemon, &red, "route add 10.70.0.0/16 via 10.1.2.2");
@@ -77,7 +77,7 @@ fn drift_in_a_namespace_is_reported_and_mended() {
         !events.iter().any(|e| e["kind"] == "drifted" && e["sequence"].as_u64() > Some(since)),
         "{events:?}"
     );
-    // A port's interface under another name is not the port's: the port gets a new one.
+    // A renamed interface is no longer the port's: the port gets a new one.
     ip(&daemon, &red, "link set right down");
     ip(&daemon, &red, "link set right name other");
     until("red forwards again", 60, || red.left.ping(red.right.address, 1) == 1);
@@ -88,13 +88,13 @@ fn drift_in_a_namespace_is_reported_and_mended() {
 }
 
 #[test]
-fn a_drifted_network_says_why_and_apply_mends_it_at_once() {
+fn a_drifted_network_reports_why_and_apply_repairs_it_at_once() {
     if !can_run(&[]) {
         return;
     }
     let (lab, red, blue, daemon) = two_networks();
     let documents = all(&[lab.node_document(""), red.document.yaml(), blue.document.yaml()]);
-    // Until the pause before the next mend is long enough to look.
+    // Until the pause before the next repair is long enough to see the reason.
     let reason = until_some("a reason among the problems", 60, || {
         ip(&daemon, &red, "link set right down");
         let waits = hue_e2e::wait::Deadline::seconds(2);
@@ -137,7 +137,7 @@ fn a_namespace_keeps_its_name() {
     assert_eq!(inside(&daemon), before, "it is the same namespace");
     assert_eq!(red.left.ping(red.right.address, 3), 3);
 
-    // Another one takes the name.
+    // Another namespace takes the name.
     host_ip(&["netns", "delete", &name]);
     host_ip(&["netns", "add", &name]);
     let refused = daemon.cli.exec(red.name(), &["true"]);

@@ -1,4 +1,4 @@
-//! Bad luck: interfaces that come and go, drivers that do not work, programs that take all they can get.
+//! Faults: interfaces that come and go, drivers that do not work, programs that take all resources.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn a_port_that_is_not_there_does_not_stop_the_others() {
     let daemon = Daemon::start(&lab, &all(&[node, red.document.yaml(), blue.yaml()]));
     red.warm_up();
     assert_eq!(port(&daemon, "nowhere0")["state"], "missing");
-    // The network runs on what is there; the port and the node say what is not.
+    // The network runs on the existing port; the port's status and the node's name the missing one.
     let network = daemon.cli.json(&["get", "networks", &blue.name]);
     assert_eq!(
         (&network["ports"][0]["up"], &network["ports"][1]["up"]),
@@ -77,14 +77,14 @@ fn a_port_that_is_not_there_does_not_stop_the_others() {
 }
 
 #[test]
-fn where_afxdp_cannot_be_had_it_falls_back_and_says_so() {
+fn without_af_xdp_the_port_falls_back_and_reports_it() {
     if !can_run(&["clang"]) {
         return;
     }
     let lab = Lab::new(3);
     let red = lab.pair("red", 1, 1, [0, 1]);
     let blue = lab.pair("blue", 2, 2, [0, 2]);
-    // Somebody else has a program on p1; p2 is to be a packet socket.
+    // Another user's XDP program is on p1; p2 must use a packet socket.
     let source = lab.folder().join("pass.c");
     hue_e2e::daemon::write(&source, "__attribute__((section(\"xdp\"))) int pass(void *c) { return 2; }");
     let object = lab.folder().join("pass.o");
@@ -155,16 +155,16 @@ fn programs_of_a_network_take_no_more_than_they_may() {
     blue.warm_up();
     let flows = [&red, &blue].map(|pair| Flow::start(&pair.left, &pair.right, 1000, 100));
 
-    // Memory: beyond its limit the program is ended, not the machine's others.
+    // Memory: beyond its limit the program is ended, and no other program of the machine.
     let hog = "a = []\nwhile True: a.append(bytearray(1 << 20))";
     let output = daemon.cli.exec(red.name(), &["python3", "-c", hog]);
     assert!(!output.ok(), "it took all the memory it wanted: {output}");
-    // Processes: no more can be started.
+    // Processes: beyond the limit no more can be started.
     let forks = "import os, time\nn = 0\ntry:\n  while n < 500:\n    if os.fork() == 0: time.sleep(20); os._exit(0)\n    n += 1\n\
                  except OSError: pass\nprint(n)";
     let started = daemon.cli.exec(red.name(), &["python3", "-c", forks]).expect_ok().stdout;
     assert!(started.trim().parse::<u32>().unwrap() <= 24, "{started} processes");
-    // Processor: four burners get a fifth of a core together.
+    // Processor: four burners together get a fifth of a core.
     let burners: Vec<_> = (0..4)
         .map(|_| {
             daemon
@@ -189,7 +189,7 @@ fn programs_of_a_network_take_no_more_than_they_may() {
         assert!(report.sent > 0 && report.delivered() >= 0.9, "{report}");
     }
     assert!(daemon.ended().is_none());
-    // What is left of red goes with it.
+    // Red's remaining programs are removed with it.
     let _ = daemon.cli.run(&["delete", "network", red.name()]).expect_ok();
     let left = shell::run(shell::command("ip").args(["netns", "pids", &format!("hue-{}", red.name())]));
     assert!(left.stdout.trim().is_empty(), "{left}");

@@ -1,4 +1,4 @@
-//! Real hosts through their networks: what a router must do, seen from the hosts.
+//! Real hosts and their networks: the behaviour of a router, seen from the hosts.
 
 use std::net::Ipv4Addr;
 
@@ -24,7 +24,7 @@ fn a_network_is_a_router_between_its_hosts() {
     // The router itself, on both sides.
     assert_eq!(left.ping(left.router, 3), 3);
     assert_eq!(left.ping(right.router, 3), 3);
-    // A whole frame, not to be cut.
+    // A full-sized packet that must not be fragmented.
     assert!(left.ping_with(right.address, 3, &["-s", "1472", "-M", "do"]).ok());
 
     // ARP: the host learned the router's address from the network's namespace.
@@ -33,7 +33,7 @@ fn a_network_is_a_router_between_its_hosts() {
 
     let expired = left.ping_with(right.address, 2, &["-t", "1"]).stdout;
     assert!(expired.contains("From 10.1.1.1") && expired.contains("Time to live exceeded"), "{expired}");
-    // The kernel says so about once a second to one host, and just said something else to it.
+    // The kernel sends about one such message a second to a host, and has just sent it another.
     let unreachable = left.ping_with(Ipv4Addr::new(10, 200, 0, 1), 3, &["-i", "1.1"]).stdout;
     assert!(
         unreachable.contains("From 10.1.1.1") && unreachable.contains("Net Unreachable"),
@@ -49,7 +49,7 @@ fn a_network_is_a_router_between_its_hosts() {
     right.space.ip(&["address", "add", "10.77.0.1/32", "dev", "lo"]);
     assert!(left.ping(Ipv4Addr::new(10, 77, 0, 1), 3) == 3);
 
-    // TCP each way: segments that hosts leave to be cut and summed arrive as real packets.
+    // TCP each way: segments whose segmentation and checksum hosts offload arrive as real packets.
     for way in [&[][..], &["-R"]] {
         let server = right.space.spawn(iperf().args(["-s", "-1"]));
         hue_e2e::until("iperf3 listens", 10, || {
@@ -58,7 +58,7 @@ fn a_network_is_a_router_between_its_hosts() {
         let client = [&["-c", "10.1.2.2", "-n", "60M", "-J"][..], way].concat();
         let json = left.space.run("iperf3", &client).expect_ok().json();
         let received = json["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
-        // The report is made when the last byte is sent: some megabytes may still wait in the hosts' buffers.
+        // The report is written when the last byte is sent: some megabytes may still wait in the hosts' buffers.
         assert!(received >= 45_000_000, "{}", json["end"]);
         drop(server.wait_with_output());
     }
@@ -74,8 +74,7 @@ fn iperf() -> std::process::Command {
     command
 }
 
-/// Whether a frame is from one of these. Routers ask for addresses by broadcast, on a wire that networks share: that much is
-/// seen by all.
+/// Whether a frame is from one of these. Broadcast ARP requests of routers are excluded: on a shared wire, all hosts see them.
 fn from_any(macs: Vec<Mac>) -> impl Fn(&[u8]) -> bool + Send + 'static {
     move |frame| {
         let asks = frame[..6] == frame::BROADCAST && frame[12..14] == [8, 6] && frame[7] == 0x72;
@@ -91,7 +90,7 @@ fn networks_with_the_same_addresses_do_not_know_of_each_other() {
     let lab = Lab::new(4);
     let pairs = [
         lab.pair("red", 1, 1, [0, 1]),
-        // The very same addresses on other ports.
+        // The same addresses on other ports.
         lab.pair("blue", 1, 2, [2, 3]),
         // Other addresses on ports of both.
         lab.pair("green", 3, 3, [0, 2]),
@@ -130,7 +129,7 @@ fn networks_with_the_same_addresses_do_not_know_of_each_other() {
             "{report}"
         );
     }
-    // Another network's addresses: not by the router, and not past it.
+    // Another network's addresses are not reached by the router, and not past it.
     let (red, green) = (&pairs[0], &pairs[2]);
     assert_eq!(red.left.ping(green.right.address, 2), 0);
     red.left.space.ip(&["route", "add", "10.3.1.0/24", "dev", "eth0"]);
@@ -149,7 +148,7 @@ fn n(tag: u8) -> u8 {
 }
 
 #[test]
-fn what_is_too_large_is_said_to_be() {
+fn packets_above_the_mtu_get_an_icmp_error() {
     if !can_run(&[]) {
         return;
     }
@@ -160,7 +159,7 @@ fn what_is_too_large_is_said_to_be() {
     red.warm_up();
     let output = red.left.ping_with(red.right.address, 2, &["-s", "1372", "-M", "do"]);
     assert!(output.stdout.contains("Frag needed") || output.stdout.contains("mtu = 1300"), "{output}");
-    // Without the mark the host's packet is cut by the network's own kernel.
+    // Without the DF bit the network's own kernel fragments the host's packet.
     let cut = red.left.ping_with(red.right.address, 3, &["-s", "1372", "-M", "dont"]);
     assert!(cut.ok(), "{cut}");
 }

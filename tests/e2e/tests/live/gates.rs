@@ -1,4 +1,4 @@
-//! Clock gates: a network whose plane stands still gets nothing through, and nobody else notices.
+//! Clock gates: a network whose plane is stopped forwards nothing, and no other network is affected.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use hue_e2e::{Daemon, Lab, can_run, until};
 
 use crate::card::{network, node, runs_on, start};
 
-/// Nothing passes between the hosts of a pair; what they send is counted.
+/// Checks that no packet passes between the hosts of a pair, and that the packets they send are counted.
 #[track_caller]
 fn is_stopped(daemon: &Daemon, pair: &Pair) {
     let counted = || {
@@ -30,7 +30,7 @@ fn a_gated_network_stands_still_alone() {
     }
     for image in ["tcam3", "default"] {
         let lab = Lab::new(2);
-        // A host that hears nothing from its router any more must still send.
+        // Hosts must still send when they hear nothing from their router.
         let pair = |name, n, tag| lab.pair(name, n, tag, [0, 1]).with_fixed_neighbours();
         let (red, blue, soft) = (pair("red", 1, 1), pair("blue", 2, 2), pair("soft", 3, 3));
         let in_software = soft.document.clone().with("placement", "soft");
@@ -49,7 +49,7 @@ fn a_gated_network_stands_still_alone() {
         assert_eq!(blue.left.ping(blue.right.address, 3), 3);
         let output = cli.run(&["card", "gate", red.name()]).expect_ok();
         assert!(output.stdout.contains("was gated already"), "{output}");
-        // A name that there is not changes nothing, whatever the others are.
+        // With one unknown name, the command changes nothing.
         let output = cli.run(&["card", "ungate", red.name(), "nobody"]);
         assert!(output.code != 0 && output.stderr.contains("nobody"), "{output}");
         is_stopped(&daemon, &red);
@@ -62,7 +62,7 @@ fn a_gated_network_stands_still_alone() {
         let text = cli.run(&["card", "show"]).expect_ok().stdout;
         assert!(text.contains(&format!("image {image}")) && text.contains("closed"), "{text}");
 
-        // It stays so wherever the network goes.
+        // The gate stays closed wherever the network moves.
         for to in ["soft", "card"] {
             let _ = cli.run(&["migrate", red.name(), "--to", to]).expect_ok();
             is_stopped(&daemon, &red);
@@ -79,10 +79,10 @@ fn a_gated_network_stands_still_alone() {
         blue.warm_up();
         is_stopped(&daemon, &red);
 
-        // And an open gate is as none was there.
+        // With open gates, the networks forward as before.
         let _ = cli.run(&["card", "ungate", red.name(), soft.name()]).expect_ok();
         [&red, &soft].into_iter().for_each(Pair::warm_up);
-        // A document says the same, and is told where it is wrong.
+        // A document can close the gate, too, and errors in it are located.
         let wrong = cli.run_with(&["apply", "-f", "-"], &red.document.clone().with("gated", "2").yaml());
         assert!(
             wrong.code == 3 && wrong.stderr.contains("spec.gated: found 2, expected true or false"),

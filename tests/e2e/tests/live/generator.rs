@@ -1,5 +1,5 @@
-//! `hueplane lab run --live`: generated traffic on the wires of a running node. What comes back, and what the daemon
-//! counted, is every frame that was sent, and what came back is what the same networks send offline.
+//! `hueplane lab run --live`: generated traffic on the wires of a running node. The frames that come back and those that
+//! the daemon counted are all frames that were sent, and the frames that come back are those that the networks send offline.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -97,8 +97,8 @@ impl Books {
 }
 
 impl World {
-    /// Sends traffic and waits until the daemon has counted all of it, in what `count` adds up. Returns the report and the
-    /// counters before and after.
+    /// Sends traffic and waits until the daemon has counted all of it, in the sum that `count` computes. Returns the report
+    /// and the counters before and after.
     fn send(&self, traffic: &str, count: impl Fn(&Books) -> u64) -> (Value, Books, Books) {
         let before = Books::of(self);
         let cables = "--live p0=w0 p1=w1 --duration-us 150000 -o json";
@@ -117,7 +117,7 @@ impl World {
         panic!("{traffic}: {sent} sent, {counted} counted: {report} {}", self.daemon.cli.json(&["stats"]));
     }
 
-    /// Every sort of traffic but what is forwarded meets its fate at once, and the daemon says the same.
+    /// Every sort of traffic that is not forwarded has its expected outcome, in the daemon's counters, too.
     fn every_sort_meets_its_fate(&self) {
         type Fate = fn(&Books) -> u64;
         let sorts: [(&str, Fate); 5] = [
@@ -131,7 +131,7 @@ impl World {
         let lost = |books: &Books| {
             books.lost(&BEFORE_THE_PLANE) + books.lost_at_port(&["shared_quota", "flood_full"])
         };
-        // Shorter than what the kernel sends: refused, and said so.
+        // Shorter than the kernel can send: refused with an error.
         let traffic: Vec<String> = sorts.iter().map(|(traffic, _)| format!("p0={traffic}")).collect();
         let traffic = format!("{} p0=rate:1M,sort:runt", traffic.join(" "));
         let (report, before, after) = self.send(&traffic, |books| {
@@ -158,7 +158,7 @@ impl World {
         self.frames_are_those_of_the_engine();
     }
 
-    /// What the network forwards comes back, all of it, or the daemon says where it was lost.
+    /// All frames that the network forwards come back, or the daemon says where they were lost.
     fn what_is_forwarded_comes_back(&self) {
         let (report, before, after) = self.send("p0=rate:8M,size:64-1518", |books| {
             number(&books.network["forwarded"]) + books.lost(&BEFORE_THE_PLANE)
@@ -173,12 +173,12 @@ impl World {
         let latency = ["min", "median", "p99", "max"].map(|of| stream["latency_us"][of].as_f64().unwrap());
         assert!(latency.is_sorted() && latency[3] > 0.0, "{report}");
         assert_eq!(report["ports"]["p1"]["received"], stream["received"], "{report}");
-        // Never more than was wanted, whatever this machine reached.
+        // Never more than was requested, whatever rate this machine reaches.
         let rate = |of: &str| report["ports"]["p0"][of].as_f64().unwrap();
         assert!(rate("sent_gbps") <= rate("wanted_gbps") * 1.01 && rate("sent_gbps") > 0.0, "{report}");
     }
 
-    /// The same traffic on these wires and in the software engine: frames that leave are equal to the byte.
+    /// The same traffic on these wires and in the software engine: the frames that leave have the same bytes.
     fn frames_are_those_of_the_engine(&self) {
         let traffic = "--duration-us 100000 --traffic p0=rate:4M,size:imix,seed:7 p1=rate:3M,flows:3 p0=rate:1M,sort:ttl1";
         let run = |how: &str, folder: &str| {
@@ -197,7 +197,7 @@ impl World {
                 assert_eq!(live["received"], soft["forwarded"]);
             }
         }
-        // A busy machine loses some; what came, came once, and the engine sends the same.
+        // A busy machine loses some frames. Those that came, came once, and the engine sends the same.
         for (mut on_wire, in_engine) in on_wires.into_iter().zip(in_engine) {
             on_wire.sort();
             let (all, mut engine) = (on_wire.len(), in_engine);
@@ -234,9 +234,9 @@ fn generated_traffic_passes_a_node_on_the_card() {
     world("card").passes_traffic();
 }
 
-/// A node that loses, doubles and swaps known frames, and sends others: the report says exactly that.
+/// A node that loses, duplicates and reorders known frames, and sends foreign ones: the report lists exactly these.
 #[test]
-fn what_a_bad_node_does_is_reported() {
+fn faults_of_a_bad_node_are_reported() {
     if !can_run(&[]) {
         return;
     }
@@ -247,7 +247,7 @@ fn what_a_bad_node_does_is_reported() {
     let (mut from, mut to) = (Raw::open(lab.node(), "p0"), Raw::open(lab.node(), "p1"));
     let over = Arc::new(AtomicBool::new(false));
     let is_over = Arc::clone(&over);
-    // Of ten frames: the fourth is lost, the sixth comes twice, the eighth after the ninth, and a stranger after the first.
+    // Of ten frames the fourth is lost, the sixth comes twice, the eighth comes after the ninth, and a foreign frame after the first.
     let relay = std::thread::spawn(move || {
         let (mut number, mut held, mut strangers) = (0u64, Vec::new(), 0u64);
         while !is_over.load(Ordering::Relaxed) {
@@ -255,7 +255,7 @@ fn what_a_bad_node_does_is_reported() {
             from.receive(|frame| frames.push(frame.to_vec()));
             for frame in frames.iter().filter(|frame| frame.get(36..38) == Some(&[0, 9])) {
                 let whole = frame.as_slice();
-                // With the mark of another stream.
+                // A foreign frame: with the mark of another stream.
                 let mut stranger = frame.clone();
                 stranger[54] ^= 1;
                 match number % 10 {
@@ -326,7 +326,7 @@ fn interfaces_stay_as_they_are() {
     assert_eq!(report["traffic"][0]["lost"], sent, "{report}");
     assert_eq!(promiscuity(), 0);
 
-    // What is in the way, by its name, and what to do.
+    // Errors name the obstacle and say what to do.
     let traffic = "--traffic p0=rate:1M,sort:nobody --duration-us 1000";
     let fails = |how: &str, says: &str| {
         let output = lab_run(&lab, &cli, &format!("{how} {traffic}")).expect_code(3);
@@ -340,7 +340,7 @@ fn interfaces_stay_as_they_are() {
     let says = "w0: no permission to send and receive on it (CAP_NET_RAW); run as root";
     assert!(output.stdout.is_empty() && output.stderr.contains(says), "{output}");
     fails("--live p0=absent", "absent: no interface here has this name");
-    // The other end goes in the middle of the traffic.
+    // The interface is removed in the middle of the traffic.
     let line = "--live p0=w0 --traffic p0=rate:100k,sort:nobody --duration-us 60000000";
     let line = arguments(&lab, line);
     let line: Vec<&str> = line.iter().map(String::as_str).collect();

@@ -1,11 +1,11 @@
-//! The lab itself, with the kernel as the router: what the other tests take for granted.
+//! Tests of the lab itself, with the kernel as the router: properties on which the other tests rely.
 
 use std::time::Duration;
 
 use hue_e2e::traffic::Flow;
 use hue_e2e::{Lab, bird, can_run, frr};
 
-/// Makes the node a router of its kernel between the first two ports.
+/// Makes the node's kernel a router between the first two ports.
 fn kernel_router(lab: &Lab) {
     lab.node().ip_batch("address add 10.1.1.1/24 dev p0\naddress add 10.1.2.1/24 dev p1\n");
     lab.node().inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap());
@@ -18,7 +18,7 @@ fn hosts_reach_each_other_only_through_the_node() {
     }
     let lab = Lab::new(2);
     let pair = lab.pair("red", 1, 1, [0, 1]);
-    // On one bridge, in one prefix: nobody but the node may connect them.
+    // On one bridge and in one prefix: only the node may connect them.
     let beside = lab.bare_host("beside", 0, [2, 1, 1, 1, 1, 3], "10.1.1.3/24");
     assert_eq!(pair.left.ping(pair.right.address, 1), 0);
     kernel_router(&lab);
@@ -43,7 +43,7 @@ fn hosts_reach_each_other_only_through_the_node() {
 }
 
 #[test]
-fn routing_daemons_of_others_run_in_hosts() {
+fn third_party_routing_daemons_run_in_hosts() {
     if !can_run(&["zebra", "ospfd", "bird"]) {
         return;
     }

@@ -1,11 +1,11 @@
-//! The way back: what was changed by mistake is undone, and nobody else notices.
+//! Rollbacks: a mistaken change is undone, and no other network is affected.
 
 use hue_e2e::document::all;
 use hue_e2e::traffic::Flow;
 use hue_e2e::{Cli, Pair, can_run, two_networks, until};
 use serde_json::Value;
 
-/// Numbers of the revisions, newest first, each with what made it.
+/// Numbers of the revisions, newest first, each with the kind of change that made it.
 fn revisions(cli: &Cli) -> Vec<(u64, String)> {
     let history = cli.json(&["history"]);
     let revisions = history["revisions"].as_array().cloned().unwrap_or_default();
@@ -30,7 +30,7 @@ fn a_mistake_is_rolled_back_while_others_go_on() {
     });
     let flow = Flow::start(&blue.left, &blue.right, 500, 100);
 
-    // The mistake: red stands still, and there is another network.
+    // The mistake: red is gated, and a network is added.
     let gated = red.document.clone().with("gated", "true");
     cli.apply(&all(&[gated.yaml(), green.document.yaml()]), &[]);
     assert_eq!(red.left.ping(red.right.address, 2), 0);
@@ -48,7 +48,7 @@ fn a_mistake_is_rolled_back_while_others_go_on() {
     let dry = cli.run(&["rollback", "--dry-run"]).expect_ok().stdout;
     assert!(dry.contains("spec.gated: true -> ") && dry.contains("1 change not made: dry run"), "{dry}");
     assert_eq!(red.left.ping(red.right.address, 1), 0, "nothing was changed");
-    // Killed right behind it: what was answered stays.
+    // Killed right after the rollback: a confirmed change stays.
     let done = cli.run(&["rollback"]).expect_ok().stdout;
     assert!(
         done.contains("1 change made") && done.contains(&format!("did not have {}: kept", green.name())),
@@ -69,7 +69,7 @@ fn a_mistake_is_rolled_back_while_others_go_on() {
     let last = first + 2;
     assert_eq!(revisions(&cli)[..3], kinds(&[last, first + 1, first]));
 
-    // Only who says so removes what the revision did not have.
+    // Only --prune removes networks that the revision did not have.
     let pruned = cli.run(&["rollback", &first.to_string(), "--prune"]).expect_ok().stdout;
     assert!(pruned.contains(&format!("delete network {}", green.name())), "{pruned}");
     assert_eq!(cli.json(&["get", "networks"]).as_array().map(Vec::len), Some(2));
@@ -81,7 +81,7 @@ fn a_mistake_is_rolled_back_while_others_go_on() {
     let unknown = cli.run(&["rollback", "999"]).expect_code(2);
     assert!(unknown.stderr.contains("revision 999 is not kept"), "{unknown}");
 
-    // What the revision says is not valid beside what came since: nothing changes.
+    // The revision's documents are not valid together with later ones: nothing changes.
     let _ = cli.run(&["delete", "network", blue.name()]).expect_ok();
     let mut thief = blue.document.clone();
     thief.name = lab.name("thief");
@@ -109,7 +109,7 @@ fn a_change_that_nobody_confirms_is_undone() {
     let networks = || cli.json(&["get", "networks"]).as_array().map_or(0, Vec::len);
     let mistake = all(&[red.document.clone().with("gated", "true").yaml(), green.document.yaml()]);
 
-    // Until its time is over it is in force, and the only change.
+    // Until its time is over, the change is in force, and no other change is accepted.
     let file = lab.folder().join("mistake.yaml");
     std::fs::write(&file, &mistake).unwrap();
     let apply = |within: &str| {
@@ -133,14 +133,14 @@ fn a_change_that_nobody_confirms_is_undone() {
     }
     assert!(cli.run(&["history"]).expect_ok().stdout.contains("pending: revision"));
     assert!(cli.run(&["get", "nodes"]).expect_ok().stdout.contains("pending: revision"));
-    // Undone at once, by hand: the network that it made goes too.
+    // Undone by hand at once: the network that it added is removed, too.
     let undone = cli.run(&["rollback"]).expect_ok().stdout;
     assert!(undone.contains("2 changes made") && !undone.contains("kept"), "{undone}");
     red.warm_up();
     assert_eq!(networks(), 2);
     assert!(cli.run(&["confirm"]).stderr.contains("no change waits"));
 
-    // Undone by the daemon; on a busy machine even before the networks are set up, so the answer may be anything.
+    // Undone by the daemon; on a busy machine even before the networks are set up, so any answer is accepted.
     let _ = apply("1s");
     until("the change is undone", 30, || cli.happened("auto_rolled_back"));
     red.warm_up();
@@ -148,7 +148,7 @@ fn a_change_that_nobody_confirms_is_undone() {
     let latest = || -> Vec<String> { revisions(&cli).into_iter().take(2).map(|(_, kind)| kind).collect() };
     assert_eq!(latest(), ["auto_rollback", "apply"]);
 
-    // Kept.
+    // Confirmed.
     let _ = apply("60s").expect_ok();
     let confirmed = cli.run(&["confirm"]).expect_ok().stdout;
     assert!(confirmed.contains("is confirmed"), "{confirmed}");
@@ -158,7 +158,7 @@ fn a_change_that_nobody_confirms_is_undone() {
     green.warm_up();
     assert!(cli.json(&["history"])["pending"].is_null());
 
-    // Its time passes while no daemon runs: the next one starts with what was before.
+    // Its time passes while no daemon runs: the next daemon starts with the earlier configuration.
     let _ = cli.run(&["rollback", &good.to_string(), "--prune"]).expect_ok();
     let _ = apply("3s");
     daemon.kill();
@@ -166,7 +166,7 @@ fn a_change_that_nobody_confirms_is_undone() {
     daemon.replace(&lab);
     assert_eq!((latest(), networks()), (vec!["auto_rollback".to_owned(), "apply".to_owned()], 2));
     red.warm_up();
-    // A kill in time leaves it waiting, with what is left of its time.
+    // A kill before the end leaves it waiting, for the rest of its time.
     let _ = apply("60s").expect_ok();
     daemon.kill();
     daemon.replace(&lab);

@@ -1,6 +1,6 @@
-//! One network does its worst on the ports it shares with others: they keep at least nine tenths of their traffic.
+//! A hostile network misuses ports that it shares with others: they keep at least nine tenths of their traffic.
 //!
-//! Victims send at a constant low rate, so that what is measured is loss and not this machine's speed.
+//! Victims send at a constant low rate, so that the tests measure loss and not this machine's speed.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use hue_e2e::{Daemon, Flood, Lab, Pair, Raw, Sniffer, can_run, until};
 
 /// Packets a second of a victim.
 const VICTIM: u32 = 500;
-/// Packets a second that the hostile host tries: more than this machine can send.
+/// Packets a second that the hostile host tries to send: more than this machine can.
 const FLOOD: u32 = 400_000;
 
 /// A hostile network and three others on the same two ports.
@@ -64,7 +64,7 @@ impl World {
         assert!(self.daemon.ended().is_none(), "{what}: the daemon died");
     }
 
-    /// Floods from the hostile network's left host for two seconds, and longer where its sender gets little of the machine.
+    /// Floods from the hostile network's left host for two seconds, and longer if its sender gets little processor time.
     fn flood(&mut self, what: &str, frames: Vec<Vec<u8>>) {
         self.while_victims_send(what, |world| {
             let flood = Flood::start(&world.bad.left.space, frames, FLOOD);
@@ -85,7 +85,7 @@ impl World {
 }
 
 #[test]
-fn floods_cost_only_who_sends_them() {
+fn floods_cost_only_their_senders() {
     if !can_run(&[]) {
         return;
     }
@@ -109,7 +109,7 @@ fn floods_cost_only_who_sends_them() {
 }
 
 #[test]
-fn broadcast_and_multicast_floods_cost_only_who_sends_them() {
+fn broadcast_and_multicast_floods_cost_only_their_senders() {
     if !can_run(&[]) {
         return;
     }
@@ -138,7 +138,7 @@ fn broadcast_and_multicast_floods_cost_only_who_sends_them() {
 }
 
 #[test]
-fn forged_arp_fools_nobody() {
+fn forged_arp_has_no_effect() {
     if !can_run(&[]) {
         return;
     }
@@ -146,7 +146,7 @@ fn forged_arp_fools_nobody() {
     let bad = world.bad.left.mac;
     let victim = (world.victims[0].left.address, world.victims[0].left.mac);
     let (router, router_mac) = (world.victims[0].left.router, [2, 0x72, 1, 0, 1, 1]);
-    // A second host in the victim's own network, on the same link, wants the first one's traffic.
+    // A second host in the victim's own network, on the same link, tries to get the first one's traffic.
     let neighbour = world.lab.bare_host("mallory", 0, [2, 0x66, 0, 0, 0, 1], "10.1.1.66/24");
     let sniffer = Sniffer::start(&neighbour.space, "eth0", |frame| frame[..6] == [2, 0x66, 0, 0, 0, 1]);
     world.while_victims_send("forged ARP", |world| {
@@ -154,7 +154,7 @@ fn forged_arp_fools_nobody() {
         let mut inside = Raw::open(&neighbour.space, "eth0");
         let mallory = neighbour.mac;
         for _ in 0..20 {
-            // From another network: the victim's address, and the router's.
+            // From another network: it claims the victim's address and the router's.
             foreign.send([
                 frame::arp([BROADCAST, bad], 1, (bad, victim.0), ([0; 6], router)).as_slice(),
                 frame::arp([router_mac, bad], 2, (bad, victim.0), (router_mac, router)).as_slice(),
@@ -187,7 +187,7 @@ fn a_network_cannot_send_as_another() {
     let mut world = world();
     let victim_router = hue_e2e::lab::text([2, 0x72, 1, 0, 1, 1]);
     let victim = world.victims[0].left.mac;
-    // In the hostile network's namespace root may do what it likes: raw frames from another network's router.
+    // Root in the hostile network's namespace can do anything: it sends raw frames as another network's router.
     let script = format!(
         "import socket\ns = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\ns.bind(('left', 0))\n\
          mac = lambda t: bytes.fromhex(t.replace(':', ''))\n\
@@ -201,7 +201,7 @@ fn a_network_cannot_send_as_another() {
     let name = world.bad.name().to_owned();
     world.while_victims_send("forged source of a network", |world| {
         let _ = world.daemon.cli.exec(&name, &["python3", "-c", &script]).expect_ok();
-        // Its interface's own MAC address changed: the port sends nothing as somebody else either.
+        // It changes its interface's MAC address: the port sends nothing under another network's address either.
         let link = ["ip", "link", "set", "left", "address", &victim_router];
         let _ = world.daemon.cli.exec(&name, &link);
         let _ = world.daemon.cli.exec(&name, &["ping", "-c", "3", "-i", "0.1", "-W", "1", "10.9.1.2"]);
@@ -214,7 +214,7 @@ fn a_network_cannot_send_as_another() {
     assert!(losses["forged_source"].as_u64().unwrap_or(0) >= 500, "{losses}");
     until("the hostile network works again", 20, || world.bad.left.ping(world.bad.right.address, 1) == 1);
 
-    // A host that sends with another host's or a router's source: no other network notices.
+    // A host sends with another host's or a router's source address: no other network is affected.
     let (router, right) = (world.router(), world.bad.right.address);
     let forged: Vec<Vec<u8>> = [victim, [2, 0x72, 1, 0, 1, 1], BROADCAST, [0; 6]]
         .into_iter()
@@ -244,7 +244,7 @@ fn packets_that_expire_do_not_silence_the_router_itself() {
     let router = world.bad.left.router;
     assert_eq!(world.bad.left.ping(router, 20), 20, "before");
     let (before, _) = punts("punt_limited");
-    // Ten times the punt limit, and no more than queues and rings take: what is lost is lost to the limit.
+    // Ten times the punt limit, and no more than queues and rings hold: so all losses are due to the limit.
     let expiring = vec![world.udp(world.router(), world.bad.right.address, 1)];
     let flood = Flood::start(&world.bad.left.space, expiring, 10_000);
     std::thread::sleep(Duration::from_secs(1));

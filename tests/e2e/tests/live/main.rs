@@ -1,7 +1,7 @@
 //! The live system from outside: real hosts in namespaces, the built `hueplane`, and its command line. Needs root.
 //!
-//! Each module tests a group of features; a test makes a lab of its own unless it says otherwise. None measures wall time:
-//! what counts is what arrived, and what was counted.
+//! Each module covers one topic. Each test makes a lab of its own unless it says otherwise. No test measures wall time: the
+//! tests check packets that arrive, and counters.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod accounts;

@@ -1,12 +1,12 @@
-//! Packet memory follows the ports: frames longer than a small slot, and what is said when a port comes too late for that.
+//! Packet memory follows the ports: frames that are longer than a small slot, and the report for a port that comes too late.
 
 use hue_e2e::document::all;
 use hue_e2e::{Daemon, Lab, can_run, until};
 
-/// Between what small and large slots take.
+/// An MTU between the sizes of small and large slots.
 const MTU: &str = "3000";
 
-/// Makes everything between a port and its hosts take such packets.
+/// Sets this MTU on everything between a port and its hosts.
 fn widen(lab: &Lab, port: usize) {
     lab.node().ip(&["link", "set", &lab.ports()[port], "mtu", MTU]);
     let switch = lab.switch().run("ip", &["-o", "link", "show", "type", "veth"]).expect_ok();
@@ -40,7 +40,7 @@ fn long_packets_pass_when_ports_are_for_them() {
         assert!(port["state"] == "up" && port["driver"] == "afxdp", "{port}");
     }
     pair.warm_up();
-    // 2,972 bytes and headers of ICMP and IP: the largest packet, in one piece.
+    // 2,972 bytes and the headers of ICMP and IP: the largest packet, unfragmented.
     let output = pair.left.ping_with(pair.right.address, 10, &["-s", "2972", "-M", "do"]);
     assert!(output.stdout.contains(" 0% packet loss"), "{output}");
     assert_eq!(daemon.cli.stats(pair.name())["outcomes"]["mtu"].as_u64().unwrap_or(0), 0);

@@ -1,5 +1,5 @@
-//! Networks move between card and software while real hosts talk through them. What was lost, doubled or reordered is
-//! counted by the hosts that receive, and compared with what the command prints.
+//! Networks move between card and software while real hosts communicate through them. The receiving hosts count packets that
+//! were lost, duplicated or reordered, and the tests compare these counts with the command's report.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -12,19 +12,19 @@ use serde_json::Value;
 
 use crate::card::{network, node, runs_on, start};
 
-/// Moves a network and gives the proof that the command prints.
+/// Moves a network and returns the proof that the command prints.
 fn migrate(daemon: &Daemon, name: &str, to: &str) -> Value {
     daemon.cli.json(&["migrate", name, "--to", to])
 }
 
-/// What the command says when it does not move a network, and its exit code.
+/// The command's error when it does not move a network, and its exit code.
 fn refused(daemon: &Daemon, arguments: &[&str]) -> (String, i32) {
     let output = daemon.cli.run(&[&["migrate"], arguments].concat());
     assert_ne!(output.code, 0, "{}", output.stdout);
     (output.stderr, output.code)
 }
 
-/// Nothing was lost, doubled or reordered, as the proof says.
+/// Checks that the proof reports no lost, duplicated or reordered packets.
 pub fn is_clean(proof: &Value) {
     for field in ["lost", "doubled", "reordered", "undecided"] {
         assert_eq!(proof[field], 0, "{proof}");
@@ -32,7 +32,7 @@ pub fn is_clean(proof: &Value) {
     assert!(proof["trouble"].is_null() && proof["cut"] == false, "{proof}");
 }
 
-/// Everything that was sent arrived, once and in order.
+/// Checks that every packet of a flow arrived, once and in order.
 pub fn is_whole(flow: Flow) {
     let report = flow.stop();
     assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
@@ -53,7 +53,7 @@ pub fn two_on_card(lab: &Lab) -> (Pair, Pair, Daemon) {
     both_on_card(lab, two(lab))
 }
 
-/// As [`two_on_card`], and no kernel sends ARP: of frames whose move is reported, hosts count all.
+/// As [`two_on_card`], but no kernel sends ARP: so hosts count every frame that a report covers.
 pub fn two_on_card_without_arp(lab: &Lab) -> (Pair, Pair, Daemon) {
     let (red, blue) = two(lab);
     both_on_card(lab, (red.with_fixed_neighbours(), blue.with_fixed_neighbours()))
@@ -69,10 +69,10 @@ fn both_on_card(lab: &Lab, (red, blue): (Pair, Pair)) -> (Pair, Pair, Daemon) {
     (red, blue, daemon)
 }
 
-/// A rate so low, and a burst so large, that moves would show which start the limit anew.
+/// A low rate and a large burst, so that a move that restarts the limit is noticed.
 const LIMIT_RATE: u64 = 10;
 const LIMIT_BURST: u64 = 300;
-/// Packets that a move may pass beyond the limit: those inside when it switches.
+/// Packets beyond the limit that may pass in a move: those inside when it switches.
 const INSIDE: u64 = 32;
 
 #[test]
@@ -95,7 +95,7 @@ fn a_rate_limit_moves_with_its_network() {
     let flow = Flow::start(&red.left, &red.right, 2_000, 64);
     let mut moves = 0;
     for to in ["card", "soft"].repeat(4) {
-        // Enough for another burst, if there were one.
+        // Long enough to see another burst, if there were one.
         let before = received();
         until("traffic", 20, || received() >= before + 2 * LIMIT_BURST);
         let proof = migrate(&daemon, red.name(), to);
@@ -109,7 +109,7 @@ fn a_rate_limit_moves_with_its_network() {
         "{} packets of {} passed in {moves} moves, {most} at most; {drops}",
         report.received, report.sent
     );
-    // Some of the burst went to the neighbours of the first seconds.
+    // Some packets of the burst were spent in the first seconds, on learning the neighbours.
     assert!((LIMIT_BURST / 2..=most).contains(&report.received), "{report}, {most} at most");
     assert!(drops["rate_limited"].as_u64().unwrap_or(0) > 8 * LIMIT_BURST, "{drops}");
 }
@@ -155,7 +155,7 @@ fn a_network_moves_both_ways_and_its_hosts_see_nothing() {
         }
     }
     flows.into_iter().for_each(is_whole);
-    // Its counters went on.
+    // Its counters continued.
     let after = daemon.cli.stats(red.name());
     for field in ["received", "forwarded", "sent", "received_bytes", "sent_bytes"] {
         assert!(
@@ -193,7 +193,7 @@ fn a_network_moves_both_ways_and_its_hosts_see_nothing() {
             scope.spawn(move || space.run("iperf3", &["-c", &address, "-t", "4", "-b", "20M", "-J"]));
         std::thread::sleep(Duration::from_millis(500));
         for to in ["soft", "card", "soft", "card"] {
-            // TCP finds the limit of what is there, and loses packets by that.
+            // TCP probes for the available rate, and loses packets in doing so.
             let proof = migrate(&daemon, red.name(), to);
             assert!(proof["doubled"] == 0 && proof["reordered"] == 0, "{proof}");
             std::thread::sleep(Duration::from_millis(300));
@@ -206,14 +206,14 @@ fn a_network_moves_both_ways_and_its_hosts_see_nothing() {
 }
 
 #[test]
-fn packets_wait_for_a_slow_drain_and_those_that_find_no_room_show() {
+fn packets_wait_for_a_slow_drain_and_dropped_ones_are_reported() {
     if !can_run(&[]) {
         return;
     }
     let lab = Lab::new(2);
     let (red, blue, daemon) = two_on_card(&lab);
     let beside = Flow::start(&blue.left, &blue.right, 200, 200);
-    // 130 ms of 500 packets a second fill a third of what may wait: the rest is for a machine that is slow meanwhile.
+    // 130 ms of 500 packets a second fill a third of the queue: the rest is a margin for a slow machine.
     let flow = Flow::start(&red.left, &red.right, 500, 1_400);
     until("traffic", 20, || flow.received() > 100);
     is_clean(&migrate(&daemon, red.name(), "soft"));
@@ -223,11 +223,11 @@ fn packets_wait_for_a_slow_drain_and_those_that_find_no_room_show() {
     let drain = proof["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "drain").unwrap();
     assert!(drain["us"].as_u64() >= Some(130_000), "{proof}");
     assert_eq!(proof["hold"]["dropped"], 0, "{proof}");
-    // Traffic has seen that it waited, and arrived. The gap is shorter than the drain where packets left software late.
+    // The traffic had a gap but arrived. The gap is shorter than the drain if packets left software late.
     assert!(proof["gap_us_max"].as_u64() >= Some(40_000), "{proof}");
     is_whole(flow);
 
-    // Half a second does not find room: what is dropped is in the proof, as many as the host misses, and it is in order.
+    // There is no room for half a second: the proof lists as many drops as the host misses, and the rest is in order.
     let flow = Flow::start(&red.left, &red.right, 1_000, 1_400);
     until("traffic", 20, || flow.received() > 100);
     is_clean(&migrate(&daemon, red.name(), "soft"));
@@ -241,7 +241,7 @@ fn packets_wait_for_a_slow_drain_and_those_that_find_no_room_show() {
     assert_eq!(proof["undecided"], 0, "{proof}");
     assert!(report.lost() == lost && report.duplicated == 0 && report.reordered == 0, "{report} {proof}");
     assert!(proof["doubled"] == 0 && proof["reordered"] == 0 && proof["cut"] == false, "{proof}");
-    // None of it concerned the other.
+    // The other network was not affected.
     is_whole(beside);
 }
 
@@ -268,7 +268,7 @@ fn a_move_that_fails_leaves_the_network_where_it_is() {
             assert!(!text.contains("out of order"), "{text}");
             assert_eq!(network(&daemon, red.name())["substrate"], at, "{step}");
         }
-        // And then it does.
+        // Without the fault it moves.
         is_clean(&migrate(&daemon, red.name(), to));
     }
     assert!(daemon.cli.happened("migration_failed"));
@@ -276,7 +276,7 @@ fn a_move_that_fails_leaves_the_network_where_it_is() {
     is_clean(&migrate(&daemon, red.name(), "soft"));
     is_clean(&migrate(&daemon, red.name(), "card"));
 
-    // What cannot be.
+    // Invalid requests.
     let say = |arguments: &[&str], expected: &str| {
         let (text, _) = refused(&daemon, arguments);
         assert!(text.contains(expected), "{arguments:?}: {text}");
@@ -285,7 +285,7 @@ fn a_move_that_fails_leaves_the_network_where_it_is() {
     say(&[red.name(), "--to", "card"], "already");
     let (text, code) = refused(&daemon, &[red.name(), "--to", "moon"]);
     assert!(text.contains("card") && code == 2, "{text}");
-    // Two at once: one moves, the other waits for it, and is told that there is nothing left to do.
+    // Two at once: one moves the network, the other waits for it, and then reports that there is nothing to do.
     let answers = std::thread::scope(|scope| {
         let both = [1, 2].map(|_| {
             scope.spawn(|| daemon.cli.run(&["migrate", red.name(), "--to", "soft", "--look-ms", "300"]))
@@ -301,7 +301,7 @@ fn a_move_that_fails_leaves_the_network_where_it_is() {
         answers[1].stderr
     );
     assert_eq!(network(&daemon, red.name())["substrate"], "soft");
-    // Without a card there is nowhere to go.
+    // Without a card there is no destination.
     daemon.cli.apply(&all(&[lab.node_document(""), red.document.yaml(), blue.document.yaml()]), &[]);
     runs_on(&daemon, blue.name(), "soft");
     say(&[blue.name(), "--to", "card"], "no card");
@@ -314,7 +314,7 @@ fn a_card_that_disappears_leaves_its_networks_to_software() {
     }
     let lab = Lab::new(2);
     let (red, blue, daemon) = two_on_card(&lab);
-    // In the midst of a move, too.
+    // Also in the middle of a move.
     let (text, _) = refused(&daemon, &[red.name(), "--to", "soft", "--fail", "card"]);
     assert!(text.contains("failed as requested"), "{text}");
     let began = Instant::now();
@@ -349,7 +349,7 @@ fn a_network_that_the_image_cannot_hold_stays_and_the_others_go_on() {
         runs_on(&daemon, pair.name(), "card");
     }
     let flows: Vec<Flow> = pairs.iter().map(|pair| Flow::start(&pair.left, &pair.right, 500, 100)).collect();
-    // All planes are taken.
+    // All planes are in use.
     let (text, code) = refused(&daemon, &[pairs[0].name(), "--to", "card"]);
     assert!(text.contains("tcam3") && code == 4, "{code}: {text}");
     is_clean(&migrate(&daemon, pairs[3].name(), "soft"));
@@ -361,14 +361,14 @@ fn a_network_that_the_image_cannot_hold_stays_and_the_others_go_on() {
 }
 
 #[test]
-fn where_a_network_was_moved_it_is_when_the_daemon_comes_back() {
+fn a_moved_network_stays_in_its_place_after_a_restart() {
     if !can_run(&[]) {
         return;
     }
     let lab = Lab::new(2);
     let (red, blue, mut daemon) = two_on_card(&lab);
     is_clean(&migrate(&daemon, red.name(), "soft"));
-    // Killed at any moment of a move: it is where it was, or where it was to go, and works.
+    // The daemon is killed at any moment of a move: the network is at the source or at the destination, and works.
     for wait_ms in [0, 15, 40, 80] {
         let mut child = daemon.cli.command(&["migrate", blue.name(), "--to", "soft", "--look-ms", "50"]);
         let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -435,7 +435,7 @@ fn another_image_is_loaded_while_networks_run() {
     let before: Vec<Value> = pairs.iter().map(|pair| daemon.cli.stats(pair.name())).collect();
     let flows: Vec<Flow> = pairs.iter().map(|pair| Flow::start(&pair.left, &pair.right, 400, 100)).collect();
     until("traffic", 20, || flows.iter().all(|flow| flow.received() > 100));
-    // A smaller one: three of the four networks come back to the card, as soon as an FPGA would be there again.
+    // A smaller one: three of the four networks return to the card, once the modelled configuration time of an FPGA is over.
     let began = Instant::now();
     let loaded = daemon.cli.json(&["image", "load", "tcam3", "--reconfigure-time", "1s"]);
     assert!(began.elapsed() >= Duration::from_secs(1));
@@ -445,7 +445,7 @@ fn another_image_is_loaded_while_networks_run() {
         networks.iter().filter(|network| network["substrate"] == "card").count()
     };
     assert_eq!(on_card(&loaded), 3, "{loaded}");
-    // And back: the fourth comes, too, before there is an answer.
+    // And the larger one again: the fourth network comes, too, before the answer.
     let loaded = daemon.cli.json(&["image", "load", "default"]);
     eprintln!("{loaded}");
     assert_eq!(on_card(&loaded), 4, "{loaded}");
@@ -459,7 +459,7 @@ fn another_image_is_loaded_while_networks_run() {
         );
     }
 
-    // What is none, or damaged, changes nothing.
+    // A file that is not an image, or is damaged, changes nothing.
     let (text, _) = {
         let output = daemon.cli.run(&["image", "load", "none"]);
         (output.stderr, output.code)
@@ -507,7 +507,7 @@ fn a_refusal_names_the_image_that_would_do_and_loads_it_if_asked() {
 }
 
 #[test]
-fn networks_go_where_the_scheduler_has_them() {
+fn networks_move_to_the_places_that_the_scheduler_chooses() {
     if !can_run(&[]) {
         return;
     }
@@ -520,7 +520,7 @@ fn networks_go_where_the_scheduler_has_them() {
         }));
         all(&documents)
     };
-    // Software takes 100 Mbit/s: the two small networks fit, the large one goes to the card.
+    // Software can forward 100 Mbit/s: the two small networks fit, the large one goes to the card.
     let plain = node(&lab, "default");
     let scheduled = format!("{plain}  scheduler: {{soft: {{cores: 1, bandwidth: 100Mbit/s}}}}\n");
     let documents = with(&scheduled, ["20Mbit/s", "30Mbit/s", "400Mbit/s"]);
@@ -531,16 +531,16 @@ fn networks_go_where_the_scheduler_has_them() {
     }
     let placements = daemon.cli.json(&["get", "placements"]).to_string();
     assert!(placements.contains("card") && placements.contains("soft"), "{placements}");
-    // Software has not the rate for it: refused before anything is touched, with figures.
+    // Software does not have the rate for it: the move is refused with figures, before anything changes.
     let (text, code) = refused(&daemon, &[pairs[2].name(), "--to", "soft"]);
     assert!(code == 4 && text.contains("needs 400 Mbit/s") && text.contains("100 Mbit/s"), "{code} {text}");
     let flows: Vec<Flow> = pairs.iter().map(|pair| Flow::start(&pair.left, &pair.right, 500, 100)).collect();
-    // What they need changes: one changes places while packets flow. The other has no reason to.
+    // Their needs change: one moves while packets flow. The other has no reason to move.
     daemon.cli.apply(&with(&scheduled, ["600Mbit/s", "30Mbit/s", "10Mbit/s"]), &[]);
     for (pair, on) in pairs.iter().zip(["card", "soft", "card"]) {
         runs_on(&daemon, pair.name(), on);
     }
-    // Without a scheduler the card has what fits.
+    // Without a scheduler the card gets all networks that fit.
     daemon.cli.apply(&with(&plain, ["600Mbit/s", "30Mbit/s", "10Mbit/s"]), &[]);
     for pair in &pairs {
         runs_on(&daemon, pair.name(), "card");

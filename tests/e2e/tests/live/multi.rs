@@ -1,5 +1,5 @@
-//! Two wires to each segment (multi-receiver): networks in software have their neighbours send to NICs beside the card's
-//! ports. Real hosts behind a switch that learns where addresses are; what they receive is what counts.
+//! Two wires to each segment (multi-receiver): the neighbours of networks in software send to NICs beside the card's ports.
+//! Real hosts are behind a switch that learns addresses; the tests check what the hosts receive.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn two_wires() -> Lab {
     lab
 }
 
-/// The MAC address that a host has of its router.
+/// The MAC address of its router in a host's neighbour table.
 fn router_mac(host: &Host) -> String {
     let output = host.space.run("ip", &["neighbour", "show", &host.router.to_string()]);
     let mac = output.stdout.split_whitespace().skip_while(|word| *word != "lladdr").nth(1);
@@ -51,7 +51,7 @@ fn received(daemon: &Daemon, port: &str) -> u64 {
     found.and_then(|found| found["received"].as_u64()).unwrap_or_else(|| panic!("{port}: {stats}"))
 }
 
-/// Nothing was lost or doubled, and no more overtaken than may be.
+/// Checks that no packet was lost or duplicated, and at most `reordered_max` were reordered.
 fn is_complete(report: &Report, reordered_max: u64) {
     assert!(
         report.lost() == 0 && report.duplicated == 0 && report.reordered <= reordered_max,
@@ -86,7 +86,7 @@ fn a_network_in_software_has_its_own_wire_and_moves_without_loss() {
     let after: Vec<u64> = ["p0", "n0"].into_iter().map(|port| received(&daemon, port)).collect();
     assert!(after[0] < before[0] + 10 && after[1] >= before[1] + 20, "{before:?} {after:?}");
 
-    // It moves both ways under traffic, and another beside it sees nothing.
+    // It moves both ways under traffic, and another network beside it is not affected.
     let flows =
         [Flow::start(&red.left, &red.right, 2_000, 64), Flow::start(&red.right, &red.left, 300, 1_400)];
     let beside = Flow::start(&blue.left, &blue.right, 500, 200);
@@ -102,7 +102,7 @@ fn a_network_in_software_has_its_own_wire_and_moves_without_loss() {
             assert_eq!(steering["neighbours"], 2, "{proof}");
             late += steering["late"].as_u64().unwrap();
             if to == "soft" {
-                // What overtook others on the way out did so in this time.
+                // Packets can overtake others only in this time.
                 let overlap_us = steering["overlap_us"].as_u64().unwrap_or_else(|| panic!("{proof}"));
                 late += overlap_us * 2_300 / 1_000_000 + 1;
             }
@@ -123,7 +123,7 @@ fn a_network_in_software_has_its_own_wire_and_moves_without_loss() {
     let steered = kinds.iter().filter(|event| event["kind"] == "steered" && event["network"] == red.name());
     assert_eq!(steered.count(), 12);
 
-    // TCP goes on.
+    // TCP continues.
     let mut server = hue_e2e::shell::command("iperf3");
     let server = red.right.space.spawn(server.args(["-s", "-1"]).stdout(std::process::Stdio::null()));
     until("iperf3 listens", 10, || {
@@ -158,7 +158,7 @@ fn a_switch_that_floods_doubles_nothing_and_a_nic_that_goes_is_done_without() {
     runs_on(&daemon, red.name(), "card");
     runs_on(&daemon, blue.name(), "soft");
     [&red, &blue].into_iter().for_each(Pair::warm_up);
-    // Neither of the node's wires is learned: every frame for the router comes by both.
+    // The switch learns neither of the node's wires: every frame for the router comes by both.
     for wire in ["w0", "w1", "x0", "x1"] {
         lab.switch().ip(&["link", "set", wire, "type", "bridge_slave", "learning", "off"]);
         let _ = lab.switch().run("bridge", &["fdb", "flush", "dev", wire]);
@@ -174,7 +174,7 @@ fn a_switch_that_floods_doubles_nothing_and_a_nic_that_goes_is_done_without() {
         assert!(report.lost() == 0 && report.duplicated == 0 && report.foreign == 0, "{report}");
     }
     assert!(received(&daemon, "n0") > before + 600, "both networks' frames came by it");
-    // Broadcasts came by both wires, and were taken from one.
+    // Broadcasts came by both wires, and were accepted from one.
     for pair in [&red, &blue] {
         pair.left.space.ip(&["neighbour", "flush", "dev", "eth0"]);
         let output = pair.left.ping_with(pair.right.address, 5, &[]);
@@ -196,7 +196,7 @@ fn a_switch_that_floods_doubles_nothing_and_a_nic_that_goes_is_done_without() {
     neighbours_send_to(&blue, true);
     assert_eq!(blue.left.ping(blue.right.address, 10), 10);
 
-    // Single-receiver again, by the document alone; the card runs on.
+    // Single-receiver again, only by a change of the document; the card keeps running.
     let alone = format!(
         "{}  card: {{twin: {{image: default}}, ports: [{}]}}\n",
         lab.node_document(""),
@@ -241,7 +241,7 @@ fn an_image_is_loaded_while_neighbours_send_to_nics() {
     );
 }
 
-/// What hosts of other networks on the segments receive of a network's router, while `work` is done.
+/// Frames of a network's router that hosts of other networks on the segments receive while `work` runs.
 fn seen_beside(pair: &Pair, others: &[&Host], work: impl FnOnce()) -> Vec<Vec<u8>> {
     let routers: Vec<String> = (0..2).flat_map(|side| macs(pair, side)).collect();
     let sniffers: Vec<Sniffer> = others
@@ -256,13 +256,13 @@ fn seen_beside(pair: &Pair, others: &[&Host], work: impl FnOnce()) -> Vec<Vec<u8
         })
         .collect();
     work();
-    // What is under way arrives.
+    // Wait for frames in flight.
     std::thread::sleep(Duration::from_millis(300));
     sniffers.into_iter().flat_map(|sniffer| sniffer.stop().frames).collect()
 }
 
 #[test]
-fn neighbours_alone_hear_where_to_send() {
+fn only_neighbours_are_redirected() {
     if !can_run(&[]) {
         return;
     }
@@ -293,7 +293,7 @@ fn neighbours_alone_hear_where_to_send() {
     assert_eq!(steered.count(), 4, "there and back, twice");
     assert!(seen.is_empty(), "another network's hosts saw {} frames: {seen:02x?}", seen.len());
 
-    // A neighbour that its router does not know is not told: it sends by the other wire, and is heard there.
+    // A neighbour that the router does not know is not redirected: it sends by the other wire, and is received there.
     let forget = ["exec", red.name(), "--", "ip", "neighbour", "flush", "dev", "right"];
     let _ = daemon.cli.run(&forget).expect_ok();
     until("its router has forgotten it", 10, || network(&daemon, red.name())["neighbours"] == 1);
@@ -302,7 +302,7 @@ fn neighbours_alone_hear_where_to_send() {
     assert_eq!(router_mac(&red.right), macs(&red, 1)[0], "not told");
     assert_eq!(red.right.ping(red.left.address, 5), 5);
 
-    // The watch sees what a router broadcasts: the address of a host that is not there is asked for.
+    // Check of the watch itself: it sees a router's broadcast, an ARP request for a host that does not exist.
     let nobody = red.document.ports[1].addresses[0].replace(".1/24", ".99");
     let asked = seen_beside(&red, &others, || {
         let _ = red.left.ping_with(nobody.parse().unwrap(), 1, &["-W", "1"]);

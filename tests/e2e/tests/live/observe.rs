@@ -1,4 +1,4 @@
-//! What the system says of itself: counters that add up, captures that others read, events, explanations.
+//! Observability: counters that add up, captures that other programs can read, events, explanations.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -75,7 +75,7 @@ fn plans_follow_measured_traffic() {
     };
     let (busy, idle) = (needs(red.name()), needs(blue.name()));
     assert!((4_000_000..12_000_000).contains(&busy) && idle < 100_000, "{busy} {idle}");
-    // By documents nobody asks for anything.
+    // The documents declare no bandwidth.
     assert_eq!(daemon.cli.json(&["plan"])["needed_bps"], 0);
     let report = flow.stop();
     assert!(report.lost() == 0, "{report}");
@@ -88,7 +88,7 @@ fn counters_and_metrics_add_up() {
     }
     let (_lab, red, blue, daemon) = two_networks();
     mixed_traffic(&red, [2, 0x72, 1, 0, 1, 1]);
-    // Its first packets went through its namespace, which asked for the neighbours.
+    // Its first packets went through its namespace, which resolved the neighbours.
     until("blue forwards", 20, || {
         blue.left.ping(blue.right.address, 1) == 1
             && daemon.cli.stats(blue.name())["forwarded"].as_u64() > Some(0)
@@ -141,14 +141,14 @@ fn counters_and_metrics_add_up() {
         let by_port = total("hueplane_network_port_packets_total", &[network]);
         assert_eq!(total("hueplane_network_packets_total", &[network]), by_port, "packets by port");
     }
-    // Every series of a network says which.
+    // Every series of a network names the network.
     for (name, labels, _) in samples.iter().filter(|(name, ..)| name.starts_with("hueplane_network_")) {
         assert!(labels.contains_key("network"), "{name} {labels:?}");
     }
 }
 
 #[test]
-fn captures_are_read_by_others() {
+fn captures_are_readable_by_other_programs() {
     if !can_run(&["tshark"]) {
         return;
     }
@@ -156,7 +156,7 @@ fn captures_are_read_by_others() {
     let file = lab.folder().join("red.pcapng");
     let arguments = ["capture", "--network", red.name(), "--count", "40", "-w", &file.to_string_lossy()];
     let mut capture = daemon.cli.command(&arguments).stderr(Stdio::null()).spawn().unwrap();
-    // It captures from when the daemon says so; traffic goes on until it has enough.
+    // The capture starts some time after the command; traffic continues until it has enough packets.
     until("forty packets are captured", 30, || {
         let _ = red.left.ping(red.right.address, 2);
         let _ = red.left.ping_with(red.right.address, 1, &["-t", "1"]);
@@ -191,7 +191,7 @@ fn captures_are_read_by_others() {
     for word in ["forward", "punt ttl", "control"] {
         assert!(rows.iter().any(|row| row[1].contains(word)), "no {word}: {output}");
     }
-    // To standard output, of a physical port, cut short.
+    // To standard output, of a physical port, truncated.
     let arguments = ["capture", "--port", "p0", "--count", "10", "--snap", "60", "-w", "-"];
     let capture =
         daemon.cli.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -261,7 +261,7 @@ fn events_have_numbers_and_are_followed() {
     follow.wait().unwrap();
     reader.join().unwrap();
 
-    // The same as server-sent events: each has its number as id, so that a client can go on where it was.
+    // The same as server-sent events: each has its number as id, so that a client can continue where it stopped.
     let request = format!(
         "GET /v1/events?since={last}&follow=true HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n"
     );
@@ -309,7 +309,7 @@ fn every_command_shows_tables_json_and_yaml() {
     for host in [&red.left, &red.right] {
         assert!(hosts.iter().any(|address| **address == host.address.to_string()), "{neighbours}");
     }
-    // A packet explained on what runs: the neighbour's MAC address was learned, not configured.
+    // A packet explained with the running state: the neighbour's MAC address was learned, not configured.
     let ends = Ends {
         macs: [[2, 0x72, 1, 0, 1, 1], red.left.mac],
         addresses: [red.left.address, red.right.address],

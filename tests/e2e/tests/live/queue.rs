@@ -1,5 +1,5 @@
-//! Changes wait for each other, and an answer means done: images that are loaded one behind the other, moves behind them,
-//! callers that do not want to wait, and callers that go.
+//! Changes wait for each other, and an answer means done: images that are loaded one after the other, moves that follow them,
+//! callers that do not wait, and callers that disconnect.
 
 use std::process::{Child, Stdio};
 
@@ -11,25 +11,25 @@ use serde_json::Value;
 use crate::card::{network, node, runs_on, start};
 use crate::migrate::{is_clean, is_whole, many_routes, two_on_card};
 
-/// Where networks are, as an answer to `image load` says.
+/// The places of networks in an answer to `image load`.
 fn placed(loaded: &Value) -> Vec<(String, String)> {
     let networks = loaded["networks"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     networks.map(|one| (text(&one["network"]), text(&one["substrate"]))).collect()
 }
 
-/// Where they are.
+/// The present places of networks.
 fn are(daemon: &Daemon, pairs: &[Pair]) -> Vec<(String, String)> {
     let at = |pair: &Pair| network(daemon, pair.name())["substrate"].as_str().unwrap().to_owned();
     pairs.iter().map(|pair| (pair.name().to_owned(), at(pair))).collect()
 }
 
-/// Those that are on the card.
+/// The networks that are on the card.
 fn on_card(places: &[(String, String)]) -> Vec<&str> {
     places.iter().filter(|(_, at)| at == "card").map(|(name, _)| name.as_str()).collect()
 }
 
-/// Begins a command, and waits until the daemon does it.
+/// Starts a command, and waits until the daemon executes it.
 fn begin(daemon: &Daemon, arguments: &[&str], event: &str) -> Child {
     let before = daemon.cli.events().iter().filter(|one| one["kind"] == event).count();
     let child = daemon.cli.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -44,7 +44,7 @@ fn a_network_comes_with_its_image_also_when_its_document_wants_it_there() {
     }
     let lab = Lab::new(2);
     let (red, blue) = (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]));
-    // Its document says card, and the image cannot hold it: as soon as one can, it would come by itself.
+    // Its document says card, but the image cannot hold it: it moves by itself once an image can.
     let large = red.document.clone().with("routes", &many_routes()).with("placement", "card");
     let documents = [node(&lab, "tcam3"), large.yaml(), blue.document.yaml()];
     let daemon = start(&lab, &["default", "tcam3"], &documents);
@@ -69,7 +69,7 @@ fn a_network_comes_with_its_image_also_when_its_document_wants_it_there() {
         assert_eq!(on_card(&placed(&loaded)), [blue.name()], "{loaded}");
         flows.into_iter().for_each(is_whole);
     }
-    // A move that fails although the image is there: nobody is left behind, and the document holds.
+    // A move that fails although the image is loaded: no network is left behind, and the document stays in force.
     let failed = daemon.cli.run(&["migrate", red.name(), "--to", "card", "--load-image", "--fail", "aside"]);
     assert!(failed.code != 0 && failed.stderr.contains("aside"), "{}", failed.stderr);
     assert_eq!(daemon.cli.json(&["get", "nodes"])[0]["card"]["image"], "default");
@@ -79,7 +79,7 @@ fn a_network_comes_with_its_image_also_when_its_document_wants_it_there() {
 }
 
 #[test]
-fn an_image_is_loaded_when_the_answer_is_there_and_the_scheduler_says_for_whom() {
+fn an_answer_means_loaded_and_the_scheduler_chooses_the_networks() {
     if !can_run(&[]) {
         return;
     }
@@ -98,7 +98,7 @@ fn an_image_is_loaded_when_the_answer_is_there_and_the_scheduler_says_for_whom()
     for _ in 0..3 {
         let small = daemon.cli.json(&["image", "load", "tcam3"]);
         assert_eq!(placed(&small), are(&daemon, &pairs), "{small}");
-        // It holds three: two whose documents name the card, and one of the others.
+        // The image holds three: the two whose documents name the card, and one of the others.
         let names: Vec<String> = pairs.iter().map(|pair| pair.name().to_owned()).collect();
         let on = on_card(&placed(&small)).iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert!(on.len() == 3 && on.contains(&names[3]) && on.contains(&names[4]), "{small}");
@@ -117,7 +117,7 @@ fn needs_say_who_keeps_the_card() {
     }
     let lab = Lab::new(2);
     let pairs: Vec<Pair> = (1..=4).map(|n| lab.pair(&format!("n{n}"), n, n, [0, 1])).collect();
-    // Software serves the first; the others need more than a core of it forwards.
+    // Software can serve the first; each of the others needs more than one core can forward.
     let needs = ["10Mbit/s", "600Mbit/s", "600Mbit/s", "600Mbit/s"];
     let mut documents = vec![node(&lab, "default")];
     documents.extend(
@@ -133,7 +133,7 @@ fn needs_say_who_keeps_the_card() {
 }
 
 #[test]
-fn changes_wait_for_their_turn_and_who_goes_leaves_the_queue() {
+fn changes_wait_for_their_turn_and_disconnected_callers_leave_the_queue() {
     if !can_run(&[]) {
         return;
     }
@@ -142,7 +142,7 @@ fn changes_wait_for_their_turn_and_who_goes_leaves_the_queue() {
     let flows = [&red, &blue].map(|pair| Flow::start(&pair.left, &pair.right, 200, 100));
     let load = ["image", "load", "default", "--reconfigure-time", "4s"];
     let loading = begin(&daemon, &load, "image_loading");
-    // Who does not want to wait learns at once what is under way.
+    // With --no-wait the command reports at once which change is in progress.
     let file = lab.folder().join("blue.yaml");
     std::fs::write(&file, blue.document.clone().with("weight", "7").yaml()).unwrap();
     let file = file.display().to_string();
@@ -159,7 +159,7 @@ fn changes_wait_for_their_turn_and_who_goes_leaves_the_queue() {
             output.stderr
         );
     }
-    // One that waits and goes, and behind it one that stays.
+    // One caller waits and disconnects; the one after it stays.
     let command = |arguments: &[&str]| {
         daemon.cli.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
@@ -177,7 +177,7 @@ fn changes_wait_for_their_turn_and_who_goes_leaves_the_queue() {
     assert!(started.iter().all(|event| event["network"] == blue.name()), "{started:?}");
     assert_eq!(network(&daemon, red.name())["substrate"], "card");
     assert_eq!(network(&daemon, blue.name())["substrate"], "soft");
-    // And what is not in the way of anybody goes on at once.
+    // A change that conflicts with no other starts at once.
     is_clean(&daemon.cli.json(&["migrate", blue.name(), "--to", "card", "--no-wait"]));
     let _ = daemon.cli.run(&["apply", "-f", &file, "--no-wait"]).expect_ok();
     flows.into_iter().for_each(is_whole);

@@ -1,4 +1,4 @@
-//! Table memory: who has what of it, quotas that refuse routes and take them again, networks that do not fit the card.
+//! Table memory: the networks' shares, quotas that refuse routes and accept them later, networks that do not fit the card.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -17,14 +17,14 @@ fn destinations(count: u32) -> Vec<Ipv4Addr> {
         .collect()
 }
 
-/// Has the kernel of a network's namespace take or forget routes to these, by the host on the right.
+/// Adds or deletes routes to these destinations via the right host, in the kernel of a network's namespace.
 fn routes(daemon: &Daemon, pair: &Pair, verb: &str, to: &[Ipv4Addr]) {
     let lines: String =
         to.iter().map(|to| format!("route {verb} {to}/32 via {}\n", pair.right.address)).collect();
     let _ = daemon.cli.run_with(&["exec", pair.name(), "--", "ip", "-batch", "-"], &lines).expect_ok();
 }
 
-/// What a network has of the table.
+/// A network's share of the table.
 fn share(daemon: &Daemon, pair: &Pair) -> Value {
     daemon.cli.json(&["get", "tables", pair.name()])
 }
@@ -54,7 +54,7 @@ fn a_quota_refuses_what_is_beyond_it_and_touches_nobody_else() {
     blue.warm_up();
     let beside = Flow::start(&blue.left, &blue.right, 500, 200);
 
-    // The same routes in both: what blue takes as a matter of course is too much for red.
+    // The same routes in both networks: blue has room for them, for red they are too many.
     let to = destinations(600);
     let before = number(&share(&daemon, &blue), "routes");
     routes(&daemon, &red, "add", &to);
@@ -66,7 +66,7 @@ fn a_quota_refuses_what_is_beyond_it_and_touches_nobody_else() {
     });
     until("nothing more fits, whichever is tried", 60, || {
         let before = share(&daemon, &red);
-        // Longer than from one try to the next.
+        // Longer than the interval between two tries.
         std::thread::sleep(Duration::from_secs(5));
         before == share(&daemon, &red)
     });
@@ -83,7 +83,7 @@ fn a_quota_refuses_what_is_beyond_it_and_touches_nobody_else() {
         assert!(own == shared + marginal && shared > 0, "{share}");
     }
 
-    // It is told, with figures, everywhere; and blue is as it was.
+    // All views report it, with figures; and blue is unchanged.
     let condition = network(&daemon, red.name());
     let reason = condition["reason"].as_str().unwrap_or_default().to_owned();
     assert_eq!((&condition["state"], &condition["routes_refused"]), (&"degraded".into(), &refused.into()));
@@ -108,7 +108,7 @@ fn a_quota_refuses_what_is_beyond_it_and_touches_nobody_else() {
     let text = daemon.cli.run(&["get", "tables"]).expect_ok().stdout;
     assert!(text.contains("QUOTA") && text.contains("16,384") && text.contains(" free"), "{text}");
 
-    // Refused routes are named; the others, and blue's, are in the plane.
+    // Refused routes are marked; the others, and blue's, are in the plane.
     let list = daemon.cli.json(&["get", "routes", "-n", red.name()]);
     let list: Vec<&Value> = list.as_array().unwrap().iter().collect();
     let address =
@@ -121,7 +121,7 @@ fn a_quota_refuses_what_is_beyond_it_and_touches_nobody_else() {
     for (pair, to) in [(&red, near), (&red, lost), (&blue, near), (&blue, lost)] {
         pair.right.space.ip(&["address", "replace", &format!("{to}/32"), "dev", "lo"]);
     }
-    // The plane has no route: the kernel, which has it, gets such packets within its punt limit, and forwards them.
+    // The plane lacks the route, but the kernel has it: it gets such packets, within the punt limit, and forwards them.
     let no_route = |pair: &Pair| number(&daemon.cli.stats(pair.name())["punts"], "no_route");
     for (pair, to, without) in [(&red, near, 0), (&red, lost, 4), (&blue, near, 0), (&blue, lost, 0)] {
         let before = no_route(pair);
@@ -130,12 +130,12 @@ fn a_quota_refuses_what_is_beyond_it_and_touches_nobody_else() {
     }
     assert_eq!(red.left.ping(red.right.address, 5), 5);
 
-    // Routes are withdrawn: what was refused comes in until all is there.
+    // Routes are withdrawn: refused routes are added until all are in the plane.
     routes(&daemon, &red, "del", &far);
     until("refused routes are taken", 30, || number(&share(&daemon, &red), "routes_refused") < refused);
     until("as many as fit", 30, || number(&share(&daemon, &red), "bytes_own") > 12 << 10);
     assert!(number(&share(&daemon, &red), "bytes_own") <= 16 << 10);
-    // A larger quota does it too.
+    // A larger quota has the same effect.
     daemon.cli.apply(&all(&[limited("1Mi")]), &[]);
     until("all are taken", 30, || number(&share(&daemon, &red), "routes_refused") == 0);
     let before = no_route(&red);
@@ -148,7 +148,7 @@ fn a_quota_refuses_what_is_beyond_it_and_touches_nobody_else() {
     assert!(report.sent > 0 && report.lost() == 0 && report.duplicated == 0, "{report}");
 }
 
-/// What blue had, but for what it shares: that is red's doing.
+/// Blue's earlier share, with the present figure for shared memory, which depends on red.
 fn of_blue_now(daemon: &Daemon, before: &Value, blue: &Pair) -> Value {
     let (mut expected, now) = (before.clone(), share(daemon, blue));
     for field in ["bytes_shared", "bytes_marginal"] {
@@ -172,14 +172,14 @@ fn a_network_that_outgrows_the_card_comes_back_when_it_fits() {
         pair.warm_up();
     }
     let flow = Flow::start(&red.left, &red.right, 200, 200);
-    // More than single addresses and routes have rows.
+    // More than there are rows for addresses and routes.
     let to = destinations(80);
     routes(&daemon, &red, "add", &to);
     runs_on(&daemon, red.name(), "soft");
     until("it says why, with figures", 10, || {
         let network = network(&daemon, red.name());
         let why = network["why_soft"].as_str().unwrap_or_default().to_owned();
-        // Its document wants it on the card; still it works.
+        // Its document says card; it still works.
         network["state"] == "running" && why.contains("route rows: image tcam3 has 32")
     });
     let tables = daemon.cli.json(&["get", "tables"]);
@@ -196,7 +196,8 @@ fn a_network_that_outgrows_the_card_comes_back_when_it_fits() {
     assert_eq!(red.left.ping(red.right.address, 5), 5);
 }
 
-/// Where the card has memory for many tables, that of a network in software stays there and follows: a move copies none.
+/// If the card has memory for many tables, the table of a network in software stays there and is kept up to date: a move copies
+/// no routes.
 #[test]
 fn a_table_in_external_memory_stays_there_and_follows() {
     if !can_run(&[]) {
@@ -228,14 +229,14 @@ fn a_table_in_external_memory_stays_there_and_follows() {
     for round in 0..4 {
         let proof = daemon.cli.json(&["migrate", red.name(), "--to", "soft"]);
         assert!(proof["lost"] == 0 && proof["doubled"] == 0 && proof["reordered"] == 0, "{proof}");
-        // In software it goes on to change, and the card's copy with it.
+        // Its table changes while it is in software, and the card's copy with it.
         let some = &to[round * 100..round * 100 + 100];
         routes(&daemon, &red, "del", some);
         on_card(count - 100);
         let proof = daemon.cli.json(&["migrate", red.name(), "--to", "card"]);
         assert!(proof["lost"] == 0 && proof["doubled"] == 0 && proof["reordered"] == 0, "{proof}");
         eprintln!("{proof}");
-        // What is gone is gone on the card too, and what stayed is there.
+        // Routes that were removed are also gone from the card, and the others are there.
         let no_route = || number(&daemon.cli.stats(red.name())["punts"], "no_route");
         let before = no_route();
         assert_eq!(red.left.ping(some[7], 2), 0);
@@ -249,7 +250,7 @@ fn a_table_in_external_memory_stays_there_and_follows() {
         let report = flow.stop();
         assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
     }
-    // Another image has room for what runs on it alone, and back again.
+    // Another image has room only for networks that run on it. Then the first image again.
     let _ = daemon.cli.json(&["migrate", red.name(), "--to", "soft"]);
     for (image, kept) in [("default", false), ("sram", true)] {
         let _ = daemon.cli.json(&["image", "load", image]);

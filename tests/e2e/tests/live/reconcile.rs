@@ -1,10 +1,10 @@
-//! Desired and observed state: what is applied, what is not touched, what is refused.
+//! Desired and observed state: changes that are applied, networks that are not touched, documents that are refused.
 
 use hue_e2e::document::all;
 use hue_e2e::traffic::Flow;
 use hue_e2e::{Daemon, can_run, daemon, two_networks};
 
-/// What tells whether a network was touched: its namespace, its interfaces there, and its counters so far.
+/// Identifies a network's setup, to see whether it was touched: its namespace, its interfaces there, and its counters so far.
 fn traces(daemon: &Daemon, network: &str) -> (String, String, u64) {
     let namespace = daemon.cli.exec(network, &["readlink", "/proc/self/ns/net"]).expect_ok().stdout;
     let links = daemon.cli.exec(network, &["ip", "-o", "link"]).expect_ok().stdout;
@@ -46,7 +46,7 @@ fn changing_one_network_touches_only_that_one() {
         return;
     }
     let (lab, red, blue, daemon) = two_networks();
-    // A program of blue's owner, with a socket, runs through everything.
+    // A program of blue's owner keeps running throughout.
     let mut owner = daemon.cli.command(&["exec", blue.name(), "--", "sleep", "600"]);
     let mut owner = owner.spawn().unwrap();
     let before = traces(&daemon, blue.name());
@@ -79,7 +79,7 @@ fn changing_one_network_touches_only_that_one() {
         );
         hue_e2e::until("red still works", 10, || red.left.ping(red.right.address, 1) == 1);
     }
-    // It goes, and comes back.
+    // Red is removed and added again.
     let _ = daemon.cli.run(&["delete", "network", red.name()]).expect_ok();
     assert_eq!(red.left.ping(red.right.address, 1), 0);
     let networks = daemon.cli.json(&["get", "networks"]);
@@ -119,7 +119,7 @@ fn a_bad_document_changes_nothing_at_all() {
     let output = daemon.cli.run(&["apply", "-f", &bad.to_string_lossy()]).expect_code(3);
     let place = text.lines().position(|line| line.contains("300")).unwrap() + 1;
     assert!(output.stderr.contains(&format!("bad.yaml:{place}:")), "{output}");
-    // One good document and one bad one: neither counts.
+    // One valid document and one invalid one: neither is applied.
     let green = lab.pair_document("green", 3, 3, [0, 1]).yaml();
     let _ = daemon.cli.run_with(&["apply", "-f", "-"], &all(&[green, text])).expect_code(3);
     assert_eq!(daemon.cli.json(&["get", "networks"]).as_array().map(Vec::len), Some(2));

@@ -1,6 +1,6 @@
-//! The daemon from another machine: the command line over mutual TLS, with certificates that are made here.
+//! Remote access to the daemon: the command line over mutual TLS, with certificates that the test makes.
 //!
-//! The certificate says the role. What a role may not do changes nothing, and a tenant learns of no network but its own.
+//! The certificate contains the role. Requests that a role does not allow change nothing, and a tenant sees only its own network.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ const FAILURE: i32 = 1;
 const USAGE: i32 = 2;
 const NO_DAEMON: i32 = 5;
 
-/// An authority, and the folder of what it signed.
+/// A certificate authority, and the folder of its certificates.
 struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     folder: PathBuf,
@@ -36,7 +36,7 @@ impl Authority {
         Self { issuer, folder }
     }
 
-    /// A key and a certificate for somebody; the beginning of their paths.
+    /// Makes a key and a certificate for a user.
     fn sign(&self, name: &str, unit: &str) -> Signed {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
@@ -57,7 +57,7 @@ impl Authority {
     }
 }
 
-/// What somebody shows the daemon, and whom it trusts.
+/// A user's certificate and key, and the authority that the user trusts.
 struct Signed {
     cert: String,
     key: String,
@@ -89,7 +89,7 @@ fn world() -> World {
 }
 
 impl World {
-    /// Runs a command in the node's namespace, where the daemon listens; nothing tells it of the socket.
+    /// Runs a command in the node's namespace, where the daemon listens, without the socket's path.
     #[track_caller]
     fn run(&self, who: &Signed, arguments: &[&str], input: &str) -> Output {
         let server = format!("https://{ADDRESS}");
@@ -118,13 +118,13 @@ impl World {
         self.run(who, &["apply", "-f", "-"], documents)
     }
 
-    /// The generation of the configuration in force: what changes rises it.
+    /// The generation of the configuration in force: every change raises it.
     #[track_caller]
     fn generation(&self) -> Value {
         self.daemon.cli.json(&["get", "nodes"])[0]["status"]["generation"].clone()
     }
 
-    /// A change that is refused, and changes nothing.
+    /// Checks that a change is refused, and changes nothing.
     #[track_caller]
     fn refused(&self, who: &Signed, documents: &str) {
         let before = self.generation();
@@ -135,7 +135,7 @@ impl World {
 }
 
 #[test]
-fn each_role_does_what_it_may_and_no_more() {
+fn each_role_does_only_what_it_may() {
     if !can_run(&[]) {
         return;
     }
@@ -187,7 +187,7 @@ fn a_tenant_has_one_network_and_sees_no_other() {
     }
     let events = world.run(&tenant, &["events", "-o", "json"], "").expect_ok();
     assert!(events.stdout.contains(&red) && !events.stdout.contains(&blue), "{events}");
-    // Another's network is to it what one that does not exist is to it.
+    // To a tenant, another tenant's network looks like one that does not exist.
     for arguments in [
         &["get", "networks", "NAME"][..],
         &["get", "routes", "-n", "NAME"],
@@ -204,7 +204,7 @@ fn a_tenant_has_one_network_and_sees_no_other() {
         };
         assert_eq!(ask(&blue), ask("nothere"), "{arguments:?}");
     }
-    // It changes what concerns nobody else: routes of its own.
+    // It may change what affects no other network: its own routes.
     let routed = world.red.document.clone().with("routes", "[{to: 10.77.0.0/16, via: 10.1.2.2}]");
     let _ = world.apply(&tenant, &routed.yaml()).expect_ok();
     hue_e2e::until("the route is there", 10, || {
@@ -218,21 +218,21 @@ fn a_tenant_has_one_network_and_sees_no_other() {
 }
 
 #[test]
-fn who_is_not_known_is_not_answered() {
+fn unauthenticated_clients_get_no_answer() {
     if !can_run(&["curl"]) {
         return;
     }
     let world = world();
     let (admin, other) = (world.authority.sign("a", "admin"), Authority::new(world.lab.folder(), "other"));
     let _ = world.run(&admin, &["get", "networks"], "").expect_ok();
-    // Of another authority; of ours, but trusting another; of ours without a role.
+    // Certificates of another authority; of the right one, but the user trusts another; of the right one without a role.
     let stranger = Signed { ca: admin.ca.clone(), ..other.sign("a", "admin") };
     let astray = Signed { ca: other.ca(), ..world.authority.sign("b", "admin") };
     for who in [&stranger, &astray, &world.authority.sign("a", "nobody")] {
         let output = world.run(who, &["get", "networks"], "").expect_code(NO_DAEMON);
         assert!(output.stdout.is_empty() && !output.stderr.contains(world.red.name()), "{output}");
     }
-    // Without a certificate: ours asks for one, and another program gets no answer.
+    // Without a certificate: `hueplane` asks for one, and another program gets no answer.
     let server = format!("https://{ADDRESS}");
     let mut bare = std::process::Command::new(hue_e2e::daemon::binary());
     bare.args(["--server", &server, "--ca", &admin.ca, "get", "networks"]);
@@ -248,7 +248,7 @@ fn who_is_not_known_is_not_answered() {
     assert!(known.stdout.contains(world.red.name()), "{known}");
     let unknown = curl(&[]);
     assert!(!unknown.ok() && unknown.stdout.is_empty(), "{unknown}");
-    // Files that are not there are the caller's own fault.
+    // Missing files are the caller's error.
     let missing = Signed { key: "/nonexistent/key.pem".to_owned(), ..world.authority.sign("c", "admin") };
     let output = world.run(&missing, &["get", "networks"], "");
     assert!(!output.ok() && output.stderr.contains("/nonexistent/key.pem"), "{output}");

@@ -1,5 +1,5 @@
-//! What the report of a move says is what the receiving hosts count: whatever happens to packets, whatever else flows in
-//! the network, and whoever else keeps the processors busy.
+//! The report of a move agrees with the counts of the receiving hosts, whatever happens to packets, whatever other traffic
+//! the network has, and however busy the processors are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,8 +41,8 @@ impl Drop for Burners {
     }
 }
 
-/// Frames of a network that no host gets: for the network itself, for nobody, dropped by rule. With `answered` also such as
-/// are answered, by frames that nobody counts.
+/// Frames of a network that no host receives: for the network itself, for no network, or dropped by a rule. With `answered`
+/// also frames that are answered; the answers are not counted.
 fn noise(host: &Host, answered: bool) -> Vec<Vec<u8>> {
     let to = |mac, address: &str, ttl| {
         let ends = Ends { macs: [mac, host.mac], addresses: [host.address, address.parse().unwrap()], ttl };
@@ -75,7 +75,7 @@ fn noise(host: &Host, answered: bool) -> Vec<Vec<u8>> {
 /// Pings of a host to its router while it moves.
 const PINGS: u64 = 100;
 
-/// Answers to pings that were missed, and that came twice. (`ping` does not count those that are late.)
+/// Answers to pings that were missed, and those that came twice. (`ping` does not count late ones.)
 fn pings(host: &Host) -> [u64; 3] {
     let count = PINGS.to_string();
     let router = host.router.to_string();
@@ -88,7 +88,7 @@ fn pings(host: &Host) -> [u64; 3] {
     [PINGS - received, number(" duplicates").unwrap_or(0), 0]
 }
 
-/// One move there and one back, with a mishap to packets while software has them; the sums of both reports.
+/// Moves a network there and back, with a fault to packets while software has them. Returns the sums of both reports.
 fn there_and_back(daemon: &Daemon, name: &str, mishap: Option<&str>) -> [u64; 4] {
     let mut sums = [0; 4];
     for to in ["soft", "card"] {
@@ -111,7 +111,7 @@ fn by_reason(report: &Value, lost: u64) {
     assert_eq!(reasons.values().filter_map(Value::as_u64).sum::<u64>(), lost, "{report}");
 }
 
-/// What hosts missed, got twice and got late.
+/// Packets that hosts missed, got twice and got late.
 fn counted(reports: &[Report]) -> [u64; 3] {
     reports.iter().fold([0; 3], |[lost, doubled, late], report| {
         [lost + report.lost(), doubled + report.duplicated, late + report.reordered]
@@ -138,11 +138,11 @@ fn all_classes_flow(red: &Pair, daemon: &Daemon, mishap: Option<&str>) {
     assert_eq!(undecided, 0, "{all}");
     let expected: Vec<u64> =
         counted(&reports).iter().zip(pings).map(|(flows, pings)| flows + pings).collect();
-    // `ping` ends with its last answer, and does not see that one's copy.
+    // `ping` ends with its last answer, and does not see a copy of that one.
     let unseen = u64::from(mishap == Some("doubled"));
     assert_eq!(lost, expected[0], "{all}");
     assert!((expected[1]..=expected[1] + unseen).contains(&doubled), "{doubled} doubled: {all}");
-    // `ping` does not say that an answer is late.
+    // `ping` does not report late answers.
     let pings_late = if mishap == Some("reordered") { PINGS / 10 } else { 0 };
     assert!(late >= expected[2] && late <= expected[2] + pings_late, "{late} late: {all}");
     let happened = match mishap {
@@ -155,7 +155,7 @@ fn all_classes_flow(red: &Pair, daemon: &Daemon, mishap: Option<&str>) {
 }
 
 #[test]
-fn reports_of_moves_are_what_hosts_count() {
+fn reports_of_moves_match_the_counts_of_hosts() {
     if !can_run(&[]) {
         return;
     }
@@ -165,7 +165,7 @@ fn reports_of_moves_are_what_hosts_count() {
     for mishap in [None, Some("packets"), Some("doubled"), Some("reordered")] {
         all_classes_flow(&red, &daemon, mishap);
     }
-    // None of it concerned the other.
+    // The other network was not affected.
     let report = beside.stop();
     assert_eq!(counted(std::slice::from_ref(&report)), [0; 3], "{report}");
 }

@@ -1,4 +1,4 @@
-//! Somebody else's routing daemons, unmodified: in networks' namespaces by `hueplane exec`, and in hosts.
+//! Unmodified third-party routing daemons, in networks' namespaces by `hueplane exec`, and in hosts.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn frr_runs_ospf_in_two_networks_at_once() {
         daemons
             .push(Frr::start(lab.folder(), &name("-r"), &inner, |line| daemon.cli.exec(pair.name(), line)));
         for (side, host) in [&pair.left, &pair.right].into_iter().enumerate() {
-            // OSPF is to find the way.
+            // OSPF must find the route.
             host.space.ip(&["route", "del", "default"]);
             host.space.ip(&["address", "add", &format!("{}/32", loopback(number, side)), "dev", "lo"]);
             let outer = ospf(&host.address.to_string(), &["eth0", "lo"]);
@@ -50,7 +50,7 @@ fn frr_runs_ospf_in_two_networks_at_once() {
                 let from_own = loopback(number, 1 - side).to_string();
                 from.ping_with(to, 1, &["-I", &from_own]).ok()
             });
-            // The other network's is not.
+            // The other network's address does not answer.
             assert_eq!(from.ping(loopback(1 - number, side), 1), 0);
         }
         let flow = Flow::start_to(&pair.left, &pair.right, loopback(number, 1), 500, 100);
@@ -72,7 +72,7 @@ fn frr_runs_ospf_in_two_networks_at_once() {
     assert!(routes(&daemon, pairs[1].name(), "ospf").len() >= 2);
 }
 
-/// The virtual ports keep their carrier and what their kernels have sent meanwhile, so no neighbour is lost.
+/// The virtual ports keep their carrier, and the packets that the kernels send meanwhile, so no neighbour is lost.
 #[test]
 fn a_restart_of_the_daemon_costs_no_routing_neighbour() {
     if !can_run(&["zebra", "ospfd", "vtysh", "pgrep"]) {
@@ -83,7 +83,7 @@ fn a_restart_of_the_daemon_costs_no_routing_neighbour() {
     let mut daemon = Daemon::start(&lab, &all(&[lab.node_document(""), pair.document.yaml()]));
     let cli = daemon.cli.clone();
     pair.warm_up();
-    // However long the daemon takes to start; a lost carrier ends a neighbour at once.
+    // Longer than any start of the daemon. A lost carrier ends a neighbour at once, so that would still be noticed.
     let dead = Duration::from_secs(120);
     let options = ["network point-to-point", "dead-interval 120"];
     let inner = ospf_with("10.1.1.1", &["left", "right"], &options);
@@ -114,7 +114,7 @@ fn a_restart_of_the_daemon_costs_no_routing_neighbour() {
             daemon.kill();
         }
         daemon.replace(&lab);
-        // Longer than what "heard just now" may mean.
+        // Longer than the age of the last hello can be.
         std::thread::sleep(Duration::from_secs(4));
         until("they hear each other again", 60, || {
             [&inside, &outside].iter().all(|one| dead - one.dead_in() < Duration::from_secs(3))
@@ -123,11 +123,11 @@ fn a_restart_of_the_daemon_costs_no_routing_neighbour() {
         assert_eq!((inside.full_neighbours(), outside.full_neighbours()), (1, 1));
         pair.warm_up();
     }
-    // Other ports take other descriptors; the ones that stay keep theirs.
+    // Other ports get other descriptors; the ports that stay keep theirs.
     let more = pair.document.clone().with("weight", "3");
     cli.apply(&more.yaml(), &[]);
     assert_eq!(carriers(), before.0);
-    // Without the holder, the daemon goes on, and so does a network that comes.
+    // Without the holder, the daemon continues, and a new network works.
     let _ = lab.node().run("kill", &["-9", &before.2[0]]).expect_ok();
     let blue = lab.pair("blue", 2, 2, [0, 1]);
     cli.apply(&blue.document.yaml(), &[]);
@@ -138,7 +138,7 @@ fn a_restart_of_the_daemon_costs_no_routing_neighbour() {
     assert_eq!(holders(), Vec::<String>::new());
 }
 
-/// A host's loopback address, as OSPF tells it.
+/// A host's loopback address, which OSPF announces.
 fn loopback(network: usize, side: usize) -> Ipv4Addr {
     Ipv4Addr::new(192, 168, network as u8, 1 + side as u8)
 }
@@ -168,7 +168,7 @@ fn bird_installs_a_full_table() {
         let network = daemon.cli.json(&["get", "networks", pair.name()]);
         network["routes"].as_u64() >= Some(count as u64)
     });
-    // Destinations all over the table go to the right host; it answers from each.
+    // Destinations throughout the table are routed to the right host; it answers from each.
     let sample = prefixes.iter().step_by(count / 40 + 1).filter_map(|prefix| first_host(prefix));
     let sample: Vec<Ipv4Addr> = sample.collect();
     let local = sample.iter().map(|address| format!("address add {address}/32 dev lo\n"));
@@ -176,7 +176,7 @@ fn bird_installs_a_full_table() {
     for address in sample {
         assert_eq!(pair.left.ping(address, 1), 1, "{address}");
     }
-    // The source withdraws everything: the data plane forgets it.
+    // The source withdraws all routes: the data plane removes them.
     drop(source);
     until("the routes are gone", 300, || {
         let network = daemon.cli.json(&["get", "networks", pair.name()]);
@@ -192,7 +192,7 @@ fn first_host(prefix: &str) -> Option<Ipv4Addr> {
 }
 
 #[test]
-fn what_an_owner_does_in_the_namespace_is_followed() {
+fn owners_changes_in_the_namespace_are_followed() {
     if !can_run(&[]) {
         return;
     }
@@ -215,7 +215,7 @@ fn what_an_owner_does_in_the_namespace_is_followed() {
     reach(false);
     ip("route replace 10.50.0.0/16 via 10.1.2.2");
     reach(true);
-    // The kernel drops routes of an interface that goes down, without a word about each.
+    // The kernel removes the routes of an interface that goes down, without an event for each.
     ip("link set right down");
     reach(false);
     ip("link set right up");

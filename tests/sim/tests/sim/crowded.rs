@@ -1,4 +1,4 @@
-//! A card on which not all networks have room: who keeps it when an image is loaded, and who gets it by a move.
+//! A card without room for all networks: the networks that stay on it when an image is loaded, and those that get on it by a move.
 
 use hue_card::Images;
 use hue_differential::images_alone;
@@ -12,12 +12,12 @@ use hueplaned::node::by_hand::{Answer, ByHand};
 
 /// Passes without work after which nothing moves.
 const IDLE_PASSES: usize = 60;
-/// Passes after which an answer must be there.
+/// Passes after which an answer must have come.
 const PASSES_MAX: usize = 20_000;
 /// Planes of a card with ternary tables.
 const PLANES: usize = 3;
 
-/// A node whose card runs `image`, with a network for each place, settled.
+/// A quiet node whose card runs `image`, with a network for each place.
 fn start(images: &Images, image: &'static str, places: &[Place]) -> (ByHand, World) {
     let mut node = hand::start(images).unwrap();
     let mut world = World { image: Some(image), ..World::default() };
@@ -43,7 +43,7 @@ fn on_card(node: &ByHand) -> Vec<u8> {
     (1..=NETS).filter(|net| node.is_on_card(&name(*net))).collect()
 }
 
-/// An image with fewer planes is loaded: networks whose documents name the card keep it, whatever their names are.
+/// If an image with fewer planes is loaded, networks whose documents name the card stay on it, whatever their names are.
 fn documents_keep_the_card(images: &Images) -> Result<(), String> {
     let places = [Place::Auto, Place::Auto, Place::Card, Place::Auto, Place::Card];
     let (mut node, world) = start(images, IMAGES[1], &places);
@@ -54,7 +54,7 @@ fn documents_keep_the_card(images: &Images) -> Result<(), String> {
     check::loaded(&node.look(), &loaded, &world)
 }
 
-/// A move has an image loaded that has room: the move itself takes the network there, and tells of it.
+/// If a move loads an image that has room, the move itself moves the network to the card, and reports this.
 fn the_move_takes_what_it_loaded_for(images: &Images) -> Result<(), String> {
     let places = [Place::Card, Place::Card, Place::Card, Place::Auto, Place::Auto];
     let (mut node, _) = start(images, IMAGES[0], &places);

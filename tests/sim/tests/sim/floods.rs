@@ -1,4 +1,4 @@
-//! Broadcasts for which the card has no room to copy them: counted at their port, and told in the report of a move.
+//! Broadcasts that the card has no room to copy: they are counted at their port and listed in the report of a move.
 
 use hue_differential::images;
 use hue_sim::IMAGES;
@@ -8,7 +8,7 @@ use hue_sim::world::{Net, PORTS, Place, World, neighbour};
 use hueplaned::api::{MigrateRequest, Migration, NetworkStats, SubstrateName};
 use hueplaned::node::by_hand::{Answer, ByHand};
 
-/// Passes over everything without work after which nothing moves, and counters of ports are published.
+/// Passes without work after which nothing moves, and counters of ports are published.
 const IDLE_PASSES: usize = 200;
 /// Networks that get each broadcast.
 const NETS: usize = 3;
@@ -24,13 +24,14 @@ fn start(image: &'static str) -> ByHand {
     node
 }
 
-/// Sends broadcasts of a neighbour of n1 to p0, each with a packet that no router forwards, while the wire takes them; how many.
+/// Sends broadcasts of a neighbour of n1 to p0, each with a packet that no router forwards, while the wire accepts them. Returns how
+/// many.
 fn flood(node: &ByHand, from: u32, count: u32) -> u32 {
     for number in from..from + count {
         let tag = Tag { net: 1, age: 0, flow: 0, number };
         let macs = [[0xff; 6], neighbour_mac(1, 0)];
         let mut frame = tagged(macs, [172, 16, 0, 1], 64, tag, 200);
-        // Software takes broadcasts of stations on its links only.
+        // Software accepts broadcasts only from hosts on its links.
         frame[26..30].copy_from_slice(&neighbour(1, 0));
         frame[24..26].fill(0);
         let sum = hue_wire::checksum::full(&frame[14..34]);
@@ -56,13 +57,13 @@ fn broadcasts_that_the_card_cannot_copy_are_counted_at_their_port() {
         let port = node.stats().ports.into_iter().find(|port| port.port == "p0").unwrap();
         assert_eq!(port.received, SENT, "{image}");
         assert!((1..SENT).contains(&port.losses["flood_full"]), "{image}: {port:?}");
-        // Every network got each of the others.
+        // Every network got each broadcast that was not dropped.
         for net in 1..=NETS {
             let stats = of(&node, &format!("n{net}"));
             let got = SENT - port.losses["flood_full"];
             assert_eq!((stats.drops["l2_group"], stats.received), (got, got), "{image}: {stats:?}");
         }
-        // Another card takes its place, and the count goes on.
+        // Another card replaces it, and the count continues.
         let other = IMAGES[usize::from(image == IMAGES[0])];
         node.load_image(other).unwrap();
         settle(&mut node, IDLE_PASSES);
@@ -72,8 +73,8 @@ fn broadcasts_that_the_card_cannot_copy_are_counted_at_their_port() {
     }
 }
 
-/// Each broadcast that is followed ends in the report: dropped by the plane, or lost for want of room, and none vanishes
-/// because its copy comes behind frames that arrived after it.
+/// The report lists each broadcast that is tracked: dropped by the plane, or lost for lack of room. None is missed because its
+/// copy comes after frames that arrived later.
 #[test]
 fn a_move_tells_which_broadcasts_found_no_room() {
     for image in IMAGES {
@@ -91,7 +92,7 @@ fn a_move_tells_which_broadcasts_found_no_room() {
     }
 }
 
-/// Floods until the move is at its end.
+/// Floods until the move has ended.
 fn moved(node: &mut ByHand) -> Migration {
     let mut number = 0;
     for round in 0..20_000 {

@@ -1,16 +1,16 @@
-//! Bugs that are planted are found: what checks histories is itself checked.
+//! Planted bugs are found: a test of the checks of histories.
 
 use hue_differential::images_alone;
 use hue_sim::{IMAGES, LIMITED_SEEDS, play};
 use hue_substrate::planted::{Bug, plant};
 
-/// Bugs that show within the first histories, and those that only rare histories show.
+/// Bugs that are found within the first histories, and (`LATE`) those that only rare histories find.
 const EARLY: [Bug; 5] = [Bug::NoFence, Bug::HoldStays, Bug::NetStays, Bug::WrongNetwork, Bug::NoMirror];
-// Software forwards what a card without the table hands on, so that `RowFirst` shows by order only.
+// Software forwards frames that a card without the table passes on, so `RowFirst` is noticed only by the order of frames.
 const LATE: [Bug; 4] = [Bug::SeatForgotten, Bug::BypassEarly, Bug::RowFirst, Bug::AnswerEarly];
-/// Bugs that show if networks have rate limits.
+/// Bugs that are found only if networks have rate limits.
 const LIMITED: [Bug; 1] = [Bug::DebtsStay];
-/// Bugs that show on a crowded card only: [`crate::crowded`] finds them.
+/// Bugs that are found only on a crowded card, by [`crate::crowded`].
 const CROWDED: [Bug; 2] = [Bug::ByName, Bug::NotReserved];
 
 fn found_within(bugs: &[Bug], seeds_max: u64) {
@@ -43,7 +43,7 @@ fn a_planted_bug_is_found() {
 }
 
 #[test]
-fn rate_limits_that_begin_anew_are_found() {
+fn rate_limits_that_restart_are_found() {
     found_in(&LIMITED, &(1..=40).map(|nth| nth * LIMITED_SEEDS).collect::<Vec<u64>>());
 }
 

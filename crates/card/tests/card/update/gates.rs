@@ -18,7 +18,7 @@ fn rows_say(card: &mut Card<Memory>, number: u16) -> bool {
 }
 
 #[test]
-fn planes_of_gated_networks_stand_still_where_they_have_one() {
+fn own_planes_of_gated_networks_are_stopped() {
     for (layout, levels) in [(regs::LAYOUT_TCAM, [0; 4]), (regs::LAYOUT_DAG36, [4096; 4])] {
         let own = layout == regs::LAYOUT_TCAM;
         let mut card = Card::new(Memory::new(layout, 4, levels, 64)).unwrap();

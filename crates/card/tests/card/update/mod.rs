@@ -447,7 +447,7 @@ fn a_hold_that_ends_too_early_is_an_error() {
 }
 
 #[test]
-fn what_a_card_cannot_hold_is_refused_by_name() {
+fn networks_that_a_card_cannot_hold_are_refused_by_name() {
     let text = |memory: Memory, program: &Program| {
         let mut card = Card::new(memory).unwrap();
         drop(card.device().registers().take_journal());
@@ -524,7 +524,7 @@ fn a_card_knows_how_full_it_is_and_who_has_what() {
 }
 
 #[test]
-fn updates_of_what_is_not_there_change_nothing() {
+fn updates_of_missing_routes_change_nothing() {
     let mut card = Card::new(dag36(4096, 8)).unwrap();
     card.load(&[program(1, 2, vec![("10.0.0.0/8".parse().unwrap(), hop(1))])]).unwrap();
     card.device().registers().take_journal();
@@ -571,7 +571,7 @@ fn table(count: u32) -> (Vec<(Prefix4, NextHop)>, impl Iterator<Item = Prefix4>)
 
 /// The register writes of a change grow with the number of nodes on its path, not with the table.
 #[test]
-fn a_change_costs_what_it_changes() {
+fn the_cost_of_a_change_follows_its_size() {
     const CHANGES: u64 = 200;
     let mut costs = Vec::new();
     for count in [250, 4000] {
