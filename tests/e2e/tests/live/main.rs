@@ -28,3 +28,4 @@ mod reconcile;
 mod remote;
 mod report;
 mod routing;
+mod status;

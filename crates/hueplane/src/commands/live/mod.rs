@@ -9,8 +9,10 @@ mod exec;
 mod get;
 mod history;
 mod image;
+mod logs;
 mod migrate;
 mod stats;
+mod status;
 mod up;
 mod watch;
 
@@ -33,8 +35,10 @@ pub use exec::exec;
 pub use get::get;
 pub use history::{confirm, history, rollback};
 pub use image::image;
+pub use logs::logs;
 pub use migrate::migrate;
 pub use stats::stats;
+pub use status::status;
 pub use up::up;
 
 use crate::cli::Connection;
