@@ -36,6 +36,9 @@ pub fn place(file: Option<&Path>) -> LogPlace {
         return LogPlace { to: LogTarget::Journal, path: None, unit: unit(&groups) };
     }
     let path = fs::read_link("/proc/self/fd/2").ok().filter(|path| path.is_absolute());
+    if path.as_deref() == Some(Path::new("/dev/null")) {
+        return LogPlace::none();
+    }
     let to = if io::stderr().is_terminal() { LogTarget::Terminal } else { LogTarget::Stderr };
     LogPlace { to, path: path.as_deref().and_then(text), unit: None }
 }

@@ -207,7 +207,7 @@ fn the_status_says_whether_all_is_well_and_what_to_do() {
     for line in [
         "status    not well\n",
         "daemon    version 1.2.3, process 4242\n",
-        " since 2026-01-01T00:00:00Z\n",
+        "node      box, up 1 d 1 h since 2026-01-01T00:00:00Z\n",
         "config    generation 7, applied 1970-01-01T00:00:00Z\n",
         "store     has a problem\n",
         "card      image blue, down, 777,001 networks on it\n",

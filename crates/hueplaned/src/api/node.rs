@@ -128,6 +128,9 @@ pub struct Status {
     pub pid: Option<u32>,
     /// When it started.
     pub started: Timestamp,
+    /// Now, by its clock.
+    #[serde(default)]
+    pub time: Timestamp,
     /// Generation of the desired state; each change increases it by one.
     pub generation: u64,
     /// When it was applied; absent if nothing was ever applied, and for a tenant.
@@ -266,7 +269,7 @@ pub enum LogTarget {
     Terminal,
     /// Standard error, which is none of these.
     Stderr,
-    /// There is no log.
+    /// There is no log, or it goes to `/dev/null`.
     None,
 }
 

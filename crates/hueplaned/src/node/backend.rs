@@ -23,7 +23,7 @@ use crate::api::{
     DownResult, EventKind, EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded,
     LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, NetworkState,
     Placement, Plan, PlanQuery, Port, PortState, Problem, ProblemKind, RevisionKind, Route, RouteFilter,
-    Stats, Status, StoreStatus, Summary, Tables, Trace, TurnQuery, Usage,
+    Stats, Status, StoreStatus, Summary, Tables, Timestamp, Trace, TurnQuery, Usage,
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces, Turn};
 use crate::history::Origin;
@@ -277,6 +277,7 @@ impl NodeHandle {
             node: view.node.clone(),
             pid: Some(std::process::id()),
             started: self.shared.started,
+            time: Timestamp::now(),
             generation: desired.generation,
             applied: desired.applied,
             store: Some(StoreStatus { healthy: problem.is_none(), problem }),

@@ -1,6 +1,7 @@
 //! What an operator asks first: is all well, what is configured, what does the log say, since when do counters count.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -214,6 +215,20 @@ fn the_log_is_shown_and_followed_over_restarts() {
     follow.kill().unwrap();
     follow.wait().unwrap();
     let _ = cli.run(&["down"]).expect_ok();
+
+    // Under systemd: the variable names the stream that is the daemon's standard error.
+    let stream = std::fs::metadata(lab.folder().join("daemon.log")).unwrap();
+    let variable = |inode: u64| format!("JOURNAL_STREAM={}:{inode}", stream.dev());
+    let logs = |inode: u64| {
+        let through = vec!["env".to_owned(), variable(inode)];
+        let mut daemon = hue_e2e::Daemon::start_with(&lab, &Cli { through, ..cli.clone() }, &[]);
+        let said = cli.run(&["logs", "-f"]).expect_code(1).stderr;
+        daemon.down(&[]);
+        said
+    };
+    assert!(logs(stream.ino()).contains("the journal of systemd: `journalctl -u "));
+    // It is inherited by a daemon whose standard error is another file.
+    assert!(logs(stream.ino() + 1).contains("standard error, which is "));
 }
 
 /// The size at which a log file is full.

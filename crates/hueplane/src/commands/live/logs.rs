@@ -90,7 +90,10 @@ fn elsewhere(place: &LogPlace) -> String {
             );
             format!("the daemon writes its log to standard error, which is {place}")
         }
-        LogTarget::None => "the daemon writes no log: it runs inside another program".to_owned(),
+        LogTarget::None => {
+            "the daemon writes no log: its standard error is /dev/null, or it runs inside another program"
+                .to_owned()
+        }
     }
 }
 

@@ -29,7 +29,8 @@ pub fn status(args: &Arguments, connection: &Connection) -> Result<(), Failure> 
     let status = client.status()?;
     // A daemon that is starting does not answer this yet.
     let scheduling_note = client.node().ok().and_then(|node| node.scheduling_note);
-    let uptime_s = Timestamp::now().seconds_since(status.started) as u64;
+    // Its clock and this one may differ.
+    let uptime_s = status.time.seconds_since(status.started) as u64;
     let well = is_well(&status);
     let overview = Overview { well, uptime_s, scheduling_note, status };
     result(args.output.format, &overview, || text(&overview))?;
