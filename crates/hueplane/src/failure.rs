@@ -47,6 +47,9 @@ pub enum Failure {
     /// There are differences; they have been printed.
     #[error("{0}")]
     Differences(String),
+    /// Something is not as desired; it has been printed.
+    #[error("{0}")]
+    NotWell(String),
     /// A command cannot be run in a network, with the exit code that shells use.
     #[error("{0}")]
     Exec(String, u8),
@@ -65,6 +68,7 @@ impl Failure {
             Self::Full(_) => 4,
             Self::NoDaemon(_) => 5,
             Self::Differences(_) => 6,
+            Self::NotWell(_) => 7,
             Self::Exec(_, code) => *code,
             Self::Interrupted => 130,
         }

@@ -43,7 +43,10 @@ pub use migration::{
     PacketsSeen, SubstrateName,
 };
 pub use network::{Bucket, ExecInfo, Limits, Network, NetworkState, Resources, Usage, VirtualPort};
-pub use node::{Capacity, CardInfo, Config, Health, Node, Port, PortState, Status, Summary};
+pub use node::{
+    Capacity, CardInfo, CardState, CardStatus, Config, Health, LogPlace, LogTarget, Node, Part, Port,
+    PortState, Status, StoreStatus, Summary, Trouble,
+};
 pub use packet::{
     CaptureFilter, CapturedFrame, Change, Direction, InNetwork, NetworkVerdict, Step, Trace, TraceRequest,
 };

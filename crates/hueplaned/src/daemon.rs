@@ -17,11 +17,11 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::api::{DownOptions, EventKind};
+use crate::api::{DownOptions, EventKind, LogPlace};
 use crate::client::{Client, ClientError, socket_in};
 use crate::error::DaemonError;
 use crate::http::{Listeners, TlsListener, serve};
-use crate::log::LogFile;
+use crate::log::{self, LogFile};
 use crate::node::{self, About, NodeHandle, Running};
 use crate::options::{Options, images};
 use crate::place::Place;
@@ -49,8 +49,9 @@ const REQUIRED: [hue_host::Capability; 3] = [
 /// Why it does not start, or why it stopped.
 pub fn run(options: Options) -> Result<(), DaemonError> {
     if options.log {
-        log(options.log_file.as_deref())?;
+        start_log(options.log_file.as_deref())?;
     }
+    let log = if options.log { log::place(options.log_file.as_deref()) } else { LogPlace::none() };
     let missing = service::missing(&REQUIRED)?;
     if !missing.is_empty() {
         return Err(DaemonError::Rights(service::names(&missing)));
@@ -103,7 +104,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     // Before the node reports that it is ready. Callers that connect earlier wait until the API answers.
     let unix = place.listen()?;
     let holder = Arc::new(if options.hold { holder(&options.state_dir) } else { Holder::default() });
-    let (handle, running) = node::start(config, images(), options.owner(), opened, Arc::clone(&holder))?;
+    let (handle, running) = node::start(config, images(), options.owner(), opened, Arc::clone(&holder), log)?;
     let ended = runtime.block_on(serving(&handle, &running, unix, tls));
     service::stopping();
     let keep = match &ended {
@@ -223,7 +224,7 @@ async fn wait(handle: &NodeHandle, running: &Running) -> Result<DownOptions, Dae
 
 /// Writes the log to standard error, or to a file that already is standard error. `HUEPLANE_LOG` sets its level: `error`, `warn`,
 /// `info`, `debug` or `trace`.
-fn log(file: Option<&Path>) -> Result<(), DaemonError> {
+fn start_log(file: Option<&Path>) -> Result<(), DaemonError> {
     let level = std::env::var("HUEPLANE_LOG").ok().and_then(|level| level.parse().ok());
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level.unwrap_or(tracing::Level::INFO))

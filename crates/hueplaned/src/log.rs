@@ -7,13 +7,48 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+
+use crate::api::{LogPlace, LogTarget};
 
 /// Longest log file.
 pub const LOG_BYTES_MAX: u64 = 8 << 20;
 /// Ending of the name of the older file.
 const OLDER: &str = ".1";
+
+/// Name of the log file of a daemon in the background, in its run directory.
+pub const LOG: &str = "hueplaned.log";
+
+/// Where this process writes its log: to `file`, or else to standard error.
+#[must_use]
+pub fn place(file: Option<&Path>) -> LogPlace {
+    let text = |path: &Path| Some(path.display().to_string());
+    if let Some(file) = file {
+        return LogPlace { to: LogTarget::File, path: text(file), unit: None };
+    }
+    // `man 5 systemd.exec`, JOURNAL_STREAM: device and inode of the journal's stream. It is inherited, so only the
+    // comparison tells whether standard error still is that stream.
+    let stderr =
+        nix::sys::stat::fstat(io::stderr()).ok().map(|stat| format!("{}:{}", stat.st_dev, stat.st_ino));
+    if stderr.is_some() && std::env::var("JOURNAL_STREAM").ok() == stderr {
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        return LogPlace { to: LogTarget::Journal, path: None, unit: unit(&groups) };
+    }
+    let path = fs::read_link("/proc/self/fd/2").ok().filter(|path| path.is_absolute());
+    if path.as_deref() == Some(Path::new("/dev/null")) {
+        return LogPlace::none();
+    }
+    let to = if io::stderr().is_terminal() { LogTarget::Terminal } else { LogTarget::Stderr };
+    LogPlace { to, path: path.as_deref().and_then(text), unit: None }
+}
+
+/// The service in a list of control groups such as `0::/system.slice/hueplane.service`.
+fn unit(groups: &str) -> Option<String> {
+    let mut parts =
+        groups.lines().filter_map(|line| line.splitn(3, ':').nth(2)).flat_map(|path| path.split('/'));
+    parts.find(|part| part.ends_with(".service")).map(str::to_owned)
+}
 
 /// Opens a log file to append to it, or a new one if it is full.
 ///
@@ -88,7 +123,9 @@ fn begin(path: &Path) -> io::Result<File> {
     append(path)
 }
 
-fn older(path: &Path) -> PathBuf {
+/// The older file beside a log file.
+#[must_use]
+pub fn older(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(OLDER);
     name.into()
@@ -98,6 +135,15 @@ fn older(path: &Path) -> PathBuf {
 #[allow(clippy::unwrap_used)] // a test fails by panicking
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_unit_of_the_journal_is_that_of_the_control_group() {
+        assert_eq!(unit("0::/system.slice/hueplane.service\n").as_deref(), Some("hueplane.service"));
+        assert_eq!(unit("4:pids:/a.slice/b.service/x\n1:name=systemd:/\n").as_deref(), Some("b.service"));
+        assert_eq!((unit("0::/user.slice/session-1.scope"), unit("")), (None, None));
+        let file = place(Some(Path::new("/run/log")));
+        assert_eq!((file.to, file.path.as_deref()), (LogTarget::File, Some("/run/log")));
+    }
 
     #[test]
     fn a_full_log_becomes_the_older_file_and_a_new_one_begins() {

@@ -235,16 +235,23 @@ pub enum Kind {
     /// Where networks run, since when, and why
     #[value(alias = "placement")]
     Placements,
+    /// The configuration in force, as documents for `apply`
+    Config,
 }
 
 /// Show networks, ports, routes and other objects
+///
+/// `config` prints documents as YAML, also without -o: applied again, they change nothing. With -o json it prints an
+/// object with the documents, their generation and when they were applied, or with a NAME the document alone.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hueplane get networks
   hueplane get ports p0 -o yaml
   hueplane get routes -n red -o json
-  hueplane get placements")]
+  hueplane get placements
+  hueplane get config > all.yaml
+  hueplane get config red | hueplane diff -f -")]
 pub struct Get {
     /// Objects to show
     #[arg(value_enum)]
@@ -271,6 +278,12 @@ pub struct Delete {
 #[derive(Subcommand, Debug)]
 pub enum DeleteWhat {
     Network(DeleteNetwork),
+    /// The node's document cannot be deleted; the error says what can be done instead
+    #[command(hide = true)]
+    Node {
+        /// Name of the node
+        name: Option<String>,
+    },
 }
 
 /// Delete a network
@@ -465,7 +478,7 @@ pub struct CardGate {
 /// Show packet counters
 ///
 /// For each network: packets received, forwarded, punted and dropped, and packets lost before the plane.
-/// Drops by reason add up to the total. --watch shows rates until you press q or Ctrl-C.
+/// Drops by reason add up to the total. SINCE says since when they count: a restart of the daemon begins at 0. --watch shows rates until you press q or Ctrl-C.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -8,6 +8,7 @@ mod history;
 mod lab;
 mod live;
 mod plan;
+mod status;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ pub use history::*;
 pub use lab::*;
 pub use live::*;
 pub use plan::*;
+pub use status::*;
 
 use crate::named::{Bytes, NamedFile};
 
@@ -31,6 +33,7 @@ Exit codes:
   4  full: a named limit of a table or of the node is reached
   5  no daemon: it does not answer, denies access, or is already running (`up`)
   6  differences: found by `diff --exit-code`
+  7  not well: `status` found something that is not as desired
   130  interrupted: `demo`, after it has removed everything, and `lab run --live`, after its report
 `exec` returns the code of its command, 126 if it cannot be run, 127 if it does not exist.";
 
@@ -70,6 +73,8 @@ pub enum Command {
     History(History),
     Rollback(Rollback),
     Confirm(Confirm),
+    Status(Status),
+    Logs(Logs),
     Get(Get),
     Delete(Delete),
     Migrate(Migrate),

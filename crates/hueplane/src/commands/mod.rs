@@ -34,6 +34,8 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::History(args) => live::history(args, connection),
         Command::Rollback(args) => live::rollback(args, connection),
         Command::Confirm(args) => live::confirm(args, connection),
+        Command::Status(args) => live::status(args, connection),
+        Command::Logs(args) => live::logs(args, connection),
         Command::Get(args) => live::get(args, connection),
         Command::Delete(args) => live::delete(args, connection),
         Command::Image(args) => live::image(&args.command, connection),

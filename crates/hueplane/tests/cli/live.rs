@@ -9,7 +9,7 @@ use crate::support::{Done, RED, Scratch};
 use crate::world::{BLUE, Served, document, eventually};
 
 /// Commands that need a daemon, with valid arguments.
-const NEED_DAEMON: [&str; 20] = [
+const NEED_DAEMON: [&str; 23] = [
     "down",
     "diff -f red.yaml",
     "apply -f red.yaml",
@@ -22,6 +22,9 @@ const NEED_DAEMON: [&str; 20] = [
     "get neighbours",
     "get tables",
     "get placements",
+    "get config",
+    "status",
+    "logs",
     "plan",
     "delete network red",
     "stats",
@@ -81,13 +84,23 @@ fn wrong_arguments_are_usage_errors() {
     let dir = Scratch::new();
     for (args, text) in [
         ("get", "KIND"),
-        ("get things", "possible values: nodes, networks, ports, routes, neighbours, tables, placements"),
+        (
+            "get things",
+            "possible values: nodes, networks, ports, routes, neighbours, tables, placements, config",
+        ),
         ("get routes 10.0.0.0 --socket a --server https://b:1", "cannot be used with"),
         ("--server https://a:1 stats", "--cert"),
         ("apply", "--file"),
         ("diff", "--file"),
         ("delete red", "unrecognized subcommand"),
         ("delete network", "NAME"),
+        (
+            "delete node",
+            "cannot be deleted, because networks need its ports: change it with `hueplane apply`",
+        ),
+        ("delete node box", "hueplane up --empty"),
+        ("logs -n x", "invalid value"),
+        ("logs --server https://a:1 --cert a --key b --ca c", "log in there and run `hueplane logs`"),
         ("exec red", "COMMAND"),
         ("exec red true", "unexpected argument"),
         ("capture", "--write"),
@@ -139,6 +152,10 @@ fn get_prints_each_kind_as_table_json_and_yaml() {
     assert_eq!(json("get placements red")["network"], "red");
     assert_eq!(json("plan")["networks"][0]["substrate"], "card");
     assert_eq!(json("get table red")["bytes_own"], 640);
+    assert_eq!(
+        (&json("get config")["generation"], &json("get config red")["metadata"]["name"]),
+        (&json!(7), &json!("red"))
+    );
     for (args, texts) in [
         ("get nodes", ["degraded", "network blue: blue is unwell"]),
         ("get networks", ["left:p0 right:p1", "blue: blue is unwell"]),
@@ -175,9 +192,173 @@ fn get_prints_each_kind_as_table_json_and_yaml() {
         "get tables green",
         "get routes -n green",
         "get placements green",
+        "get config green",
+        "get config -n green",
     ] {
         live.run(args).fails(2, "does not exist");
     }
+}
+
+#[test]
+fn the_status_says_whether_all_is_well_and_what_to_do() {
+    let live = Live::new();
+    let degraded = live.run("status");
+    assert_eq!((degraded.code, degraded.stderr.as_str()), (7, "hueplane: 4 problems\n"), "{degraded:?}");
+    for line in [
+        "status    not well\n",
+        "daemon    version 1.2.3, process 4242\n",
+        "node      box, up 1 d 1 h since 2026-01-01T00:00:00Z\n",
+        "config    generation 7, applied 1970-01-01T00:00:00Z\n",
+        "store     has a problem\n",
+        "card      image blue, down, 777,001 networks on it\n",
+        "ports     3: 1 missing, 2 up\n",
+        "networks  2: 1 degraded, 1 running\n",
+        "log       /nowhere/blue.log\n",
+        "problem: the disk of blue is full\n  to do: look after blue\n",
+        "problem: card: image blue does not exist\n  to do: look after blue\n",
+        "problem: port p2-blue: its interface does not exist\n  to do: look after blue\n",
+        "problem: network blue: blue is unwell\n  to do: look after blue\n",
+    ] {
+        assert!(degraded.stdout.contains(line), "{line}: {}", degraded.stdout);
+    }
+    assert!(!degraded.stdout.contains("pending:") && !degraded.stdout.contains('\u{1b}'), "{degraded:?}");
+    let json = live.run("status -o json");
+    assert_eq!((json.code, &json.json()["well"]), (7, &json!(false)));
+    assert_eq!(json.json()["troubles"][2]["name"], "p2-blue");
+
+    let world = &live.served.world;
+    world.well.store(true, std::sync::atomic::Ordering::SeqCst);
+    let deadline = hueplaned::api::Timestamp::from_us(1_767_225_660_000_000);
+    let pending =
+        hueplaned::api::Pending { revision: 7, restores: 6, deadline, remaining_s: 9, ..Default::default() };
+    *world.pending.lock().unwrap() = Some(pending);
+    let well = live.run("status").ok();
+    for line in [
+        "status    all is well\n",
+        "store     healthy\n",
+        "networks  2: 2 running\n",
+        " goes back to 6 in 9 s: `hueplane confirm` keeps it\n  its deadline is 2026-01-01T00:01:00Z\n",
+    ] {
+        assert!(well.stdout.contains(line), "{line}: {}", well.stdout);
+    }
+    assert!(!well.stdout.contains("problem:") && well.stderr.is_empty(), "{well:?}");
+    assert_eq!(live.run("status -o json").ok().json()["well"], true);
+}
+
+#[test]
+fn the_configuration_is_documents_that_can_be_applied() {
+    let live = Live::new();
+    let all = live.run("get config").ok().stdout;
+    assert_eq!(all, live.run("get config -o yaml").ok().stdout);
+    let source =
+        |text: &str| vec![hue_intent::Source { name: "got".into(), bytes: text.as_bytes().to_vec() }];
+    let intent = hue_intent::parse(source(&all)).unwrap();
+    let documents = live.served.world.documents.lock().unwrap().1.clone();
+    let again: Vec<Value> =
+        intent.networks.iter().map(|network| serde_json::to_value(network).unwrap()).collect();
+    assert_eq!(again, documents[1..]);
+    assert_eq!(intent.node.metadata.name.to_string(), "box");
+    let red = live.run("get config red").ok().stdout;
+    assert!(red.starts_with("apiVersion: ") && !red.contains("blue") && !red.contains("---"), "{red}");
+    assert_eq!(red, live.run("get config -n red").ok().stdout);
+    // Whatever documents there are: those of the labs, and strings that YAML would read as something else.
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let strange = document("red").replace("\"weight\": 5,", r##""colour": "#00ff00", "weight": 5,"##);
+    let mut texts = vec![strange];
+    for file in ["labs/basic/hueplane.yaml", "labs/basic/select.yaml", "labs/live/hueplane.yaml"] {
+        texts.push(std::fs::read_to_string(root.join(file)).unwrap());
+    }
+    for given in texts {
+        let values = |text: &str| -> Vec<Value> {
+            let intent = hue_intent::parse(source(text)).unwrap();
+            let node = intent.node_given.then(|| serde_json::to_value(&intent.node).unwrap());
+            node.into_iter()
+                .chain(intent.networks.iter().map(|one| serde_json::to_value(one).unwrap()))
+                .collect()
+        };
+        live.served.world.documents.lock().unwrap().1 = values(&given);
+        let got = live.run("get config").ok().stdout;
+        assert_eq!(values(&got), values(&given), "{got}");
+    }
+    // It goes through a pipe as it is.
+    let applied = live.run_with(&["apply", "-f", "-", "--dry-run"], &all);
+    assert_eq!(applied.code, 0, "{applied:?}");
+}
+
+#[test]
+fn the_log_is_read_where_the_daemon_writes_it() {
+    use hueplaned::api::{LogPlace, LogTarget};
+    let live = Live::new();
+    let set = |to, path: Option<&str>, unit: Option<&str>| {
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        *live.served.world.log.lock().unwrap() = LogPlace { to, path: text(path), unit: text(unit) };
+    };
+    live.run("logs").fails(3, "/nowhere/blue.log: cannot be read");
+    set(LogTarget::Journal, None, Some("hueplane.service"));
+    live.run("logs").fails(1, "`journalctl -u hueplane.service`, with -f to follow");
+    set(LogTarget::Terminal, Some("/dev/pts/3"), None);
+    live.run("logs -f").fails(1, "the terminal /dev/pts/3");
+    set(LogTarget::Stderr, Some("/var/log/x"), None);
+    live.run("logs").fails(1, "`tail -f /var/log/x`");
+    set(LogTarget::None, None, None);
+    live.run("logs").fails(1, "writes no log");
+
+    // The end of the older file and of this one.
+    let log = live.dir.path("d.log");
+    set(LogTarget::File, log.to_str(), None);
+    live.dir.write("d.log.1", "1\n2\n3\n");
+    live.dir.write("d.log", "4\n5\nhalf");
+    let lines = |args: &str| live.run(args).ok().stdout;
+    assert_eq!([lines("logs -n 1"), lines("logs -n 3"), lines("logs -n 0")], ["half", "4\n5\nhalf", ""]);
+    assert_eq!(lines("logs"), "1\n2\n3\n4\n5\nhalf");
+
+    // The log of a daemon that has ended.
+    live.dir.write("run/hueplaned.log", "it has failed\n");
+    let ended = live.dir.hueplane("--socket run/hueplane.sock logs").ok();
+    assert_eq!(ended.stdout, "it has failed\n");
+    assert!(
+        ended.stderr.contains("no daemon answers") && ended.stderr.contains("the log of the last daemon"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_log_is_followed_from_file_to_file() {
+    use std::io::{BufRead, BufReader, Write};
+    let dir = Scratch::new();
+    dir.write("hueplaned.log", "old\n");
+    let path = dir.path("hueplaned.log");
+    let mut follow = std::process::Command::new(env!("CARGO_BIN_EXE_hueplane"))
+        .args(["logs", "-f", "-n", "1", "--socket"])
+        .arg(dir.path("hueplane.sock"))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let (sender, lines) = std::sync::mpsc::channel();
+    let out = BufReader::new(follow.stdout.take().unwrap());
+    std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    let next = || lines.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert_eq!(next(), "old");
+    let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+    let mut say = |text: &str| file.write_all(text.as_bytes()).unwrap();
+    say("one\nha");
+    assert_eq!(next(), "one");
+    say("lf\nlast of this file\n");
+    // Rotated as the daemon does it.
+    std::fs::rename(&path, dir.path("hueplaned.log.1")).unwrap();
+    std::fs::write(&path, "first of the next\n").unwrap();
+    assert_eq!([next(), next(), next()], ["half", "last of this file", "first of the next"]);
+    let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+    file.write_all(b"and on\n").unwrap();
+    assert_eq!(next(), "and on");
+    // A file that the daemon cannot replace is emptied.
+    file.set_len(0).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    file.write_all(b"again\n").unwrap();
+    assert_eq!(next(), "again");
+    follow.kill().unwrap();
+    follow.wait().unwrap();
 }
 
 #[test]
@@ -239,6 +420,16 @@ fn stats_add_up_and_give_reasons() {
     {
         assert!(table.contains(text), "{text}: {table}");
     }
+    assert!(
+        table.contains("counted since: 2026-01-01T00:00:00Z\n") && !table.contains("is missing"),
+        "{table}"
+    );
+    let table = live.run("stats").ok().stdout;
+    assert!(table.contains("SINCE") && table.contains("  2026-01-01T00:00:00Z  "), "{table}");
+    assert!(
+        table.contains("blue: what a card had counted before 2026-01-01T00:01:00Z is missing\n"),
+        "{table}"
+    );
     live.run("stats green").fails(2, "does not exist");
     // There is no terminal here.
     live.run("stats --watch").fails(2, "needs a terminal");

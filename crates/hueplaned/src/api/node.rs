@@ -1,5 +1,8 @@
 //! The node: its status, capacity, physical ports and desired state.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -113,6 +116,9 @@ pub struct Status {
     pub health: Health,
     /// Problems, as text.
     pub problems: Vec<String>,
+    /// The same problems by part, each with what to do.
+    #[serde(default)]
+    pub troubles: Vec<Trouble>,
     /// Version of the daemon.
     pub version: String,
     /// Name of the node.
@@ -122,8 +128,23 @@ pub struct Status {
     pub pid: Option<u32>,
     /// When it started.
     pub started: Timestamp,
+    /// Now, by its clock.
+    #[serde(default)]
+    pub time: Timestamp,
     /// Generation of the desired state; each change increases it by one.
     pub generation: u64,
+    /// When it was applied; absent if nothing was ever applied, and for a tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<Timestamp>,
+    /// The store of the desired state; absent for a tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreStatus>,
+    /// The card that the node's document names, if it names one; absent for a tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<CardStatus>,
+    /// Where the daemon writes its log; absent for a tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogPlace>,
     /// Networks.
     pub networks: Summary,
     /// Physical ports.
@@ -134,13 +155,169 @@ pub struct Status {
     pub pending: Option<Pending>,
 }
 
+/// Part of the node that has a problem.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The store of the desired state.
+    Store,
+    /// The card.
+    Card,
+    /// A physical port.
+    Port,
+    /// A network.
+    Network,
+}
+
+impl Part {
+    /// Its name in output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Store => "store",
+            Self::Card => "card",
+            Self::Port => "port",
+            Self::Network => "network",
+        }
+    }
+}
+
+/// A problem, and what to do about it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Trouble {
+    /// The part concerned.
+    pub part: Part,
+    /// Name of the port or network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What is wrong.
+    pub text: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// The problem as one line: `port p0: its interface does not exist`.
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.name, self.part) {
+            (Some(name), part) => write!(f, "{} {name}: {}", part.name(), self.text),
+            // These texts begin with the directory of the store.
+            (None, Part::Store) => f.write_str(&self.text),
+            (None, part) => write!(f, "{}: {}", part.name(), self.text),
+        }
+    }
+}
+
+/// State of the store of the desired state.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct StoreStatus {
+    /// Whether it stores every change, and its copy too.
+    pub healthy: bool,
+    /// Why it is not healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// State of a desired card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CardState {
+    /// It runs.
+    Running,
+    /// Another image is being loaded.
+    Loading,
+    /// It does not run; all networks run in software.
+    Down,
+}
+
+impl CardState {
+    /// Its name in output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Loading => "loading",
+            Self::Down => "down",
+        }
+    }
+}
+
+/// A desired card.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CardStatus {
+    /// Its state.
+    pub state: CardState,
+    /// The image that it runs, or that its document names; absent for a real card that does not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// PCI address of a real card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pci: Option<String>,
+    /// Networks that run on it.
+    pub networks: u64,
+}
+
+/// Destination of a log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogTarget {
+    /// A file whose size the daemon limits (`hueplane up --detach`).
+    File,
+    /// The journal of systemd.
+    Journal,
+    /// A terminal.
+    Terminal,
+    /// Standard error, which is none of these.
+    Stderr,
+    /// There is no log, or it goes to `/dev/null`.
+    None,
+}
+
+/// Where the daemon writes its log.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LogPlace {
+    /// Its destination.
+    pub to: LogTarget,
+    /// The file or terminal, if it has a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The systemd unit of the daemon, if the log goes to the journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+}
+
+impl LogPlace {
+    /// No log.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { to: LogTarget::None, path: None, unit: None }
+    }
+}
+
 /// Number of objects, and of those that run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Summary {
     /// All objects.
     pub total: u64,
     /// Objects that run or are up.
     pub up: u64,
+    /// Objects by `state`; a state without objects is left out.
+    #[serde(default)]
+    pub states: BTreeMap<String, u64>,
+}
+
+impl Summary {
+    /// Counts objects by their states, of which `up` is the desired one.
+    #[must_use]
+    pub fn of(states: impl IntoIterator<Item = &'static str>, up: &str) -> Self {
+        let mut summary = Self::default();
+        for state in states {
+            summary.total += 1;
+            *summary.states.entry(state.to_owned()).or_default() += 1;
+        }
+        summary.up = summary.states.get(up).copied().unwrap_or(0);
+        summary
+    }
 }
 
 /// The desired state.

@@ -17,6 +17,10 @@ use super::Timestamp;
 pub struct Stats {
     /// The moment.
     pub time: Timestamp,
+    /// Since when the counters of workers and `unclaimed` count: when the daemon started. Networks and ports have a
+    /// `since` of their own.
+    #[serde(default)]
+    pub since: Timestamp,
     /// By network, in the order of names.
     pub networks: Vec<NetworkStats>,
     /// By physical port, in the order of names.
@@ -35,6 +39,13 @@ pub struct Stats {
 pub struct NetworkStats {
     /// The network.
     pub network: String,
+    /// Since when they count: when the daemon started, the network was created or set up anew.
+    #[serde(default)]
+    pub since: Timestamp,
+    /// When the card was removed, exchanged or failed while the network had a place on it, if that was later. What the
+    /// card had counted before is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card_since: Option<Timestamp>,
     /// Packets that design select assigned to it and its plane decided.
     pub received: u64,
     /// Their bytes.
@@ -95,6 +106,10 @@ pub struct VirtualPortStats {
 pub struct PortStats {
     /// The port.
     pub port: String,
+    /// Since when they count: when the port was first opened, for a port of the card when the card started. Absent for
+    /// a port that was not opened yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
     /// Frames received.
     pub received: u64,
     /// Their bytes.

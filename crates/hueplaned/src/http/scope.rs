@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::access::Caller;
 use crate::api::{
-    Config, Event, Health, History, Network, NetworkState, Node, ObjectKind, Pending, Placement, Port,
-    Problem, Stats, Status, Summary, TableShare, Tables, Trace,
+    Config, Event, Health, History, Network, NetworkState, Node, ObjectKind, Part, Pending, Placement, Port,
+    Problem, Stats, Status, Summary, TableShare, Tables, Trace, Trouble,
 };
 use crate::backend::MetricsSnapshot;
 use crate::history::changes;
@@ -44,19 +44,35 @@ pub(super) fn status(caller: &Caller, status: Status, networks: Vec<Network>) ->
         return status;
     }
     let own = self::networks(caller, networks);
-    let running = own.iter().filter(|network| network.state == NetworkState::Running).count() as u64;
+    let networks = Summary::of(own.iter().map(|network| network.state.name()), NetworkState::Running.name());
+    let mine = |trouble: &Trouble| {
+        trouble.part == Part::Network && trouble.name.as_ref().is_some_and(|name| caller.sees(name))
+    };
+    let troubles: Vec<Trouble> = status.troubles.into_iter().filter(mine).collect();
     let problems: Vec<String> = own
         .iter()
         .filter_map(|network| Some(format!("network {}: {}", network.name, network.reason.as_ref()?)))
         .collect();
     let health = match status.health {
         Health::Starting | Health::Stopping => status.health,
-        Health::Running | Health::Degraded if running < own.len() as u64 => Health::Degraded,
+        Health::Running | Health::Degraded if networks.up < networks.total => Health::Degraded,
         Health::Running | Health::Degraded => Health::Running,
     };
-    let networks = Summary { total: own.len() as u64, up: running };
     let pending = status.pending.and_then(|one| pending(caller, one));
-    Status { health, problems, pid: None, networks, ports: None, pending, ..status }
+    Status {
+        health,
+        problems,
+        troubles,
+        pid: None,
+        applied: None,
+        store: None,
+        card: None,
+        log: None,
+        networks,
+        ports: None,
+        pending,
+        ..status
+    }
 }
 
 pub(super) fn node(caller: &Caller, node: Node, networks: Vec<Network>) -> Node {

@@ -23,7 +23,7 @@ use crate::api::{
     DownResult, EventKind, EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded,
     LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, NetworkState,
     Placement, Plan, PlanQuery, Port, PortState, Problem, ProblemKind, RevisionKind, Route, RouteFilter,
-    Stats, Status, Summary, Tables, Trace, TurnQuery, Usage,
+    Stats, Status, StoreStatus, Summary, Tables, Timestamp, Trace, TurnQuery, Usage,
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces, Turn};
 use crate::history::Origin;
@@ -120,7 +120,7 @@ impl Backend for NodeHandle {
     async fn stats(&self, network: Option<&str>) -> Result<Stats, Problem> {
         let view = self.shared.view();
         let card = self.on_card(&view, network).await?;
-        stats::stats(&view, &self.shared.totals, &card, network)
+        stats::stats(&view, &self.shared.totals, &card, self.shared.started, network)
             .ok_or_else(|| Problem::no_network(network.unwrap_or_default()))
     }
 
@@ -142,7 +142,8 @@ impl Backend for NodeHandle {
         let tables = self.tables().await?;
         let view = self.shared.view();
         let card = self.on_card(&view, None).await?;
-        let stats = stats::stats(&view, &self.shared.totals, &card, None).unwrap_or_default();
+        let stats = stats::stats(&view, &self.shared.totals, &card, self.shared.started, None);
+        let stats = stats.unwrap_or_default();
         let (status, ports) = (self.status_of(&view), self.ports_of(&view));
         let networks = aside(move || networks(&view)).await?;
         Ok(MetricsSnapshot { stats, status, networks, ports, tables })
@@ -264,18 +265,26 @@ impl Backend for NodeHandle {
 
 impl NodeHandle {
     fn status_of(&self, view: &View) -> Status {
-        let running = view.networks.iter().filter(|network| network.api.state == NetworkState::Running);
-        let up = view.ports.iter().filter(|port| port.api.state == PortState::Up);
+        let networks = view.networks.iter().map(|network| network.api.state.name());
+        let ports = view.ports.iter().map(|port| port.api.state.name());
+        let desired = self.shared.desired();
+        let problem = view.store_problem.clone();
         Status {
             health: view.health,
-            problems: view.problems.clone(),
+            problems: view.troubles.iter().map(ToString::to_string).collect(),
+            troubles: view.troubles.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             node: view.node.clone(),
             pid: Some(std::process::id()),
             started: self.shared.started,
-            generation: self.shared.desired().generation,
-            networks: Summary { total: view.networks.len() as u64, up: running.count() as u64 },
-            ports: Some(Summary { total: view.ports.len() as u64, up: up.count() as u64 }),
+            time: Timestamp::now(),
+            generation: desired.generation,
+            applied: desired.applied,
+            store: Some(StoreStatus { healthy: problem.is_none(), problem }),
+            card: view.card_status.clone(),
+            log: Some(self.shared.log.clone()),
+            networks: Summary::of(networks, NetworkState::Running.name()),
+            ports: Some(Summary::of(ports, PortState::Up.name())),
             pending: self.pending(),
         }
     }
@@ -290,12 +299,13 @@ impl NodeHandle {
             None => Default::default(),
         };
         // Read after the card's counters, so that these totals include every crossing that those have counted.
-        Ok(OnCard { counts, unclaimed, totals: card.totals() })
+        Ok(OnCard { counts, unclaimed, totals: card.totals(), since: Some(card.since) })
     }
 
     fn ports_of(&self, view: &View) -> Vec<Port> {
         let card = OnCard {
             totals: view.card.as_ref().map(CardView::totals).unwrap_or_default(),
+            since: view.card.as_ref().map(|card| card.since),
             ..OnCard::default()
         };
         let port = |port: &super::view::PortView| Port {

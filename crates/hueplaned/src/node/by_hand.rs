@@ -38,8 +38,8 @@ use super::plan::Planning;
 use super::queue::Queue;
 use super::{Shared, moves};
 use crate::api::{
-    ApplyRequest, ImageLoaded, MigrateRequest, Migration, NetworkState, Problem, ProblemKind, SourceText,
-    Tables, Timestamp, TurnQuery,
+    ApplyRequest, ImageLoaded, LogPlace, MigrateRequest, Migration, NetworkState, Problem, ProblemKind,
+    SourceText, Tables, Timestamp, TurnQuery,
 };
 use crate::error::DaemonError;
 use crate::store::{Desired, Store};
@@ -118,6 +118,7 @@ impl ByHand {
             down: watch::channel(None).0,
             owner: Owner::new("by-hand"),
             started: Timestamp::now(),
+            log: LogPlace::none(),
             workers: live.workers(),
             scheduling: Granted::default(),
             planning: Planning::default(),

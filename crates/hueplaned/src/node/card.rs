@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,7 @@ use super::core::{Message, Node};
 use super::moves::Moved;
 use super::networks::Entry;
 use super::view::CardView;
-use crate::api::{CardInfo, EventKind};
+use crate::api::{CardInfo, EventKind, Timestamp};
 
 /// Routes or next hops that one job of the card's thread writes. Frames wait no longer than this takes.
 pub(super) const PIECE_ROWS: usize = 64;
@@ -52,6 +53,8 @@ pub struct CardSide {
     pub(super) want: hue_intent::Card,
     pub(super) live: LiveCard,
     started: Instant,
+    /// The same by the system's clock.
+    since: Timestamp,
     /// The card's own number of each of its ports.
     pub(super) numbers: BTreeMap<PortId, u8>,
     pub(super) seats: BTreeMap<Vid, Seat>,
@@ -125,7 +128,11 @@ impl Node {
             (&have.twin, have.pci, &have.ports) == (&want.twin, want.pci, &want.ports)
         };
         match (&mut self.card, &want) {
-            (None, None) => return,
+            (None, None) => {
+                // A card that did not come up is not desired any more.
+                self.changed |= self.card_problem.take().is_some();
+                return;
+            }
             (Some(card), Some(want)) if same(&card.want, want) => {
                 card.want.nics.clone_from(&want.nics);
                 return;
@@ -193,6 +200,7 @@ impl Node {
             want,
             live,
             started: Instant::now(),
+            since: Timestamp::now(),
             numbers,
             seats: BTreeMap::new(),
             room: 0,
@@ -217,6 +225,7 @@ impl Node {
         for vid in seats.into_keys() {
             if let Some(entry) = self.entry_of(vid) {
                 (entry.on_card, entry.why_soft) = (false, None);
+                entry.counts.card_lost_us.store(Timestamp::now().us(), Ordering::Relaxed);
             }
         }
         self.changed = true;
@@ -603,7 +612,7 @@ impl CardSide {
             wall_seconds: 0.0,
             repaired_words: 0,
         };
-        CardView { api, started: self.started, totals: self.live.totals_reader() }
+        CardView { api, started: self.started, since: self.since, totals: self.live.totals_reader() }
     }
 
     /// Description of its image.

@@ -244,17 +244,9 @@ impl Node {
     pub(super) fn publish(&mut self) {
         self.rewire_all();
         self.changed = false;
-        let mut problems = self.troubles.clone();
-        problems.extend(self.store_problem.clone());
-        problems.extend(self.card_problem.clone());
-        for (name, port) in &self.ports {
-            problems.extend(port.problem().map(|problem| format!("port {name}: {problem}")));
-        }
-        for (name, entry) in &self.networks {
-            problems.extend(entry.condition().1.map(|reason| format!("network {name}: {reason}")));
-        }
+        let troubles = self.all_troubles();
         if matches!(self.health, Health::Running | Health::Degraded) {
-            self.health = if problems.is_empty() { Health::Running } else { Health::Degraded };
+            self.health = if troubles.is_empty() { Health::Running } else { Health::Degraded };
         }
         let capacity = self.live.capacity();
         let links = &self.links;
@@ -273,7 +265,9 @@ impl Node {
         });
         let view = View {
             health: self.health,
-            problems,
+            troubles,
+            store_problem: self.store_problem.clone(),
+            card_status: self.card_status(),
             node: self.desired.intent.node.metadata.name.to_string(),
             capacity: Some(Capacity {
                 networks: capacity.networks as u64,

@@ -30,6 +30,7 @@ mod rollback;
 mod stats;
 mod tables;
 mod trace;
+mod troubles;
 mod view;
 mod wanted;
 mod wires;
@@ -59,7 +60,7 @@ use self::jobs::{Done, Job, Jobs, PortTag};
 use self::plan::Planning;
 use self::queue::Queue;
 use self::view::View;
-use crate::api::{DownOptions, EventKind, Health, Problem, Timestamp};
+use crate::api::{DownOptions, EventKind, Health, LogPlace, Problem, Timestamp};
 use crate::error::DaemonError;
 use crate::store::{Desired, Opened, Store};
 
@@ -83,6 +84,8 @@ pub struct Shared {
     down: watch::Sender<Option<DownOptions>>,
     owner: Owner,
     started: Timestamp,
+    /// Where the daemon writes its log.
+    log: LogPlace,
     workers: usize,
     /// Scheduling of the workers.
     scheduling: Granted,
@@ -178,6 +181,7 @@ pub fn start(
     owner: Owner,
     opened: Opened,
     holder: Arc<Holder>,
+    log: LogPlace,
 ) -> Result<(NodeHandle, Running), DaemonError> {
     let Opened { mut store, desired, trouble, emptied } = opened;
     let left = owner.networks()?;
@@ -218,6 +222,7 @@ pub fn start(
         down: watch::channel(None).0,
         owner,
         started: Timestamp::now(),
+        log,
         workers: live.workers(),
         scheduling: least(live.scheduling()),
         planning: Planning::default(),

@@ -1,6 +1,7 @@
 //! Counters in API terms, read from the workers' counters without asking the node's thread.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use hue_card::CardTotals;
 use hue_demux::PortId;
@@ -22,17 +23,25 @@ pub struct OnCard {
     pub unclaimed: UnclaimedCounters,
     /// Counters of its thread.
     pub totals: CardTotals,
+    /// When it started.
+    pub since: Option<Timestamp>,
 }
 
-/// Counters of everything, or of one network; `None` if there is no such network.
-pub fn stats(view: &View, totals: &TotalsReader, card: &OnCard, only: Option<&str>) -> Option<Stats> {
-    let mut stats = Stats { time: Timestamp::now(), ..Stats::default() };
+/// Counters of everything, or of one network; `None` if there is no such network. `since` is when the daemon started.
+pub fn stats(
+    view: &View,
+    totals: &TotalsReader,
+    card: &OnCard,
+    since: Timestamp,
+    only: Option<&str>,
+) -> Option<Stats> {
+    let mut stats = Stats { time: Timestamp::now(), since, ..Stats::default() };
     if let Some(name) = only {
         let found = view.network(name)?;
-        stats.networks.push(network(found, totals, card));
+        stats.networks.push(network(found, totals, card, since));
         return Some(stats);
     }
-    stats.networks = view.networks.iter().map(|one| network(one, totals, card)).collect();
+    stats.networks = view.networks.iter().map(|one| network(one, totals, card, since)).collect();
     stats.ports = view.ports.iter().map(|one| port(totals, card, one.id, one.api.name.clone())).collect();
     let unclaimed = unclaimed(totals, card);
     let unclaimed = unclaimed.iter().filter(|(_, count)| *count > 0);
@@ -50,7 +59,9 @@ pub fn stats(view: &View, totals: &TotalsReader, card: &OnCard, only: Option<&st
     Some(stats)
 }
 
-fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard) -> NetworkStats {
+fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard, started: Timestamp) -> NetworkStats {
+    let since = totals.network_since(view.vid).map_or(started, Timestamp::from);
+    let lost = Timestamp::from_us(view.counts.card_lost_us.load(Ordering::Relaxed));
     // A network that is not loaded yet has no counters.
     let totals = totals.network(view.vid).unwrap_or_default();
     let of = |verdict: Verdict| -> BTreeMap<String, u64> {
@@ -103,6 +114,8 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard) -> NetworkS
     });
     NetworkStats {
         network: view.api.name.clone(),
+        since,
+        card_since: (lost > since).then_some(lost),
         received: forwarded + punted + dropped,
         received_bytes: totals.received_bytes()
             + counted.received_bytes.saturating_sub(crossed.to_software_bytes),
@@ -127,8 +140,13 @@ pub fn port(totals: &TotalsReader, card: &OnCard, id: PortId, port: String) -> P
     let losses = PortLoss::ALL
         .into_iter()
         .map(|reason| (reason.name().to_owned(), lost(&counters, flood_full, reason)));
+    let since = match wire {
+        Some(_) => card.since,
+        None => totals.port_since(id).map(Timestamp::from),
+    };
     PortStats {
         port,
+        since,
         received: counters.received_packets,
         received_bytes: counters.received_bytes,
         sent: counters.sent_packets,

@@ -20,8 +20,12 @@ use crate::api;
 pub struct View {
     /// State of the daemon.
     pub health: api::Health,
-    /// Problems, as text.
-    pub problems: Vec<String>,
+    /// Problems.
+    pub troubles: Vec<api::Trouble>,
+    /// The problem of the store, if it has one.
+    pub store_problem: Option<String>,
+    /// The desired card, if there is one.
+    pub card_status: Option<api::CardStatus>,
     /// Name of the node.
     pub node: String,
     /// Capacity of the substrate.
@@ -41,6 +45,8 @@ pub struct CardView {
     pub api: api::CardInfo,
     /// When it started.
     pub started: Instant,
+    /// The same by the system's clock.
+    pub since: api::Timestamp,
     /// Its counters.
     pub totals: Arc<Mutex<CardTotals>>,
 }
@@ -71,7 +77,9 @@ impl Default for View {
     fn default() -> Self {
         Self {
             health: api::Health::Starting,
-            problems: Vec::new(),
+            troubles: Vec::new(),
+            store_problem: None,
+            card_status: None,
             node: "node".to_owned(),
             capacity: None,
             networks: Vec::new(),
@@ -124,6 +132,8 @@ pub struct Counts {
     pub refused: AtomicU64,
     /// Neighbours whose MAC address is known.
     pub neighbours: AtomicU64,
+    /// When the numbers that a card had counted were lost with it, in microseconds since 1970; 0: never.
+    pub card_lost_us: AtomicU64,
 }
 
 /// A physical port.

@@ -95,6 +95,27 @@ async fn no_answer_to_a_tenant_shows_another_network() {
 }
 
 #[tokio::test]
+async fn the_status_of_a_tenant_is_that_of_its_network() {
+    let api = Api::new();
+    let status = async |role| -> Status {
+        serde_json::from_str(&api.text(role, "GET", "/v1/status", None).await.1).unwrap()
+    };
+    let red = status(red()).await;
+    assert_eq!((red.health, red.troubles.len(), red.networks.total), (Health::Running, 0, 1));
+    assert_eq!(red.networks.states, [("running".to_owned(), 1)].into());
+    let parts = (red.applied, red.store, red.card, red.log, red.ports, red.pid);
+    assert_eq!(parts, (None, None, None, None, None, None));
+    let blue = status(Role::Tenant("blue".into())).await;
+    assert_eq!(blue.health, Health::Degraded);
+    let texts: Vec<String> = blue.troubles.iter().map(ToString::to_string).collect();
+    assert_eq!((&texts, texts.len()), (&blue.problems, 1), "no trouble of the node");
+    for role in [Role::Viewer, Role::Operator, Role::Admin] {
+        let all = status(role).await;
+        assert!(all.troubles.len() == 4 && all.store.is_some() && all.card.is_some() && all.log.is_some());
+    }
+}
+
+#[tokio::test]
 async fn to_a_tenant_other_networks_do_not_exist() {
     let api = Api::new();
     for path in [

@@ -9,7 +9,7 @@ use hue_host::links::Links;
 use hue_host::netns::{self, Namespace};
 use hue_soft::LiveConfig;
 use hueplaned::api::{
-    ApplyRequest, Author, EventKind, NetworkState, PlanQuery, PortState, ProblemKind, RevisionKind,
+    ApplyRequest, Author, EventKind, LogPlace, NetworkState, PlanQuery, PortState, ProblemKind, RevisionKind,
     RollbackRequest, SchedulerName, SourceText, Verb,
 };
 use hueplaned::backend::{Backend, Turn};
@@ -80,7 +80,9 @@ impl Lab {
         let owner = self.owner();
         self.node = Some(
             self.machine
-                .run(|| node::start(config, images(), owner, opened, std::sync::Arc::default()))
+                .run(|| {
+                    node::start(config, images(), owner, opened, std::sync::Arc::default(), LogPlace::none())
+                })
                 .unwrap()
                 .unwrap(),
         );

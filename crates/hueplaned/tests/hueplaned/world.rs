@@ -51,6 +51,10 @@ pub struct World {
     pub captures_end: AtomicBool,
     /// Whether it does not know its networks yet.
     pub starting: AtomicBool,
+    /// Whether nothing has a problem.
+    pub well: AtomicBool,
+    /// Where its log is.
+    pub log: Mutex<LogPlace>,
     /// Calls that reached the backend.
     pub calls: AtomicU64,
     /// Whether another change is under way and never ends.
@@ -106,6 +110,12 @@ impl World {
             slow_ms: AtomicU64::new(0),
             captures_end: AtomicBool::new(false),
             starting: AtomicBool::new(false),
+            well: AtomicBool::new(false),
+            log: Mutex::new(LogPlace {
+                to: LogTarget::File,
+                path: Some("/nowhere/blue.log".to_owned()),
+                unit: None,
+            }),
             calls: AtomicU64::new(0),
             busy: AtomicBool::new(false),
             waiting: AtomicU64::new(0),
@@ -223,6 +233,8 @@ pub fn network_stats(name: &str) -> NetworkStats {
     };
     NetworkStats {
         network: name.to_owned(),
+        since: Timestamp::from_us(1_767_225_600_000_000),
+        card_since: (name == "blue").then(|| Timestamp::from_us(1_767_225_660_000_000)),
         received: base + 15,
         received_bytes: 64 * (base + 15),
         forwarded: base,
@@ -272,16 +284,45 @@ impl Backend for World {
 
     async fn status(&self) -> Result<Status, Problem> {
         self.called();
+        let well = self.well.load(Ordering::SeqCst);
+        let trouble = |part, name: Option<&str>, text: &str| Trouble {
+            part,
+            name: name.map(str::to_owned),
+            text: text.to_owned(),
+            remedy: "look after blue".to_owned(),
+        };
+        let mut troubles = vec![
+            trouble(Part::Store, None, "the disk of blue is full"),
+            trouble(Part::Card, None, "image blue does not exist"),
+            trouble(Part::Port, Some("p2-blue"), "its interface does not exist"),
+            trouble(Part::Network, Some("blue"), "blue is unwell"),
+        ];
+        if well {
+            troubles.clear();
+        }
+        let (network, port) = if well { ("running", "up") } else { ("degraded", "missing") };
+        let problem = (!well).then(|| "the disk of blue is full".to_owned());
         Ok(Status {
-            health: Health::Degraded,
-            problems: vec!["network blue: blue is unwell".to_owned()],
+            health: if well { Health::Running } else { Health::Degraded },
+            problems: troubles.iter().map(ToString::to_string).collect(),
+            troubles,
             version: "1.2.3".to_owned(),
             node: "box".to_owned(),
             pid: Some(4_242),
             started: Timestamp::from_us(1_767_225_600_000_000),
+            time: Timestamp::from_us(1_767_225_600_000_000 + 90_061_000_000),
             generation: self.generation(),
-            networks: Summary { total: 2, up: 1 },
-            ports: Some(Summary { total: 3, up: 3 }),
+            applied: Some(Timestamp::from_us(BLUE)),
+            store: Some(StoreStatus { healthy: well, problem }),
+            card: Some(CardStatus {
+                state: if well { CardState::Running } else { CardState::Down },
+                image: Some("blue".to_owned()),
+                pci: None,
+                networks: BLUE,
+            }),
+            log: Some(self.log.lock().unwrap().clone()),
+            networks: Summary::of(["running", network], "running"),
+            ports: Some(Summary::of(["up", "up", port], "up")),
             pending: self.pending.lock().unwrap().clone(),
         })
     }
@@ -417,10 +458,12 @@ impl Backend for World {
         if let Some(name) = network {
             exists(name)?;
             let networks = vec![network_stats(name)];
-            return Ok(Stats { time: Timestamp::now(), networks, ..Stats::default() });
+            let since = Timestamp::from_us(1_767_225_600_000_000);
+            return Ok(Stats { time: Timestamp::now(), since, networks, ..Stats::default() });
         }
         Ok(Stats {
             time: Timestamp::now(),
+            since: Timestamp::from_us(1_767_225_600_000_000),
             networks: vec![network_stats("blue"), network_stats("red")],
             ports: vec![PortStats { port: "p0".to_owned(), received: BLUE, ..PortStats::default() }],
             unclaimed: BTreeMap::from([("no_network".to_owned(), BLUE)]),

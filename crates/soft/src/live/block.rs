@@ -4,6 +4,7 @@
 //! reads again. Source: Boehm, "Can seqlocks get along with programming language memory models?" (MSPC 2012).
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::SystemTime;
 
 /// Words of one pair of cache lines: adjacent lines are fetched together.
 #[repr(align(128))]
@@ -19,6 +20,8 @@ pub(crate) struct Block {
     sequence: AtomicU64,
     len: usize,
     lines: Box<[Line]>,
+    /// When it was made: its numbers count from then on.
+    pub since: SystemTime,
 }
 
 /// The words of a block, by index.
@@ -34,7 +37,7 @@ impl Words<'_> {
 impl Block {
     pub fn new(len: usize) -> Self {
         let lines = (0..len.div_ceil(LINE_WORDS)).map(|_| Line::default()).collect();
-        Self { sequence: AtomicU64::new(0), len, lines }
+        Self { sequence: AtomicU64::new(0), len, lines, since: SystemTime::now() }
     }
 
     /// Changes words; readers see all changes or none. Only the single writer may call it.

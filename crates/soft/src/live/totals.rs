@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::SystemTime;
 
 use hue_demux::PortId;
 use hue_planes::ipv4::Outcome;
@@ -433,6 +434,19 @@ impl TotalsReader {
             totals.crossing_packets = 0;
         }
         Some(totals)
+    }
+
+    /// Since when the counters of a network count; `None` if it is not loaded.
+    #[must_use]
+    pub fn network_since(&self, vid: Vid) -> Option<SystemTime> {
+        // All its blocks are made together.
+        self.read().networks.get(&vid)?.blocks.iter().map(|block| block.since).max()
+    }
+
+    /// Since when the counters of a port count; `None` if it was never added.
+    #[must_use]
+    pub fn port_since(&self, id: PortId) -> Option<SystemTime> {
+        self.read().ports.get(&id).map(|entry| entry.block.since)
     }
 
     /// Ports that were ever added, with their states.

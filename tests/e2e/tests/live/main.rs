@@ -28,4 +28,5 @@ mod reconcile;
 mod remote;
 mod report;
 mod routing;
+mod status;
 mod upgrade;

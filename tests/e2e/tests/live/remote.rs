@@ -190,6 +190,7 @@ fn a_tenant_has_one_network_and_sees_no_other() {
     // To a tenant, another tenant's network looks like one that does not exist.
     for arguments in [
         &["get", "networks", "NAME"][..],
+        &["get", "config", "NAME"],
         &["get", "routes", "-n", "NAME"],
         &["get", "neighbours", "-n", "NAME"],
         &["stats", "NAME"],
@@ -204,6 +205,23 @@ fn a_tenant_has_one_network_and_sees_no_other() {
         };
         assert_eq!(ask(&blue), ask("nothere"), "{arguments:?}");
     }
+    // Its status and its document, which changes nothing when it applies it.
+    let status = world.run(&tenant, &["status"], "").expect_ok().stdout;
+    assert!(status.contains("networks  1: 1 running\n"), "{status}");
+    for hidden in [blue.as_str(), "store", "card", "ports", "log ", "applied", "process"] {
+        assert!(!status.contains(hidden), "{hidden}: {status}");
+    }
+    let config = world.run(&tenant, &["get", "config"], "").expect_ok().stdout;
+    assert!(
+        config.matches("kind: ").count() == 2 && !config.contains(&blue),
+        "its document and its plane: {config}"
+    );
+    let same = world.run(&tenant, &["diff", "-f", "-"], &config).expect_ok().stdout;
+    assert_eq!(same, "no differences\n");
+    let applied = world.run(&tenant, &["apply", "-f", "-"], &config).expect_ok().stdout;
+    assert!(applied.starts_with("nothing to change"), "{applied}");
+    let refused = world.run(&tenant, &["logs"], "").expect_code(2).stderr;
+    assert!(refused.contains("log in there"), "{refused}");
     // It may change what affects no other network: its own routes.
     let routed = world.red.document.clone().with("routes", "[{to: 10.77.0.0/16, via: 10.1.2.2}]");
     let _ = world.apply(&tenant, &routed.yaml()).expect_ok();

@@ -67,7 +67,17 @@ pub fn diff(args: &Diff, connection: &Connection) -> Result<(), Failure> {
 
 /// Runs `hueplane delete`.
 pub fn delete(args: &Delete, connection: &Connection) -> Result<(), Failure> {
-    let DeleteWhat::Network(args) = &args.what;
+    let args = match &args.what {
+        DeleteWhat::Network(args) => args,
+        DeleteWhat::Node { .. } => {
+            return Err(Failure::Usage(
+                "the node's document cannot be deleted, because networks need its ports: change it with `hueplane apply`, \
+                 delete all networks by applying the node's document alone with --prune, or stop the daemon with `hueplane down` \
+                 and forget everything with `hueplane up --empty`"
+                    .to_owned(),
+            ));
+        }
+    };
     let client = client(connection)?;
     let painter = Painter::ask(&client);
     let deleted = client.delete_network(&args.name, args.turn.query())?;

@@ -16,7 +16,7 @@ use super::history::pending_text;
 use super::{Painter, client};
 use crate::cli::{Connection, Format, Get, Kind};
 use crate::failure::Failure;
-use crate::print::{Align, DIM, GREEN, List, RED, YELLOW, columns, grouped, result, styled};
+use crate::print::{Align, DIM, GREEN, List, RED, YELLOW, columns, grouped, result, styled, text, yaml};
 
 /// Runs the command.
 pub fn get(args: &Get, connection: &Connection) -> Result<(), Failure> {
@@ -30,7 +30,28 @@ pub fn get(args: &Get, connection: &Connection) -> Result<(), Failure> {
         Kind::Routes => routes(&client, format, name, args.network.as_deref()),
         Kind::Neighbours => neighbours(&client, format, name, args.network.as_deref()),
         Kind::Tables => tables(&client, format, name.or(args.network.as_deref())),
+        Kind::Config => config(&client, format, name.or(args.network.as_deref())),
         Kind::Placements => placements(&client, format, name.or(args.network.as_deref())),
+    }
+}
+
+/// Prints the desired state, or a network's document.
+fn config(client: &Client, format: Format, name: Option<&str>) -> Result<(), Failure> {
+    let mut config = client.config()?;
+    if let Some(name) = name {
+        config
+            .documents
+            .retain(|document| document["kind"] == "Network" && document["metadata"]["name"] == name);
+    }
+    let documents = &config.documents;
+    match (format, name, documents.as_slice()) {
+        (_, Some(name), []) => Err(Failure::Usage(Problem::no_network(name).to_string())),
+        (Format::Json, Some(_), [one]) => result(format, one, String::new),
+        (Format::Json, ..) => result(format, &config, String::new),
+        (Format::Table | Format::Yaml, ..) => {
+            let documents: Result<Vec<String>, Failure> = documents.iter().map(yaml).collect();
+            text(&documents?.join("---\n"))
+        }
     }
 }
 
@@ -86,7 +107,7 @@ fn nodes(client: &Client, format: Format, name: Option<&str>) -> Result<(), Fail
                 node.workers.to_string(),
                 node.scheduling.clone(),
                 of(status.networks.up, status.networks.total),
-                status.ports.map_or_else(String::new, |ports| of(ports.up, ports.total)),
+                status.ports.as_ref().map_or_else(String::new, |ports| of(ports.up, ports.total)),
                 node.capacity.map_or_else(String::new, |capacity| grouped(capacity.table_bytes)),
                 status.generation.to_string(),
             ]

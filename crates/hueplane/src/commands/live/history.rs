@@ -6,6 +6,7 @@ use hueplaned::api::{
 };
 
 use super::change::{applied_text, warn};
+use super::status::moment;
 use super::{Painter, client};
 use crate::cli::{Confirm, Connection, History as HistoryArgs, Rollback};
 use crate::failure::Failure;
@@ -107,7 +108,7 @@ fn row(revision: &Revision, generation: u64, painter: &Painter) -> Vec<String> {
     vec![
         revision.number.to_string(),
         // Seconds are enough in a table.
-        revision.time.to_string().split('.').next().unwrap_or_default().to_owned() + "Z",
+        moment(revision.time),
         by,
         what,
         changes.join(" ") + &current,

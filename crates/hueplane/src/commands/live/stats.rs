@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hueplaned::api::{NetworkStats, Stats as Counted, VirtualPortStats};
 
+use super::status::moment;
 use super::{Painter, client, watch};
 use crate::cli::{Connection, Format, Stats};
 use crate::failure::Failure;
@@ -36,6 +37,7 @@ fn all(counted: &Counted, painter: &Painter) -> String {
         ("DROPPED", Align::Right),
         ("LOST", Align::Right),
         ("SENT", Align::Right),
+        ("SINCE", Align::Left),
         ("WHY", Align::Left),
     ];
     let row = |network: &NetworkStats| {
@@ -49,16 +51,17 @@ fn all(counted: &Counted, painter: &Painter) -> String {
         ];
         let why = reasons(network.drops.iter().chain(&network.losses));
         let cells = [painter.paint(&network.network)].into_iter().chain(numbers.map(grouped));
-        cells.chain([why]).collect::<Vec<_>>()
+        cells.chain([moment(network.since), why]).collect::<Vec<_>>()
     };
     let mut rows: Vec<Vec<String>> = counted.networks.iter().map(row).collect();
     if !counted.unclaimed.is_empty() {
         let total = grouped(counted.unclaimed.values().sum());
         let mut cells = vec![styled(DIM, "(no network)"), total.clone(), "0".into(), "0".into(), total];
-        cells.extend(["0".into(), "0".into(), reasons(&counted.unclaimed)]);
+        cells.extend(["0".into(), "0".into(), moment(counted.since), reasons(&counted.unclaimed)]);
         rows.push(cells);
     }
     let mut out = columns(&head, &rows);
+    counted.networks.iter().for_each(|network| out.push_str(&card_since(network, painter)));
     if !counted.ports.is_empty() {
         out.push('\n');
         out.push_str(&ports(counted));
@@ -74,14 +77,24 @@ fn ports(counted: &Counted) -> String {
         ("SENT", Align::Right),
         ("BYTES", Align::Right),
         ("LOST", Align::Right),
+        ("SINCE", Align::Left),
         ("WHY", Align::Left),
     ];
     let rows = counted.ports.iter().map(|port| {
         let numbers = [port.received, port.received_bytes, port.sent, port.sent_bytes, port.lost()];
         let cells = [port.port.clone()].into_iter().chain(numbers.map(grouped));
-        cells.chain([reasons(&port.losses)]).collect()
+        let since = port.since.map_or_else(|| "-".to_owned(), moment);
+        cells.chain([since, reasons(&port.losses)]).collect()
     });
     columns(&head, &rows.collect::<Vec<_>>())
+}
+
+/// A line about counters that were lost with a card, if there were any.
+fn card_since(network: &NetworkStats, painter: &Painter) -> String {
+    network.card_since.map_or_else(String::new, |since| {
+        let name = painter.paint(&network.network);
+        format!("{name}: what a card had counted before {} is missing\n", moment(since))
+    })
 }
 
 /// One network: its virtual ports and all reasons.
@@ -128,6 +141,8 @@ fn one(network: &NetworkStats, painter: &Painter) -> String {
         }
     }
     out.push_str(&format!("from its control plane: {}\n", grouped(network.from_control)));
+    out.push_str(&format!("counted since: {}\n", moment(network.since)));
+    out.push_str(&card_since(network, painter));
     out
 }
 

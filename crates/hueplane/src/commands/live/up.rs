@@ -32,8 +32,6 @@ const START_MAX: Duration = Duration::from_secs(120);
 const END_MAX: Duration = Duration::from_secs(5);
 /// Interval of checks whether it answers.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// Log file of a daemon in the background, in its run directory.
-const LOG: &str = "hueplaned.log";
 
 /// Runs the command.
 pub fn up(args: &Up, connection: &Connection) -> Result<(), Failure> {
@@ -150,9 +148,11 @@ pub(super) fn start(
     client: &Client,
     change: impl FnOnce(&mut Command),
 ) -> Result<Started, Failure> {
-    let log = run_dir.join(LOG);
+    // Absolute, because other processes read it.
+    let run_dir = std::path::absolute(run_dir).unwrap_or_else(|_| run_dir.to_owned());
+    let log = run_dir.join(hueplaned::log::LOG);
     let failed = |source| Failure::Output { path: log.clone(), source };
-    fs::create_dir_all(run_dir).map_err(failed)?;
+    fs::create_dir_all(&run_dir).map_err(failed)?;
     let file = hueplaned::log::open(&log).map_err(failed)?;
     let said_before = file.metadata().map_err(failed)?.len();
     let errors = file.try_clone().map_err(failed)?;

@@ -151,8 +151,13 @@ impl ByHand {
         });
         let (counts, unclaimed) = counts.unwrap_or_default();
         let totals = view.card.as_ref().map(CardView::totals);
-        let on_card = stats::OnCard { counts, unclaimed, totals: totals.unwrap_or_default() };
-        stats::stats(&view, &shared.totals, &on_card, None).unwrap_or_default()
+        let on_card = stats::OnCard {
+            counts,
+            unclaimed,
+            totals: totals.unwrap_or_default(),
+            since: view.card.as_ref().map(|card| card.since),
+        };
+        stats::stats(&view, &shared.totals, &on_card, shared.started, None).unwrap_or_default()
     }
 
     /// Events as text, the latest last.

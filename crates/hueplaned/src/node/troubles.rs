@@ -1,0 +1,107 @@
+//! What is wrong with the node, and what to do about it.
+//!
+//! Flow: node thread → **[`Trouble`]s** → `view` → status, `hueplane status`. Invariant: a remedy names nothing of other
+//! networks, because a tenant sees it.
+
+use super::core::Node;
+use super::networks::Entry;
+use super::ports::PhysicalPort;
+use crate::api::{CardState, CardStatus, Part, Trouble};
+
+/// Beginning of the text of a card's problem.
+const CARD: &str = "card: ";
+
+impl Node {
+    /// Everything that is wrong: the store first, then card, ports and networks.
+    pub(super) fn all_troubles(&self) -> Vec<Trouble> {
+        let node = |part, text: &str, remedy: &str| Trouble {
+            part,
+            name: None,
+            text: text.to_owned(),
+            remedy: remedy.to_owned(),
+        };
+        let mut all = Vec::new();
+        for text in &self.troubles {
+            let remedy = "compare `hueplane get config` with your own documents and apply what is missing; the next \
+                          start of the daemon forgets this problem";
+            all.push(node(Part::Store, text, remedy));
+        }
+        if let Some(text) = &self.store_problem {
+            let remedy = "make room on the disk of the state directory, and see that root may write to it; the daemon \
+                          tries again by itself";
+            all.push(node(Part::Store, text, remedy));
+        }
+        if let Some(text) = &self.card_problem {
+            let remedy = "correct `card` in the node's document (`hueplane image list` shows the images) and apply it; \
+                          until then all networks run in software";
+            all.push(node(Part::Card, text.strip_prefix(CARD).unwrap_or(text), remedy));
+        }
+        for (name, port) in &self.ports {
+            let exists = self.links.contains_key(port.want.interface());
+            all.extend(port.problem().map(|text| Trouble {
+                part: Part::Port,
+                name: Some(name.clone()),
+                text: text.to_owned(),
+                remedy: port_remedy(port, exists),
+            }));
+        }
+        for (name, entry) in &self.networks {
+            all.extend(entry.condition().1.map(|text| Trouble {
+                part: Part::Network,
+                name: Some(name.clone()),
+                text: text.clone(),
+                remedy: network_remedy(name, entry),
+            }));
+        }
+        all
+    }
+
+    /// The desired card.
+    pub(super) fn card_status(&self) -> Option<CardStatus> {
+        let want = self.desired.intent.node.spec.card.as_ref()?;
+        let state = match (&self.card, &self.loading) {
+            (None, _) => CardState::Down,
+            (Some(_), Some(_)) => CardState::Loading,
+            (Some(_), None) => CardState::Running,
+        };
+        let named = want.twin.as_ref().map(|twin| twin.image.to_string());
+        let runs = self.card.as_ref().map(|card| card.description().name.clone());
+        Some(CardStatus {
+            state,
+            image: runs.or(named),
+            pci: want.pci.map(|address| address.to_string()),
+            networks: self.networks.values().filter(|entry| entry.on_card).count() as u64,
+        })
+    }
+}
+
+fn port_remedy(port: &PhysicalPort, exists: bool) -> String {
+    let interface = port.want.interface();
+    if exists {
+        format!(
+            "switch it on (`ip link set dev {interface} up`), or correct the port in the node's document; the daemon tries \
+             again by itself"
+        )
+    } else {
+        format!(
+            "create interface {interface}, or name another one in the node's document; the port comes up by itself"
+        )
+    }
+}
+
+fn network_remedy(name: &str, entry: &Entry) -> String {
+    if entry.refused.reason().is_some() {
+        format!(
+            "see `hueplane get tables {name}`; raise the quota in its document, or let its routing daemons supply fewer routes"
+        )
+    } else if entry.drift.reason.is_some() {
+        format!(
+            "the daemon repairs it by itself; if it happens again, find what changes it in the namespace: `hueplane events -n \
+             {name}`"
+        )
+    } else {
+        format!(
+            "see `hueplane events -n {name}`; the daemon tries again by itself, and at once when its document is applied again"
+        )
+    }
+}
