@@ -1,9 +1,9 @@
 //! Every reader of bytes from outside, over real inputs that were damaged at random. A find is a panic, an input that
 //! takes too much processor time or memory, or memory that is not given back.
 //!
-//! Flow: samples ([`readers`]) → [`mutate`] → a worker process, one input after the other ([`worker`]) → [`fuzz`], which
+//! Flow: samples ([`readers`]) → damage → a worker process, one input after the other ([`worker`]) → [`fuzz`], which
 //! keeps the input of a find. Invariants: a seed determines all inputs; limits count processor time and allocated bytes,
-//! never wall time, so a busy machine finds the same. [`growth`] compares the time of an input with that of one four times
+//! never wall time, so a busy machine finds the same. [`growth()`] compares the time of an input with that of one four times
 //! as long: work that grows faster than the input is a find too.
 
 #![allow(clippy::unwrap_used)] // a test helper may panic

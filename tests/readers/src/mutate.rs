@@ -1,6 +1,6 @@
 //! Damages an input, in ways that formats are sensitive to: lengths, counts, cuts, repetitions.
 
-/// Longest input. A fault that depends on size shows in [`crate::growth`].
+/// Longest input. A fault that depends on size shows in the comparison of long inputs.
 pub const INPUT_BYTES_MAX: usize = 64 << 10;
 /// Most edits of one input.
 const EDITS_MAX: u64 = 8;
