@@ -13,7 +13,7 @@ const TIMES: usize = 4;
 const TIMES_MAX: f64 = 8.0;
 /// Least processor time of the short input that is measured, in milliseconds: enough for a measurement. A longer one also
 /// finds what matters for long inputs only.
-pub const LEAST_MS: u64 = 8;
+pub const LEAST_MS: u64 = 4;
 /// Most elements of the short input.
 const ELEMENTS_MAX: usize = 1 << 14;
 /// Each is measured this often; the fastest counts.

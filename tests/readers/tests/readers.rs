@@ -52,7 +52,7 @@ fn a_fault_of_each_kind_is_found_and_its_input_shows_it_again() {
 fn work_grows_with_the_input_only_and_a_planted_quadratic_reader_is_found() {
     // In a process without other tests, whose processor time would count too.
     let grown = |names: &[&str]| {
-        let least_ms = if hue_testdata::full() { "250" } else { "8" };
+        let least_ms = if hue_testdata::full() { "250" } else { "4" };
         Command::new(PROGRAM).args(["growth", "--least-ms", least_ms]).args(names).output().unwrap()
     };
     let found = grown(&["planted-quadratic"]);

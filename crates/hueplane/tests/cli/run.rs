@@ -218,6 +218,6 @@ fn address_space_is_reserved_for_the_routes_only() {
     dir.write("red.txt", "10.0.0.0/8 core\n");
     let table = "table size --routes red=red.txt";
     dir.hueplane_within(1 << 20, table).fails(1, "raise the limit on it (`ulimit -v`)");
-    let limited = dir.hueplane_within(1 << 20, &format!("{table} --limit 64Mi"));
+    let limited = dir.hueplane_within(1 << 20, &format!("{table} --limit 64MiB"));
     assert_eq!(limited.code, 0, "{limited:?}");
 }
