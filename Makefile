@@ -80,7 +80,7 @@ bench: ## beside DPDK, Linux, Open vSwitch, into bench/results; ARGS="live-forwa
 
 fuzz: ## damaged inputs for every reader (SEED=7), then a minute of coverage-guided fuzzing of the header code (nightly Rust, cargo-fuzz)
 	@scripts/setup fuzz
-	cargo run -q --locked -j2 -p hue-readers -- fuzz --seed $(or $(SEED),1)
+	cargo run -q --locked -j2 --bin hue-readers -- fuzz --seed $(or $(SEED),1)
 	cargo +nightly fuzz run wire -- -max_len=512 -max_total_time=60
 
 clean: ## removes what was built

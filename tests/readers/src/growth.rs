@@ -16,6 +16,8 @@ const TIMES_MAX: f64 = 8.0;
 pub const LEAST_MS: u64 = 4;
 /// Most elements of the short input.
 const ELEMENTS_MAX: usize = 1 << 14;
+/// An input that takes this long, in microseconds, and too long for its size, needs no longer one to be judged.
+const LONG_US: u64 = 400_000;
 /// Each is measured this often; the fastest counts.
 const TRIES: usize = 3;
 
@@ -70,7 +72,17 @@ fn growth_of(reader: &Reader, shape: &Shape, least_ms: u64) -> Growth {
         short = measure(elements);
     }
     // Too short to be measured: nothing of it can be slow.
-    let short = if short < 1_000 * LEAST_MS / 4 { 1_000 * LEAST_MS } else { short };
-    let us = [short, measure(TIMES * elements)];
+    let mut us = [short.max(1_000 * LEAST_MS), 0];
+    loop {
+        us[1] = measure(TIMES * elements);
+        let too_fast = us[1] as f64 > TIMES_MAX * us[0] as f64;
+        // A step, such as where an input outgrows a cache, is passed by longer inputs; growth is not.
+        let longer = (TIMES * elements).min(shape.elements_max / TIMES);
+        if !too_fast || us[1] > LONG_US || longer <= elements {
+            break;
+        }
+        elements = longer;
+        us[0] = measure(elements);
+    }
     Growth { of: format!("{}: {}", reader.name, shape.name), elements, us }
 }
