@@ -50,6 +50,9 @@ enum Command {
         reader: String,
         /// The input
         input: PathBuf,
+        /// Limit of processor time
+        #[arg(long, default_value_t = Limits::default().cpu_seconds)]
+        cpu_seconds: u64,
     },
     /// Writes the input of a shape to standard output
     Show {
@@ -120,11 +123,11 @@ fn run(arguments: Arguments) -> Result<(), String> {
                 }
             }
         }
-        Command::Replay { reader, input } => {
+        Command::Replay { reader, input, cpu_seconds } => {
             let bytes = std::fs::read(&input).map_err(|error| format!("{}: {error}", input.display()))?;
             let current = std::env::temp_dir().join(format!("hue-readers-{}", std::process::id()));
             for one in named(&[reader])? {
-                let fine = worker::replay(one, &bytes, Limits::default(), &ALLOCATOR, &current);
+                let fine = worker::replay(one, &bytes, Limits { cpu_seconds }, &ALLOCATOR, &current);
                 println!("{}: {}", one.name, if fine { "accepted" } else { "refused" });
             }
             let _ = std::fs::remove_file(current);

@@ -42,7 +42,11 @@ fn a_fault_of_each_kind_is_found_and_its_input_shows_it_again() {
         let find = fuzz(Path::new(PROGRAM), planted, (1, 500), limits, folder.path()).unwrap_err();
         assert_eq!(find.kind, kind, "{find}");
         assert!(std::fs::read(&find.input).unwrap().contains(&b'!'), "{find}");
-        let again = Command::new(PROGRAM).args(["replay", planted.name]).arg(&find.input).output().unwrap();
+        let again = Command::new(PROGRAM)
+            .args(["replay", "--cpu-seconds", "1", planted.name])
+            .arg(&find.input)
+            .output()
+            .unwrap();
         assert!(!again.status.success(), "{again:?}");
     }
     assert_eq!(PLANTED.len(), 5);
