@@ -10,12 +10,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, getsockopt, listen, socket,
@@ -24,13 +25,24 @@ use nix::unistd::geteuid;
 
 /// File name of a daemon's socket, by which the holder's is found.
 const API_SOCKET: &str = "hueplane.sock";
-/// Attempts to claim an interface whose holder comes or goes just now, and the pause between them.
+/// Attempts to claim an interface, whose holder may come or go just now, and the pause between them.
 const TRIES_MAX: usize = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// Most connections that wait in a claim's queue. Nobody accepts them, so each daemon that is refused has one there, and keeps
+/// it; those of refused daemons that have ended stay.
+const BACKLOG: i32 = 4_096;
+
 /// The claims of a process.
 #[derive(Debug, Default)]
-pub struct Claims(Mutex<HashMap<u32, Weak<OwnedFd>>>);
+pub struct Claims(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    own: HashMap<u32, Weak<OwnedFd>>,
+    /// Connections to other daemons' claims, with their processes. One hangs up when its claim ends.
+    others: HashMap<u32, (OwnedFd, Option<u32>)>,
+}
 
 /// An interface that the caller may use.
 #[derive(Clone, Debug)]
@@ -83,7 +95,8 @@ impl Claims {
     /// # Errors
     /// If another daemon of the same user has it.
     pub fn take(&self, interface: &str, index: u32) -> Result<Claimed, Taken> {
-        let mut own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { own, others } = &mut *state;
         own.retain(|_, claim| claim.strong_count() > 0);
         if let Some(claim) = own.get(&index).and_then(Weak::upgrade) {
             return Ok(Claimed::Ours(claim));
@@ -91,12 +104,14 @@ impl Claims {
         let name = name(index);
         let unguarded =
             |why: String| Ok(Claimed::Unguarded(format!("{why}; another daemon on it would not be noticed")));
+        let mut taken = None;
         for attempt in 0..TRIES_MAX {
             if attempt > 0 {
                 std::thread::sleep(PAUSE);
             }
             match hold(&name) {
                 Ok(claim) => {
+                    others.remove(&index);
                     let claim = Arc::new(claim);
                     own.insert(index, Arc::downgrade(&claim));
                     return Ok(Claimed::Ours(claim));
@@ -104,16 +119,18 @@ impl Claims {
                 Err(Errno::EADDRINUSE) => {}
                 Err(error) => return unguarded(format!("the interface cannot be claimed: {error}")),
             }
-            match holder(&name) {
-                Holder::Daemon(pid) => {
-                    let socket = pid.and_then(api_socket);
-                    return Err(Taken { interface: interface.to_owned(), pid, socket });
-                }
+            match holder(&name, index, others) {
+                // It may be about to end, as the one that this daemon replaces.
+                Holder::Daemon(pid) => taken = Some(pid),
                 Holder::Stranger(who) => {
                     return unguarded(format!("{who} has the name @{name}, which only daemons should bind"));
                 }
-                Holder::Unsure => {}
+                Holder::Unsure => taken = None,
             }
+        }
+        if let Some(pid) = taken {
+            let socket = pid.and_then(api_socket);
+            return Err(Taken { interface: interface.to_owned(), pid, socket });
         }
         unguarded(format!(
             "a process that does not listen has the name @{name}, which only daemons should bind"
@@ -134,24 +151,35 @@ fn hold(name: &str) -> Result<OwnedFd, Errno> {
     let socket = unix_socket()?;
     bind(socket.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
     // Its credentials are those of this moment; nobody is ever accepted.
-    listen(&socket, Backlog::new(16)?)?;
+    listen(&socket, Backlog::new(BACKLOG)?)?;
     Ok(socket)
 }
 
-fn holder(name: &str) -> Holder {
+fn holder(name: &str, index: u32, others: &mut HashMap<u32, (OwnedFd, Option<u32>)>) -> Holder {
+    if let Some((_, pid)) = others.get(&index).filter(|(connection, _)| !has_hung_up(connection)) {
+        return Holder::Daemon(*pid);
+    }
+    others.remove(&index);
     let asked = unix_socket().and_then(|socket| {
         connect(socket.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
-        getsockopt(&socket, PeerCredentials)
+        Ok((getsockopt(&socket, PeerCredentials)?, socket))
     });
     match asked {
-        Ok(peer) if peer.uid() == geteuid().as_raw() => {
-            Holder::Daemon(u32::try_from(peer.pid()).ok().filter(|pid| *pid != 0))
+        Ok((peer, socket)) if peer.uid() == geteuid().as_raw() => {
+            let pid = u32::try_from(peer.pid()).ok().filter(|pid| *pid != 0);
+            others.insert(index, (socket, pid));
+            Holder::Daemon(pid)
         }
-        Ok(peer) => Holder::Stranger(format!("process {} of user {}", peer.pid(), peer.uid())),
+        Ok((peer, _)) => Holder::Stranger(format!("process {} of user {}", peer.pid(), peer.uid())),
         Err(Errno::ECONNREFUSED) => Holder::Unsure,
         // A full queue, above all: any user could fill it, so it must not refuse the port.
         Err(error) => Holder::Stranger(format!("a process that cannot be asked ({error})")),
     }
+}
+
+fn has_hung_up(connection: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(connection.as_fd(), PollFlags::POLLIN)];
+    !matches!(poll(&mut fds, PollTimeout::ZERO), Ok(0))
 }
 
 /// The socket on which a daemon in this network namespace answers.
@@ -209,6 +237,10 @@ mod tests {
         assert_eq!((taken.pid, taken.socket.clone()), (Some(std::process::id()), None));
         let text = taken.to_string();
         assert!(text.contains("interface p0") && text.contains("stop that daemon"), "{text}");
+        // However often it is asked for, the other daemon has one connection to it: a queue that fills would hide the holder.
+        (0..3).for_each(|_| assert!(second.take("p0", index).is_err()));
+        let waits = || nix::sys::socket::accept(again.as_raw_fd()).map(drop);
+        assert_eq!((waits(), waits()), (Ok(()), Err(Errno::EAGAIN)));
         drop(again);
         // A process that another test starts has the descriptor too, until it becomes its program.
         let free = (0..200).any(|_| {
