@@ -78,8 +78,9 @@ bench: ## comparison with DPDK, Linux, Open vSwitch, into bench/results; ARGS="l
 	@scripts/setup bench
 	cd bench && cargo run --release --locked -j2 -- $(or $(ARGS),all)
 
-fuzz: ## one minute of coverage-guided fuzzing of the header code (needs nightly Rust and cargo-fuzz)
+fuzz: ## damaged inputs for every reader (SEED=7), then a minute of coverage-guided fuzzing of the header code (nightly Rust, cargo-fuzz)
 	@scripts/setup fuzz
+	cargo run -q --locked -j2 --bin hue-readers -- fuzz --seed $(or $(SEED),1)
 	cargo +nightly fuzz run wire -- -max_len=512 -max_total_time=60
 
 clean: ## removes all build results

@@ -6,6 +6,7 @@
 
 pub mod addresses;
 pub mod cgroup;
+pub mod claim;
 pub mod control;
 pub mod doctor;
 mod error;

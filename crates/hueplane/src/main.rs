@@ -9,6 +9,7 @@ mod cli;
 mod commands;
 mod demo;
 mod failure;
+mod limits;
 mod named;
 mod print;
 mod progress;

@@ -41,6 +41,7 @@ use places::Places;
 
 pub use access::{Called, Caller, OPERATIONS, Operation, Right, Role, RoleError};
 pub use openapi::{openapi, openapi_text};
+pub use places::PLACE_SECONDS_MAX;
 pub use serve::{Listeners, TlsListener, serve};
 
 /// Maximum bytes of a request head; slightly more may be taken if it arrives at once.

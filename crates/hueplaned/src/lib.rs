@@ -9,6 +9,7 @@ mod error;
 pub mod explain;
 pub mod history;
 pub mod http;
+pub mod limits;
 pub mod log;
 pub mod metrics;
 pub mod node;

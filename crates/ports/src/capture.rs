@@ -249,7 +249,7 @@ impl CaptureReader {
 
 const PCAP_HEADER_BYTES: u64 = 24;
 /// Most interfaces of a section in a pcapng file: each is kept while the section is read.
-const INTERFACES_MAX: usize = 65_536;
+pub const INTERFACES_MAX: usize = 65_536;
 const PCAP_RECORD_HEADER_BYTES: u64 = 16;
 
 enum After {

@@ -24,7 +24,9 @@ mod tap;
 
 pub use afxdp::{AfXdp, AfXdpOptions, GroupLimits, prepare as prepare_afxdp};
 pub use batch::{Batch, Frame};
-pub use capture::{CaptureInfo, CaptureReader, LINK_TYPE_ETHERNET, MAX_RECORD_BYTES, Resolution, scan};
+pub use capture::{
+    CaptureInfo, CaptureReader, INTERFACES_MAX, LINK_TYPE_ETHERNET, MAX_RECORD_BYTES, Resolution, scan,
+};
 pub use error::PortError;
 pub use faulty::{DISTANCE_MAX, FaultCounts, Faults, Faulty};
 pub use link::Link;

@@ -1,6 +1,8 @@
 //! Opens an interface with the best driver that works on it, and reports the reason if that is not the first choice.
 
+use std::os::fd::OwnedFd;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::pool::Region;
 use crate::{AfXdp, AfXdpOptions, GroupLimits, PacketSocket, Pool, Port, PortError, Tap};
@@ -46,6 +48,8 @@ pub struct OpenOptions {
     pub group: GroupLimits,
     /// Whether a TAP device persists after it is closed.
     pub persist: bool,
+    /// A descriptor that an AF_XDP or packet socket port keeps open until it is closed itself.
+    pub keep: Option<Arc<OwnedFd>>,
 }
 
 impl Default for OpenOptions {
@@ -56,6 +60,7 @@ impl Default for OpenOptions {
             pass_unknown: false,
             group: GroupLimits::default(),
             persist: false,
+            keep: None,
         }
     }
 }
@@ -84,7 +89,7 @@ pub fn open(interface: &str, options: &OpenOptions, pool: &Pool) -> Result<Opene
 /// As [`open`].
 pub fn open_on(interface: &str, options: &OpenOptions, region: &Region) -> Result<Opened, PortError> {
     let packet = |note: Option<String>| -> Result<Opened, PortError> {
-        let port = PacketSocket::open(interface, options.ring, region)?;
+        let port = PacketSocket::open(interface, options.ring, region)?.keeping(options.keep.clone());
         Ok(Opened { port: Box::new(port), note })
     };
     let afxdp = || -> Result<Opened, PortError> {
@@ -95,7 +100,7 @@ pub fn open_on(interface: &str, options: &OpenOptions, region: &Region) -> Resul
             generic: false,
         };
         let (port, note) = AfXdp::open(interface, &wanted, region)?;
-        Ok(Opened { port: Box::new(port), note })
+        Ok(Opened { port: Box::new(port.keeping(options.keep.clone())), note })
     };
     match options.driver {
         Wanted::AfXdp => afxdp(),

@@ -3,7 +3,15 @@
 use thiserror::Error;
 
 use crate::epoch::READERS_MAX;
+use crate::layout::{GRANULE_BYTES, NODE_GRANULES_MAX};
 use crate::types::Vid;
+
+/// Bytes of the `dag64` image that an IPv4 route takes at most. It has at most three nodes of its own (the fourth, the top
+/// node, is the network's): 104 bytes each with rounding, and or 1/24 of a wide node's 1,024 bytes, plus two runs of 4
+/// bytes in each node on its path.
+const ROUTE4_BYTES_MAX: u64 = 512;
+/// Bytes that a store has besides routes.
+const STORE_BYTES: u64 = 1 << 20;
 
 /// Limits of a store. Exceeding one is an error that names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +27,21 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { image_bytes_max: 3 << 30, networks_max: Vid::MAX as usize }
+    }
+}
+
+impl Limits {
+    /// Limits for a store that is filled once, with this many IPv4 networks and routes in all. They always fit, and no
+    /// more address space is reserved than they can need.
+    #[must_use]
+    pub fn for_ipv4(networks: usize, routes: usize) -> Self {
+        let top = (NODE_GRANULES_MAX * GRANULE_BYTES) as u64;
+        let bytes = (routes as u64)
+            .saturating_mul(ROUTE4_BYTES_MAX)
+            .saturating_add((networks as u64).saturating_mul(top))
+            .saturating_add(STORE_BYTES);
+        let limits = Self::default();
+        Self { image_bytes_max: bytes.min(limits.image_bytes_max), ..limits }
     }
 }
 
@@ -71,7 +94,7 @@ pub enum TableError {
     #[error("{READERS_MAX} readers are already registered")]
     TooManyReaders,
     /// The system could not reserve address space for the image.
-    #[error("no address space for an image of {bytes} bytes: {reason}")]
+    #[error("no address space for an image of {bytes} bytes: {reason}; raise the limit on it (`ulimit -v`)")]
     NoMemory {
         /// Bytes requested.
         bytes: u64,
@@ -94,4 +117,52 @@ pub struct Account {
     pub bytes_marginal: u64,
     /// Limit on `bytes_own`; `None` means unlimited.
     pub bytes_quota: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Change, Dag, NextHop, Prefix};
+    use proptest::prelude::*;
+
+    /// Routes that share as few nodes as possible: long prefixes all over, each with its own next hop.
+    fn costly(lengths: &[u8], spread: u32) -> Vec<Change<u32>> {
+        let hop = |n: u32| NextHop::new((n % 60_000) as u16);
+        let one = |(n, len): (u32, &u8)| (Prefix::containing(n.wrapping_mul(spread), *len), hop(n));
+        let mut routes: Vec<Change<u32>> = (1..).zip(lengths).map(one).collect();
+        routes.sort_by_key(|(prefix, _)| *prefix);
+        routes.dedup_by_key(|(prefix, _)| *prefix);
+        routes
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn routes_always_fit_limits_made_for_them(
+            lengths in proptest::collection::vec(prop_oneof![4 => 25_u8..=32, 1 => 1_u8..=32], 1..3_000),
+            spread in prop_oneof![Just(0x9e37_79b1_u32), Just(1), Just(1 << 8), Just((1 << 24) + (1 << 16) + 257), any::<u32>()],
+            networks in 1_u16..4,
+        ) {
+            let routes = costly(&lengths, spread);
+            // The constant part would hide that the part for routes is too small.
+            let limits = Limits::for_ipv4(usize::from(networks), usize::from(networks) * routes.len());
+            let limits = Limits { image_bytes_max: limits.image_bytes_max - STORE_BYTES, ..limits };
+            let mut dag = Dag::<u32>::new(limits).unwrap();
+            for n in 1..=networks {
+                let vid = Vid::new(n).unwrap();
+                dag.add_network(vid).unwrap();
+                // Other next hops: no node is shared between networks.
+                let moved = |hop: NextHop| NextHop::new(hop.get() + 1_000 * n).unwrap();
+                let own: Vec<Change<u32>> = routes.iter().map(|(prefix, hop)| (*prefix, hop.map(moved))).collect();
+                prop_assert_eq!(dag.apply(vid, &own), Ok(()));
+            }
+        }
+    }
+
+    #[test]
+    fn limits_for_routes_end_at_the_default() {
+        assert_eq!(Limits::for_ipv4(usize::MAX, usize::MAX), Limits::default());
+        assert_eq!(Limits::for_ipv4(0, 0).image_bytes_max, STORE_BYTES);
+        assert!(Limits::for_ipv4(3, 1_000_000).image_bytes_max < 1 << 30);
+    }
 }

@@ -30,10 +30,17 @@ impl Engine {
     /// Reads, checks, compiles and loads files.
     pub fn load(files: &[PathBuf]) -> Result<Self, Failure> {
         let networks = Networks::compile(files)?;
-        let mut soft = Soft::new(Limits::default())?;
-        soft.load(&networks.programs)?;
+        let soft = loaded(&networks.programs)?;
         Ok(Self { soft, networks })
     }
+}
+
+/// The software substrate with these programs. It reserves address space for their routes only, because they do not change.
+pub fn loaded(programs: &[Program]) -> Result<Soft, Failure> {
+    let routes = programs.iter().map(|program| program.routes.len()).sum();
+    let mut soft = Soft::new(Limits::for_ipv4(programs.len(), routes))?;
+    soft.load(programs)?;
+    Ok(soft)
 }
 
 impl Deref for Engine {

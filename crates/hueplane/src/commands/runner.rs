@@ -9,9 +9,10 @@ use hue_demux::PortId;
 use hue_planes::{Counters, UnclaimedCounters, Verdict};
 use hue_soft::{Batch, Fate, Soft};
 use hue_substrate::{Program, Substrate};
-use hue_tables::{Limits, Vid};
+use hue_tables::Vid;
 use serde::Serialize;
 
+use super::engine::loaded;
 use crate::cli::{On, Run};
 use crate::failure::Failure;
 use crate::print::grouped;
@@ -89,9 +90,7 @@ impl Runner {
                 if args.wave.is_some() {
                     return Err(Failure::Usage("--wave requires --on card".to_owned()));
                 }
-                let mut soft = Box::new(Soft::new(Limits::default())?);
-                soft.load(programs)?;
-                Ok(Self::Soft { soft, batch: Batch::new() })
+                Ok(Self::Soft { soft: Box::new(loaded(programs)?), batch: Batch::new() })
             }
             On::Card => Ok(Self::Card(Box::new(OnCard::start(args, programs)?))),
         }

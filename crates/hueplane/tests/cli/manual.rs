@@ -67,6 +67,61 @@ fn completions_and_man_pages_cover_every_command() {
 }
 
 /// Regenerate with `hueplane reference > docs/reference/cli.md`.
+/// The rows of the table under a heading of the reference.
+fn limits(reference: &str, title: &str) -> Vec<String> {
+    let (_, after) = reference.split_once(&format!("### {title}\n\n")).unwrap();
+    let table = after.lines().take_while(|line| line.starts_with('|')).skip(2);
+    let rows: Vec<String> = table.map(str::to_owned).collect();
+    assert!(rows.len() > 5, "{title}: {rows:?}");
+    rows
+}
+
+/// Ranges of numbers in a text: `at most N`, and `M to N`.
+fn ranges(text: &str) -> Vec<String> {
+    let words: Vec<&str> =
+        text.split_whitespace().map(|word| word.trim_matches([',', '.', ';', ':', '|', '('])).collect();
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit()) && !word.contains('/');
+    let found = words.windows(3).filter_map(|three| match three {
+        [a, "to", b] if is_number(a) && is_number(b) => Some(format!("{a} to {b}")),
+        [a, "most", b] if a.eq_ignore_ascii_case("at") && is_number(b) => Some(format!("at most {b}")),
+        _ => None,
+    });
+    found.collect()
+}
+
+#[test]
+fn all_documents_name_the_limits_that_the_program_enforces() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    let reference = Scratch::new().hueplane("reference").ok().stdout;
+    // Whole tables.
+    for (name, title) in [("SECURITY.md", "Files and frames"), ("docs/guide/api.md", "The API")] {
+        let rows = limits(&reference, title).join("\n");
+        assert!(read(name).contains(&rows), "{name} lacks these rows of its table of limits:\n{rows}");
+    }
+    // Each field's limit stands in its line, and no other limit is claimed.
+    let rows = limits(&reference, "Fields of documents");
+    let text = read("docs/guide/configuration.md");
+    let mut known = Vec::new();
+    for row in &rows {
+        let parts: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [field, limit] = parts[..] else { panic!("{row}") };
+        let field = field.split(" (").next().unwrap();
+        let line = |line: &str| line.contains(field) && line.to_lowercase().contains(&limit.to_lowercase());
+        assert!(
+            text.lines().any(line),
+            "docs/guide/configuration.md has no line with '{field}' and '{limit}'"
+        );
+        known.extend(ranges(limit));
+    }
+    for range in text.lines().flat_map(ranges) {
+        assert!(
+            known.contains(&range),
+            "docs/guide/configuration.md says '{range}', which is no limit: {known:?}"
+        );
+    }
+}
+
 #[test]
 fn the_reference_is_current() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cli.md"));

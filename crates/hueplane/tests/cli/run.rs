@@ -196,3 +196,28 @@ fn the_node_document_defines_the_ports() {
     dir.hueplane("run -f node.yaml -f red.yaml --in p2=in.pcap --out out").ok();
     assert_eq!(dir.files("out"), ["p0.pcap", "p1.pcap", "p2.pcap", "punt.pcap"]);
 }
+
+#[test]
+fn address_space_is_reserved_for_the_routes_only() {
+    let dir = scratch();
+    dir.write("in.pcap", pcap(&[(SECOND, good(64))]));
+    let args = "run -f red.yaml --in p0=in.pcap --out out -o json";
+    // 256 MiB; a table for all possible routes would reserve 6 GiB.
+    let done = dir.hueplane_within(256 << 10, args).ok();
+    assert_eq!(done.json()["networks"]["red"]["forward"], 1, "{done:?}");
+    let traced = dir.hueplane_within(256 << 10, "trace -f red.yaml --in-port p0 --pcap in.pcap").ok();
+    assert!(traced.stdout.contains("red"), "{traced:?}");
+    // 50,000 routes, one in each /24 with its own next hop: 24 MiB of table at most, 48 MiB reserved.
+    let routes: String = (0..50_000)
+        .map(|n| format!("    - {{to: 11.{}.{}.0/24, via: 10.2.0.{}}}\n", n / 256, n % 256, 2 + n % 250))
+        .collect();
+    dir.write("red.yaml", RED.replace("  neighbours:\n", &format!("{routes}  neighbours:\n")));
+    let done = dir.hueplane_within(512 << 10, args).ok();
+    assert_eq!(done.json()["networks"]["red"]["forward"], 1, "{done:?}");
+    // Where routes are not known in advance, an error says what is needed.
+    dir.write("red.txt", "10.0.0.0/8 core\n");
+    let table = "table size --routes red=red.txt";
+    dir.hueplane_within(1 << 20, table).fails(1, "raise the limit on it (`ulimit -v`)");
+    let limited = dir.hueplane_within(1 << 20, &format!("{table} --limit 64MiB"));
+    assert_eq!(limited.code, 0, "{limited:?}");
+}

@@ -88,9 +88,23 @@ impl Scratch {
         self.start(&args.split_whitespace().collect::<Vec<_>>(), "", variables)
     }
 
+    /// With a limit on the address space.
+    pub fn hueplane_within(&self, kib: u64, args: &str) -> Done {
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            &format!("ulimit -v {kib} && exec \"$0\" \"$@\""),
+            env!("CARGO_BIN_EXE_hueplane"),
+        ]);
+        self.finish(command.args(args.split_whitespace()), "", &[])
+    }
+
     fn start(&self, args: &[&str], stdin: &str, variables: &[(&str, &str)]) -> Done {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_hueplane"))
-            .args(args)
+        self.finish(Command::new(env!("CARGO_BIN_EXE_hueplane")).args(args), stdin, variables)
+    }
+
+    fn finish(&self, command: &mut Command, stdin: &str, variables: &[(&str, &str)]) -> Done {
+        let mut child = command
             .current_dir(self.0.path())
             .env_remove("CLICOLOR_FORCE")
             .envs(variables.iter().copied())

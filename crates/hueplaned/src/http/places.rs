@@ -14,7 +14,7 @@ use super::{CHANGES_MAX, STREAMS_MAX, TENANT_CHANGES_MAX, TENANT_STREAMS_MAX};
 use crate::api::{Problem, ProblemKind, TurnQuery};
 
 /// Seconds that documents wait for a place: as long as a change waits for its turn.
-const PLACE_SECONDS_MAX: u64 = 120;
+pub const PLACE_SECONDS_MAX: u64 = 120;
 
 /// Places for streams and changes.
 pub(super) struct Places {

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hue_demux::PortId;
 use hue_host::cgroup::Limits;
+use hue_host::claim::{Claimed, Claims};
 use hue_host::control::{Changes, Config, ControlNamespace, Owner};
 use hue_host::holder::Holder;
 use hue_host::links::Links;
@@ -129,7 +130,7 @@ impl Jobs {
         holder: Arc<Holder>,
         done: impl Fn(Done) + Send + Sync + 'static,
     ) -> Result<Self, std::io::Error> {
-        let (done, owner) = (Arc::new(done), Arc::new((owner, holder)));
+        let (done, owner) = (Arc::new(done), Arc::new((owner, holder, Claims::default())));
         let start = |name: &str, threads: usize| {
             let (queue, jobs) = mpsc::channel();
             let jobs = Arc::new(Mutex::new(jobs));
@@ -166,7 +167,7 @@ fn next(jobs: &Mutex<Receiver<Job>>) -> Option<Job> {
     jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
-fn work((owner, holder): &(Owner, Arc<Holder>), job: Job) -> Done {
+fn work((owner, holder, claims): &(Owner, Arc<Holder>, Claims), job: Job) -> Done {
     match job {
         Job::Setup(name, setup) => {
             let made = guarded(|| set_up(owner, holder, &name, &setup));
@@ -180,7 +181,7 @@ fn work((owner, holder): &(Owner, Arc<Holder>), job: Job) -> Done {
         }
         Job::Look(looks) => Done::Look(guarded(|| Ok(drift::look(looks))).unwrap_or_default()),
         Job::Open(opening) => {
-            let opened = guarded(|| open_port(&opening));
+            let opened = guarded(|| open_port(&opening, claims));
             Done::Open(opening.tag, opened)
         }
         Job::Close(interface, port) => {
@@ -201,7 +202,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 }
 
 /// Opens a port. The index is that of the opened interface, not of one that took its name meanwhile.
-fn open_port(opening: &Opening) -> Result<OpenPort, String> {
+fn open_port(opening: &Opening, claims: &Claims) -> Result<OpenPort, String> {
     let Opening { interface, options, make, region, .. } = opening;
     let text = |error: hue_host::HostError| error.to_string();
     let mut links = Links::here().map_err(text)?;
@@ -209,7 +210,16 @@ fn open_port(opening: &Opening) -> Result<OpenPort, String> {
         Some(_) => None, // created by opening
         None => Some(links.index_of(interface).map_err(text)?),
     };
-    let opened = open_on(interface, options, region).map_err(|error| error.to_string())?;
+    let mut options = options.clone();
+    let mut unguarded = None;
+    if let Some(index) = before {
+        // The kernel gives a TAP device, which has no `before`, to one process only.
+        match claims.take(interface, index).map_err(|taken| taken.to_string())? {
+            Claimed::Ours(claim) => options.keep = Some(claim),
+            Claimed::Unguarded(why) => unguarded = Some(why),
+        }
+    }
+    let mut opened = open_on(interface, &options, region).map_err(|error| error.to_string())?;
     if let Some(mtu) = make {
         links.set_mtu(interface, *mtu).map_err(text)?;
         links.set_up(interface, true).map_err(text)?;
@@ -217,6 +227,9 @@ fn open_port(opening: &Opening) -> Result<OpenPort, String> {
     let index = links.index_of(interface).map_err(text)?;
     if before.is_some_and(|before| before != index) {
         return Err("its interface was created again while it was opened".to_owned());
+    }
+    if let Some(why) = unguarded {
+        opened.note = Some(opened.note.map_or_else(|| why.clone(), |note| format!("{note}; {why}")));
     }
     Ok(OpenPort { opened, index, region: region.clone() })
 }

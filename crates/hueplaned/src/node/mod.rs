@@ -53,6 +53,8 @@ use hue_substrate::scheduling::Granted;
 use tokio::sync::{oneshot, watch};
 
 pub use events::{About, EVENTS_MAX, EventLog};
+pub use idle::IDLE_WAIT_MAX;
+pub use queue::{TURN_MAX, WAITING_MAX};
 
 use self::core::{Inbox, Message, Node};
 use self::drive::Drive;

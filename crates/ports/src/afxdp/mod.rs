@@ -13,6 +13,7 @@ mod share;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 pub use program::{GroupLimits, prepare};
 use program::{Program, QUEUES_MAX, index_of};
@@ -107,6 +108,8 @@ pub struct AfXdp {
     checked_ns: u64,
     readiness: Option<Readiness>,
     _promiscuous: OwnedFd,
+    /// Dropped last.
+    _keep: Option<Arc<OwnedFd>>,
 }
 
 impl AfXdp {
@@ -182,8 +185,16 @@ impl AfXdp {
             checked_ns: 0,
             readiness,
             _promiscuous: promiscuous,
+            _keep: None,
         };
         Ok((port, note))
+    }
+
+    /// Keeps a descriptor open until the port itself is dropped.
+    #[must_use]
+    pub(crate) fn keeping(mut self, keep: Option<Arc<OwnedFd>>) -> Self {
+        self._keep = keep;
+        self
     }
 
     /// Fills the fill rings now instead of at the first [`Port::receive`].

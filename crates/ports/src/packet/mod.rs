@@ -15,6 +15,7 @@ mod receive;
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use receive::{Next, Receiver};
 
@@ -94,6 +95,8 @@ pub struct PacketSocket {
     kernel_times: bool,
     /// Frames lost because the ring was full. Reading the kernel's count resets it, so it is summed up here.
     lost: Cell<u64>,
+    /// Dropped last.
+    _keep: Option<Arc<OwnedFd>>,
 }
 
 impl PacketSocket {
@@ -131,7 +134,15 @@ impl PacketSocket {
             checked_ns: 0,
             kernel_times: false,
             lost: Cell::new(0),
+            _keep: None,
         })
+    }
+
+    /// Keeps a descriptor open until the port itself is dropped.
+    #[must_use]
+    pub(crate) fn keeping(mut self, keep: Option<Arc<OwnedFd>>) -> Self {
+        self._keep = keep;
+        self
     }
 
     /// Gives received packets the time at which the kernel received them, nanoseconds since the Unix epoch, instead

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hue_e2e::document::all;
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Cli, Daemon, Lab, Pair, can_run, daemon, shell, until};
+use hue_e2e::{Cli, Daemon, Lab, Pair, can_run, daemon, document, shell, until};
 
 /// A lab with two networks, and their documents with the node's.
 fn lab() -> (Lab, [Pair; 2], String) {
@@ -468,4 +468,94 @@ fn store_file(folder: &Path) -> std::path::PathBuf {
     let files = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
     let store = files.filter(|path| path.extension().is_some_and(|end| end == "redb"));
     store.max_by_key(|path| path.metadata().unwrap().len()).expect("the store is a .redb file")
+}
+
+#[test]
+fn an_interface_belongs_to_one_daemon() {
+    if !can_run(&["python3"]) {
+        return;
+    }
+    let (lab, pairs, documents) = lab();
+    let mut first = Daemon::start(&lab, &documents);
+    pairs.iter().for_each(Pair::warm_up);
+
+    // A second daemon, with places of its own, on the same interfaces and one more.
+    let own = lab.folder().join("second");
+    let cli = Cli { run_dir: own.join("run"), state_dir: own.join("state"), ..Cli::new(&lab) };
+    lab.node().ip(&["link", "add", "free", "type", "veth", "peer", "name", "far"]);
+    lab.node().ip(&["link", "set", "free", "up"]);
+    let ports = [lab.ports(), &["free".to_owned()]].concat();
+    let file = lab.folder().join("second.yaml");
+    let green = lab.pair_document("green", 3, 3, [0, 1]).yaml();
+    daemon::write(&file, &all(&[document::node(&lab.name("second"), &ports, ""), green]));
+    let prefix = format!("hue-{}", lab.name("second-"));
+    let mut second =
+        Daemon::start_with(&lab, &cli, &["-f", &file.to_string_lossy(), "--namespace-prefix", &prefix]);
+    let port = |name: &str| {
+        let ports = cli.json(&["get", "ports"]);
+        let found = ports.as_array().into_iter().flatten().find(|port| port["name"] == name);
+        found.cloned().unwrap_or_else(|| panic!("{name}: {ports}"))
+    };
+    for name in lab.ports() {
+        let refused = port(name);
+        let error = refused["error"].as_str().unwrap_or("").to_owned();
+        assert_eq!(refused["state"], "down", "{refused}");
+        let socket = first.cli.socket();
+        for part in [&format!("interface {name}"), &first.pid().to_string(), &*socket.to_string_lossy()] {
+            assert!(error.contains(part), "'{part}' is not in: {error}");
+        }
+        let event = |event: &serde_json::Value| {
+            event["kind"] == "port_down" && event["port"] == **name && event["message"] == *error
+        };
+        let events = cli.events();
+        assert!(events.iter().any(event), "no event: {events:?}");
+    }
+    let shown = cli.run(&["get", "ports"]).expect_ok();
+    assert!(shown.stdout.contains("another hueplane daemon"), "{shown}");
+    // Its other ports work, and the first daemon forwards as before.
+    assert_eq!(port("free")["state"], "up");
+    let flow = Flow::start(&pairs[0].left, &pairs[0].right, 500, 200);
+    std::thread::sleep(Duration::from_secs(1));
+    let report = flow.stop();
+    assert!(report.sent > 0 && report.lost() == 0 && report.duplicated == 0, "{report}");
+
+    // The kernel frees them when the first one is killed; nothing has to be removed.
+    first.kill();
+    until("the second daemon has the ports", 60, || {
+        lab.ports().iter().all(|name| port(name)["state"] == "up")
+    });
+    // Now the first is the one that has to wait, and says so.
+    first.replace(&lab);
+    let shown = first.cli.run(&["get", "ports"]).expect_ok();
+    assert!(shown.stdout.contains(&second.pid().to_string()), "{shown}");
+    second.down(&[]);
+    let up = || {
+        let ports = first.cli.json(&["get", "ports"]);
+        ports.as_array().into_iter().flatten().all(|port| port["state"] == "up")
+    };
+    until("the first daemon has its ports again", 60, up);
+    pairs.iter().for_each(Pair::warm_up);
+
+    // Another user can bind the name, but not block the port with it. It listens in the node's namespace.
+    first.kill();
+    let index = lab.node().run("ip", &["-o", "link", "show", &lab.ports()[0]]).expect_ok().stdout;
+    let program = format!(
+        "import os, socket, time\nos.setuid(65534)\ns = socket.socket(socket.AF_UNIX)\n\
+         s.bind('\\0hueplane-port-{}')\ns.listen(9)\nprint('ready', flush=True)\ntime.sleep(600)",
+        index.split(':').next().unwrap_or("")
+    );
+    let mut command = shell::command("python3");
+    command.args(["-c", &program]);
+    let mut stranger = lab.node().spawn(command.stdout(std::process::Stdio::piped()));
+    let mut ready = [0; 5];
+    std::io::Read::read_exact(stranger.stdout.as_mut().unwrap(), &mut ready).unwrap();
+    first.replace(&lab);
+    let ports = first.cli.json(&["get", "ports"]);
+    let found = ports.as_array().into_iter().flatten().find(|port| port["name"] == *lab.ports()[0]).unwrap();
+    let note = found["note"].as_str().unwrap_or("");
+    assert_eq!(found["state"], "up", "{found}");
+    assert!(note.contains("user 65534") && note.contains(&stranger.id().to_string()), "{found}");
+    pairs.iter().for_each(Pair::warm_up);
+    let _ = stranger.kill();
+    let _ = stranger.wait();
 }
