@@ -4,6 +4,7 @@
 //! Flow: arguments → these types → `commands`. Every command that prints a result accepts `-o
 //! table|json|yaml`.
 
+mod attach;
 mod history;
 mod lab;
 mod live;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::styling};
 use clap_complete::Shell;
 
+pub use attach::*;
 pub use history::*;
 pub use lab::*;
 pub use live::*;
@@ -79,6 +81,8 @@ pub enum Command {
     Stats(Stats),
     Events(Events),
     Exec(Exec),
+    Attach(Attach),
+    Detach(Detach),
     Capture(Capture),
     Trace(Trace),
     Validate(Validate),
