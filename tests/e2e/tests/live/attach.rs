@@ -64,7 +64,7 @@ fn two_attached_hosts_ping_each_other_and_detach_leaves_nothing() {
     assert_eq!(list.as_array().unwrap().len(), 2, "{list}");
 
     // A host with another interface keeps its namespace.
-    let _ = shell::run(shell::command("ip").args(["-n", &bob, "link", "add", "own", "type", "dummy"]))
+    let _ = shell::run(shell::command("ip").args(["-n", &bob, "link", "add", "own", "type", "bridge"]))
         .expect_ok();
     let _ = run(&lab, cli, &["detach", "--host", &alice]).expect_ok();
     assert!(!exists(&alice) && !has_link(&lab, "p0") && has_link(&lab, "p1"));
@@ -122,7 +122,7 @@ fn what_is_refused_or_fails_leaves_nothing() {
     refused(&["attach", red, "--pid", "1", "--host", carol], 2, "cannot be used with");
     refused(&["attach", red, "--host", lab.node().name()], 2, "the network namespace of the node");
     // An interface that attach did not make is neither used nor removed.
-    lab.node().ip(&["link", "add", "p0", "type", "dummy"]);
+    lab.node().ip(&["link", "add", "p0", "type", "bridge"]);
     refused(&["attach", &left, "--host", carol], 2, "not made by attach");
     let _ = run(&lab, cli, &["detach", "--all"]).expect_ok();
     assert!(has_link(&lab, "p0"));
