@@ -51,7 +51,7 @@ fn two_attached_hosts_ping_each_other_and_detach_leaves_nothing() {
     let cli = &daemon.cli;
     let red = lab.name("red");
     let red = red.as_str();
-    let (left, right) = (format!("{red}/left"), format!("{red}/right"));
+    let right = format!("{red}/right");
     let (alice, bob) = (host(&lab, "alice"), host(&lab, "bob"));
     let first = run(&lab, cli, &["attach", red, "--host", &alice, "-o", "json"]).expect_ok().json();
     assert_eq!((&first["port"], &first["address"]), (&"left".into(), &"10.1.1.2/24".into()), "{first}");
