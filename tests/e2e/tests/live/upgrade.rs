@@ -30,7 +30,8 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
     fs::write(&file, &documents).unwrap();
     let cli = Cli::new(&lab);
     // Relative paths are relative to the directory in which the daemon was started, and `--empty` was meant once.
-    let up = ["up", "--detach", "--empty", "--workers", "1", "--run-dir", "run", "-f", &file.to_string_lossy()];
+    let up =
+        ["up", "--detach", "--empty", "--workers", "1", "--run-dir", "run", "-f", &file.to_string_lossy()];
     let program = lab.folder().join("hueplane-installed");
     fs::copy(daemon::binary(), &program).unwrap();
     let mut command = std::process::Command::new(&program);
@@ -83,7 +84,10 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
     assert_eq!(done["networks"]["total"], 1, "{done}");
     assert_eq!(program_of(second), program);
     let line = fs::read_to_string(format!("/proc/{second}/cmdline")).unwrap();
-    assert!(line.contains("--workers\x001\0") && !line.contains("--empty") && !line.contains("first.yaml"), "{line}");
+    assert!(
+        line.contains("--workers\x001\0") && !line.contains("--empty") && !line.contains("first.yaml"),
+        "{line}"
+    );
     until("traffic flows again", 30, || {
         let received = flow.received();
         std::thread::sleep(Duration::from_millis(50));
@@ -99,8 +103,11 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
     // A program that does not start: the one before is started again, though its file has gone.
     fs::remove_file(&program).unwrap();
     let broken = lab.folder().join("broken");
-    fs::write(&broken, "#!/bin/sh\n[ \"$1\" = --version ] && echo hueplane 9.9.9 && exit 0\necho no luck >&2\nexit 1\n")
-        .unwrap();
+    fs::write(
+        &broken,
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo hueplane 9.9.9 && exit 0\necho no luck >&2\nexit 1\n",
+    )
+    .unwrap();
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
     let failed = upgrade(&["--program", &broken.to_string_lossy()]).expect_code(1);
     assert!(failed.stderr.contains("no luck") && failed.stderr.contains("was started again"), "{failed}");

@@ -70,7 +70,8 @@ pub fn upgrade(args: &Upgrade, connection: &Connection) -> Result<(), Failure> {
 
     let began = Instant::now();
     stop(&client, true)?;
-    let Started { child, .. } = old.start(&program, &client).map_err(|failure| old.restart(&failure, &client))?;
+    let Started { child, .. } =
+        old.start(&program, &client).map_err(|failure| old.restart(&failure, &client))?;
     let interrupted_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let status = client.status()?;
     let done = Upgraded {
@@ -134,12 +135,16 @@ impl Process {
             .collect();
         // systemd.exec(5): names the process that systemd itself has started.
         if environment.get(OsStr::new("SYSTEMD_EXEC_PID")).is_some_and(|value| *value == *pid.to_string()) {
-            return Err("systemd started the daemon: use `systemctl restart` with the name of its service".to_owned());
+            return Err(
+                "systemd started the daemon: use `systemctl restart` with the name of its service".to_owned()
+            );
         }
         let line = words("cmdline")?;
         let up = match Cli::try_parse_from(&line).map(|cli| cli.command) {
             Ok(CliCommand::Up(up)) if !up.until_eof => up,
-            Ok(CliCommand::Up(_)) => return Err("the daemon ends with the program that started it".to_owned()),
+            Ok(CliCommand::Up(_)) => {
+                return Err("the daemon ends with the program that started it".to_owned());
+            }
             _ => {
                 return Err(format!(
                     "process {pid} was not started by `hueplane up` of this version: restart it as it was started, after \
@@ -160,7 +165,8 @@ impl Process {
 
     /// Starts a daemon with the same options.
     fn start(&self, program: &Path, client: &Client) -> Result<Started, Failure> {
-        let variable = self.environment.get(OsStr::new(options::RUN_DIR_VARIABLE)).filter(|value| !value.is_empty());
+        let variable =
+            self.environment.get(OsStr::new(options::RUN_DIR_VARIABLE)).filter(|value| !value.is_empty());
         let given = self.up.places.run_dir.as_deref();
         let run_dir = self.directory.join(options::run_dir(given.or(variable.map(Path::new))));
         start(program, &self.up, &run_dir, client, |command| {
@@ -186,7 +192,9 @@ impl Process {
 
 /// The version of a program of ours.
 fn version(program: &Path) -> Result<String, Failure> {
-    let bad = |why: String| Failure::Input(format!("{}: {why}; name the new program with --program", program.display()));
+    let bad = |why: String| {
+        Failure::Input(format!("{}: {why}; name the new program with --program", program.display()))
+    };
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
     let output = output.map_err(|error| bad(format!("cannot be run: {error}")))?;
     let text = String::from_utf8_lossy(&output.stdout);
