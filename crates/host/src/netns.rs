@@ -137,6 +137,27 @@ impl Namespace {
         Ok(Self { name: name.to_owned(), file })
     }
 
+    /// Opens the namespace that a file names, such as `/proc/PID/ns/net`; its name is the path.
+    ///
+    /// # Errors
+    /// [`HostError::NoNamespace`] if the file does not exist or is no namespace, or if the system call fails.
+    pub fn at(path: &Path) -> Result<Self, HostError> {
+        let name = path.display().to_string();
+        let what = || format!("open network namespace {name:?}");
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(HostError::NoNamespace(name));
+            }
+            Err(error) => return Err(HostError::system(what(), error)),
+        };
+        let system = fstatfs(&file).map_err(|errno| HostError::system(what(), errno))?;
+        if system.filesystem_type().0 as i64 != NSFS {
+            return Err(HostError::NoNamespace(name));
+        }
+        Ok(Self { name, file })
+    }
+
     /// The namespace of the calling thread; its name is empty.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! Flow: arguments → these types → `commands`. Every command that prints a result accepts `-o
 //! table|json|yaml`.
 
+mod attach;
 mod history;
 mod lab;
 mod live;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::styling};
 use clap_complete::Shell;
 
+pub use attach::*;
 pub use history::*;
 pub use lab::*;
 pub use live::*;
@@ -84,6 +86,8 @@ pub enum Command {
     Stats(Stats),
     Events(Events),
     Exec(Exec),
+    Attach(Attach),
+    Detach(Detach),
     Capture(Capture),
     Trace(Trace),
     Validate(Validate),

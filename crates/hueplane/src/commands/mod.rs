@@ -45,6 +45,8 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Stats(args) => live::stats(args, connection),
         Command::Events(args) => live::events(args, connection),
         Command::Exec(args) => live::exec(args, connection),
+        Command::Attach(args) => live::attach(args, connection),
+        Command::Detach(args) => live::detach(args, connection),
         Command::Capture(args) => live::capture(args, connection),
         Command::Trace(args) => trace::run(args, connection),
         Command::Validate(args) => documents::validate(args),

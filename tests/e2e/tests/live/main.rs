@@ -6,6 +6,7 @@
 
 mod accounts;
 mod api;
+mod attach;
 mod card;
 mod card_floods;
 mod contention;

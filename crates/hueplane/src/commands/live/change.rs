@@ -18,6 +18,8 @@ use crate::print::{DIM, GREEN, RED, YELLOW, count, result, styled};
 
 /// Longest time that a daemon may take to stop.
 const END_MAX: Duration = Duration::from_secs(120);
+/// The number of threads in `/proc/PID/stat`, counted from the state (proc_pid_stat(5)).
+const THREADS_FIELD: usize = 17;
 /// Interval of checks whether it has stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -112,11 +114,16 @@ fn stop(client: &Client, keep: bool) -> Result<DownResult, Failure> {
 /// Whether the daemon's process still exists: its API stops before it has cleaned up.
 fn is_running(pid: u32) -> bool {
     let proc = Path::new("/proc").join(pid.to_string());
-    // `PID (NAME) STATE …`. The name distinguishes it from another process with the same id; Z is a process
-    // that has ended.
-    let state = fs::read_to_string(proc.join("stat")).unwrap_or_default();
-    state.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')).is_some_and(|(name, state)| {
-        name.starts_with("hueplane") && !state.trim_start().starts_with(['Z', 'X'])
+    let stat = fs::read_to_string(proc.join("stat")).unwrap_or_default();
+    // The name distinguishes it from another process with the same id.
+    stat.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')).is_some_and(|(name, rest)| {
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let (state, threads) =
+            (fields.first().copied().unwrap_or_default(), fields.get(THREADS_FIELD).copied());
+        // Z is a process that has ended; while other threads of it end, they hold its files.
+        name.starts_with("hueplane")
+            && (!matches!(state, "Z" | "X")
+                || threads.and_then(|count| count.parse().ok()).is_some_and(|count: u32| count > 1))
     })
 }
 

@@ -1,5 +1,6 @@
 //! Commands that use a running daemon through its API, and commands that start one.
 
+mod attach;
 mod capture;
 mod card;
 mod change;
@@ -27,6 +28,7 @@ use hueplaned::client::{Client, socket_in};
 use hueplaned::options;
 use hueplaned::tls::TlsFiles;
 
+pub use attach::{attach, detach};
 pub use capture::capture;
 pub use card::card;
 pub use change::{apply, delete, diff, down};
