@@ -209,8 +209,11 @@ impl OvsRestart {
         let file = |name: &str| self.folder.join(name).to_string_lossy().into_owned();
         let database = format!("unix:{}", file("db.sock"));
         let run = |line: &[&str]| {
-            let mut command = shell::command("nsenter");
-            command.arg(space).args(line).env("OVS_RUNDIR", &self.folder);
+            let mut command = shell::command("taskset");
+            command
+                .args(["-c", &FORWARDER_CORE.to_string(), "nsenter", space])
+                .args(line)
+                .env("OVS_RUNDIR", &self.folder);
             command.env("OVS_LOGDIR", &self.folder).env("OVS_DBDIR", &self.folder);
             let _ = shell::run(&mut command).expect_ok();
         };

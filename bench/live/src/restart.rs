@@ -2,8 +2,10 @@
 //!
 //! Frames arrive at a steady rate; those that are missing at the sink, divided by the rate, are the time without forwarding.
 
+#![allow(unsafe_code)] // packet sockets
+
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hue_e2e::{Cli, shell};
 use nix::sys::signal::{Signal, kill};
@@ -12,8 +14,7 @@ use serde_json::json;
 
 use crate::Settings;
 use crate::contestant::{Contestant, Kind};
-use crate::load::{Offer, offer};
-use crate::machine::{FORWARDER_CORE, pin_process};
+use crate::machine::{FORWARDER_CORE, GENERATOR_CORE, pin, pin_process};
 use crate::report::{Report, Section};
 use crate::rounds::{interleave, three};
 
@@ -24,7 +25,7 @@ const BYTES: usize = 128;
 /// When the restart begins.
 const BEFORE: Duration = Duration::from_millis(300);
 /// How long frames are offered, seconds.
-const SECONDS: f64 = 4.0;
+const SECONDS: f64 = 3.0;
 
 /// How a forwarder is restarted.
 #[derive(Clone, Copy)]
@@ -47,7 +48,10 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
 
 fn one(settings: &Settings, networks: u16) -> Section {
     let mut section = Section::new(
-        format!("time without forwarding in a restart, {networks} network{}", if networks == 1 { "" } else { "s" }),
+        format!(
+            "time without forwarding in a restart, {networks} network{}",
+            if networks == 1 { "" } else { "s" }
+        ),
         &["what", "ms median", "min", "max"],
     );
     let mut contestants = vec![
@@ -56,7 +60,11 @@ fn one(settings: &Settings, networks: u16) -> Section {
     ];
     let peer = Contestant::ovs("system", networks);
     contestants.extend(peer.map(|ovs| {
-        ("Open vSwitch user space: kill -9 of ovs-vswitchd, then its start with saved flows", Way::OpenVSwitch, ovs)
+        (
+            "Open vSwitch user space: kill -9 of ovs-vswitchd, then its start with saved flows",
+            Way::OpenVSwitch,
+            ovs,
+        )
     }));
     contestants.retain(|(name, ..)| settings.wants(name));
     let names: Vec<&str> = contestants.iter().map(|(name, ..)| *name).collect();
@@ -84,22 +92,62 @@ fn one(settings: &Settings, networks: u16) -> Section {
 
 /// Restarts a forwarder under traffic: milliseconds of frames that are missing.
 fn gap_ms(way: Way, contestant: &Contestant) -> f64 {
-    let restart = restart(way, contestant);
-    let restarting = std::thread::spawn(move || {
-        std::thread::sleep(BEFORE);
-        restart();
-    });
-    let outcome = offer(contestant, &Offer::steady(BYTES, contestant.wires.networks, RATE, SECONDS));
-    restarting.join().unwrap_or_else(|_| panic!("the restart failed"));
+    let frames: Vec<Vec<u8>> = (1..=contestant.wires.networks).map(|n| contestant.frame(n, BYTES)).collect();
+    let index = contestant.wires.generator_index();
+    let seen = || contestant.sink.seen().frames[1..=frames.len()].iter().sum::<u64>();
+    let before = seen();
+    let every = frames.clone();
+    let sending = contestant.wires.generator().thread(move || send(&every, index));
+    std::thread::sleep(BEFORE);
+    restart(way, contestant)();
+    let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    std::thread::sleep(Duration::from_millis(200));
     if let Kind::Hueplane(daemon) = &contestant.kind {
         pin_process(pid(&daemon.cli), FORWARDER_CORE);
     }
-    1e3 * SECONDS * (1.0 - outcome.arrived / outcome.offered)
+    1e3 * (sent as f64 - (seen() - before) as f64) / RATE
+}
+
+/// Sends frames in turn at the rate, and returns how many. It sleeps between them: the generator of other measurements stays in
+/// the kernel, which then waits for it whenever a socket is closed.
+fn send(frames: &[Vec<u8>], index: u32) -> u64 {
+    pin(0, GENERATOR_CORE);
+    // SAFETY: plain system calls; the address and the frames outlive them.
+    let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
+    assert!(socket >= 0, "socket: {}", std::io::Error::last_os_error());
+    // SAFETY: all zeros is a valid address.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_ifindex = index as i32;
+    let (began, mut sent) = (Instant::now(), 0);
+    while began.elapsed().as_secs_f64() < SECONDS {
+        let frame = &frames[sent as usize % frames.len()];
+        // SAFETY: the pointers and sizes are those of a frame and an address that live here.
+        let done = unsafe {
+            libc::sendto(
+                socket,
+                frame.as_ptr().cast(),
+                frame.len(),
+                0,
+                (&raw const address).cast(),
+                size_of::<libc::sockaddr_ll>() as u32,
+            )
+        };
+        assert!(done >= 0, "send: {}", std::io::Error::last_os_error());
+        sent += 1;
+        let next = Duration::from_secs_f64(sent as f64 / RATE);
+        std::thread::sleep(next.saturating_sub(began.elapsed()));
+    }
+    // SAFETY: it is ours.
+    unsafe { libc::close(socket) };
+    sent
 }
 
 fn pid(cli: &Cli) -> u32 {
     let status = cli.json(&["get", "nodes"])[0]["status"]["pid"].as_u64();
-    status.and_then(|pid| pid.try_into().ok()).unwrap_or_else(|| panic!("the daemon does not tell its process id"))
+    status
+        .and_then(|pid| pid.try_into().ok())
+        .unwrap_or_else(|| panic!("the daemon does not tell its process id"))
 }
 
 /// What restarts a forwarder, for another thread.
@@ -111,8 +159,12 @@ fn restart(way: Way, contestant: &Contestant) -> Box<dyn FnOnce() + Send> {
             Box::new(move || {
                 let run = |arguments: &[&str]| {
                     let inner = cli.command(arguments);
-                    let mut command = Command::new("nsenter");
-                    command.arg(&space).arg(inner.get_program()).args(inner.get_args());
+                    // This process is on the generator's core.
+                    let mut command = Command::new("taskset");
+                    command
+                        .args(["-c", &FORWARDER_CORE.to_string(), "nsenter", &space])
+                        .arg(inner.get_program())
+                        .args(inner.get_args());
                     let set = inner.get_envs().filter_map(|(name, value)| Some((name, value?)));
                     command.envs(set);
                     let _ = shell::run(&mut command).expect_ok();
