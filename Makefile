@@ -76,6 +76,7 @@ lab: programs ## experiments on real tables (overlap, Conflict CAM, size in each
 
 bench: ## comparison with DPDK, Linux, Open vSwitch, into bench/results; ARGS="live-forwarding --quick", for example; all: 90 minutes (root)
 	@scripts/setup bench
+	@scripts/images default sram
 	cd bench && cargo run --release --locked -j2 -- $(or $(ARGS),all)
 
 fuzz: ## damaged inputs for every reader (SEED=7), then a minute of coverage-guided fuzzing of the header code (nightly Rust, cargo-fuzz)
