@@ -1,7 +1,8 @@
 //! The forwarders: hueplane with each of its drivers, Linux, an XDP program, and Open vSwitch in user space. Each has wires of
 //! its own and is set up before the measurements.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::process::Command;
 
 use hue_e2e::document::{self, all};
 use hue_e2e::frame::Mac;
@@ -12,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::bpf::{FastPath, Sink};
-use crate::machine::{self, FORWARDER_CORE, pin_process};
+use crate::machine::{self, FORWARDER_CORE, on_core, pin_process};
 use crate::wires::{self, GENERATOR, SINK, Wires};
 
 /// A forwarder between its wires.
@@ -154,7 +155,7 @@ impl Contestant {
     /// Lets it run, or stops it if it would use processor time while others are measured.
     pub fn run(&self, on: bool) {
         if let Kind::Ovs(ovs) = &self.kind {
-            signal(&ovs.folder, if on { Signal::SIGCONT } else { Signal::SIGSTOP });
+            ovs.signal(if on { Signal::SIGCONT } else { Signal::SIGSTOP });
         }
     }
 
@@ -196,51 +197,6 @@ pub struct Ovs {
     folder: PathBuf,
 }
 
-/// Restarts the switch of an [`Ovs`]; may be sent to another thread.
-#[derive(Clone)]
-pub struct OvsRestart {
-    folder: PathBuf,
-}
-
-impl OvsRestart {
-    /// Kills the switch and starts it again, as `ovs-ctl restart` does: ports wait until the flows are there. `space` is the
-    /// node's namespace, as an option of `nsenter`.
-    pub fn restart(&self, space: &str) {
-        let file = |name: &str| self.folder.join(name).to_string_lossy().into_owned();
-        let database = format!("unix:{}", file("db.sock"));
-        let run = |line: &[&str]| {
-            let mut command = shell::command("taskset");
-            command
-                .args(["-c", &FORWARDER_CORE.to_string(), "nsenter", space])
-                .args(line)
-                .env("OVS_RUNDIR", &self.folder);
-            command.env("OVS_LOGDIR", &self.folder).env("OVS_DBDIR", &self.folder);
-            let _ = shell::run(&mut command).expect_ok();
-        };
-        let vsctl = |more: &[&str]| run(&[&["ovs-vsctl", "--no-wait", "--db", &database], more].concat());
-        vsctl(&["set", "Open_vSwitch", ".", "other_config:flow-restore-wait=true"]);
-        signal(&self.folder, Signal::SIGKILL);
-        run(&["ovs-vswitchd", &database, "--pidfile", "--detach", "--log-file", "--disable-system"]);
-        let management = format!("unix:{}", file("br0.mgmt"));
-        run(&["ovs-ofctl", "-O", "OpenFlow13", "add-flows", &management, &file("flows")]);
-        vsctl(&["remove", "Open_vSwitch", ".", "other_config", "flow-restore-wait"]);
-        if let Some(pid) = pid_in(&self.folder, "ovs-vswitchd.pid") {
-            pin_process(pid, FORWARDER_CORE);
-        }
-    }
-}
-
-fn pid_in(folder: &Path, file: &str) -> Option<u32> {
-    std::fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
-}
-
-fn signal(folder: &Path, signal: Signal) {
-    if let Some(pid) = pid_in(folder, "ovs-vswitchd.pid") {
-        // It may have ended.
-        let _ = kill(Pid::from_raw(pid as i32), signal);
-    }
-}
-
 impl Ovs {
     fn start(wires: &Wires, port_type: &str) -> Option<Self> {
         for program in ["ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl"] {
@@ -251,17 +207,9 @@ impl Ovs {
         }
         let ovs = Self { folder: wires.lab.folder().join("ovs") };
         std::fs::create_dir_all(&ovs.folder).ok()?;
-        let file = |name: &str| ovs.folder.join(name).to_string_lossy().into_owned();
-        let database = format!("unix:{}", file("db.sock"));
-        let run = |program: &str, arguments: &[&str]| -> Output {
-            let mut command = shell::command(program);
-            command.args(arguments).env("OVS_RUNDIR", &ovs.folder);
-            command.env("OVS_LOGDIR", &ovs.folder).env("OVS_DBDIR", &ovs.folder);
-            wires.lab.node().run_command(&mut command)
-        };
-        let vsctl = |arguments: &[&str]| {
-            run("ovs-vsctl", &[&["--db", &database, "--timeout", "10"], arguments].concat())
-        };
+        let file = |name: &str| ovs.file(name);
+        let run = |program: &str, arguments: &[&str]| ovs.run(wires, program, arguments);
+        let vsctl = |arguments: &[&str]| ovs.vsctl(wires, arguments);
         let _ = run("ovsdb-tool", &["create", &file("conf.db"), "/usr/share/openvswitch/vswitch.ovsschema"])
             .expect_ok();
         let remote = format!("--remote=punix:{}", file("db.sock"));
@@ -270,8 +218,7 @@ impl Ovs {
         let _ = vsctl(&["--no-wait", "init"]).expect_ok();
         let mask = format!("other_config:pmd-cpu-mask={:x}", 1 << FORWARDER_CORE);
         let _ = vsctl(&["--no-wait", "set", "Open_vSwitch", ".", &mask]).expect_ok();
-        let _ = run("ovs-vswitchd", &[&database, "--pidfile", "--detach", "--log-file", "--disable-system"])
-            .expect_ok();
+        ovs.start_switch(wires);
         let bridge =
             ["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev", "protocols=OpenFlow13"];
         let _ = vsctl(&bridge).expect_ok();
@@ -304,27 +251,79 @@ impl Ovs {
                 text(SINK)
             );
         }
-        let flow_file = file("flows");
         hue_e2e::daemon::write(&ovs.folder.join("flows"), &flows);
-        let management = format!("unix:{}", file("br0.mgmt"));
-        let _ = run("ovs-ofctl", &["-O", "OpenFlow13", "del-flows", &management]).expect_ok();
-        let _ = run("ovs-ofctl", &["-O", "OpenFlow13", "add-flows", &management, &flow_file]).expect_ok();
-        if let Some(pid) = pid_in(&ovs.folder, "ovs-vswitchd.pid") {
-            pin_process(pid, FORWARDER_CORE);
-        }
+        ovs.flows(wires, "del-flows", &[]);
+        ovs.flows(wires, "add-flows", &[&ovs.file("flows")]);
         Some(ovs)
     }
 
-    /// What restarts it.
-    pub fn restarter(&self) -> OvsRestart {
-        OvsRestart { folder: self.folder.clone() }
+    /// Kills the switch and starts it again, as `ovs-ctl restart` does: ports wait until the flows are there.
+    pub fn restart(&self, wires: &Wires) {
+        let wait = "other_config:flow-restore-wait=true";
+        let _ = self.vsctl(wires, &["--no-wait", "set", "Open_vSwitch", ".", wait]).expect_ok();
+        self.signal(Signal::SIGKILL);
+        self.start_switch(wires);
+        self.flows(wires, "add-flows", &[&self.file("flows")]);
+        let no_wait = ["--no-wait", "remove", "Open_vSwitch", ".", "other_config", "flow-restore-wait"];
+        let _ = self.vsctl(wires, &no_wait).expect_ok();
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.folder.join(name).to_string_lossy().into_owned()
+    }
+
+    /// One of its programs.
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = shell::command(program);
+        command.args(arguments).env("OVS_RUNDIR", &self.folder);
+        command.env("OVS_LOGDIR", &self.folder).env("OVS_DBDIR", &self.folder);
+        command
+    }
+
+    /// Runs one of its programs in the node.
+    fn run(&self, wires: &Wires, program: &str, arguments: &[&str]) -> Output {
+        wires.lab.node().run_command(&mut self.command(program, arguments))
+    }
+
+    fn database(&self) -> String {
+        format!("unix:{}", self.file("db.sock"))
+    }
+
+    fn vsctl(&self, wires: &Wires, arguments: &[&str]) -> Output {
+        let database = self.database();
+        self.run(wires, "ovs-vsctl", &[&["--db", &database, "--timeout", "10"], arguments].concat())
+    }
+
+    /// Runs a command of `ovs-ofctl` on the bridge.
+    fn flows(&self, wires: &Wires, command: &str, files: &[&str]) {
+        let management = format!("unix:{}", self.file("br0.mgmt"));
+        let arguments = [&["-O", "OpenFlow13", command, &management], files].concat();
+        let _ = self.run(wires, "ovs-ofctl", &arguments).expect_ok();
+    }
+
+    /// Starts the switch on the forwarder's core.
+    fn start_switch(&self, wires: &Wires) {
+        let arguments = [&*self.database(), "--pidfile", "--detach", "--log-file", "--disable-system"];
+        let mut command = on_core(FORWARDER_CORE, &self.command("ovs-vswitchd", &arguments));
+        let _ = wires.lab.node().run_command(&mut command).expect_ok();
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.pid("ovs-vswitchd.pid") {
+            // It may have ended.
+            let _ = kill(Pid::from_raw(pid as i32), signal);
+        }
+    }
+
+    fn pid(&self, file: &str) -> Option<u32> {
+        std::fs::read_to_string(self.folder.join(file)).ok()?.trim().parse().ok()
     }
 }
 
 impl Drop for Ovs {
     fn drop(&mut self) {
-        signal(&self.folder, Signal::SIGKILL);
-        if let Some(pid) = pid_in(&self.folder, "ovsdb-server.pid") {
+        self.signal(Signal::SIGKILL);
+        if let Some(pid) = self.pid("ovsdb-server.pid") {
             let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
         }
     }

@@ -1,6 +1,7 @@
 //! The machine as facts for a result (no names, no paths), its processor time, and pinning.
 
 use std::fs;
+use std::process::Command;
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
@@ -19,6 +20,14 @@ pub fn pin(thread: i32, core: usize) {
         // A machine with one core has no other.
         let _ = sched_setaffinity(Pid::from_raw(thread), &set);
     }
+}
+
+/// A command that runs on a core, with all that it starts.
+pub fn on_core(core: usize, command: &Command) -> Command {
+    let mut pinned = Command::new("taskset");
+    pinned.args(["-c", &core.to_string()]).arg(command.get_program()).args(command.get_args());
+    pinned.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    pinned
 }
 
 /// Pins all threads of a process to a core.

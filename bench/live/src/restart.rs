@@ -4,17 +4,16 @@
 
 #![allow(unsafe_code)] // packet sockets
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use hue_e2e::{Cli, shell};
+use hue_e2e::Cli;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 
 use crate::Settings;
 use crate::contestant::{Contestant, Kind};
-use crate::machine::{FORWARDER_CORE, GENERATOR_CORE, pin, pin_process};
+use crate::machine::{FORWARDER_CORE, GENERATOR_CORE, on_core, pin};
 use crate::report::{Report, Section};
 use crate::rounds::{interleave, three};
 
@@ -94,17 +93,14 @@ fn one(settings: &Settings, networks: u16) -> Section {
 fn gap_ms(way: Way, contestant: &Contestant) -> f64 {
     let frames: Vec<Vec<u8>> = (1..=contestant.wires.networks).map(|n| contestant.frame(n, BYTES)).collect();
     let index = contestant.wires.generator_index();
-    let seen = || contestant.sink.seen().frames[1..=frames.len()].iter().sum::<u64>();
+    let networks = frames.len();
+    let seen = || contestant.sink.seen().frames[1..=networks].iter().sum::<u64>();
     let before = seen();
-    let every = frames.clone();
-    let sending = contestant.wires.generator().thread(move || send(&every, index));
+    let sending = contestant.wires.generator().thread(move || send(&frames, index));
     std::thread::sleep(BEFORE);
-    restart(way, contestant)();
+    restart(way, contestant);
     let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     std::thread::sleep(Duration::from_millis(200));
-    if let Kind::Hueplane(daemon) = &contestant.kind {
-        pin_process(pid(&daemon.cli), FORWARDER_CORE);
-    }
     1e3 * (sent as f64 - (seen() - before) as f64) / RATE
 }
 
@@ -150,37 +146,22 @@ fn pid(cli: &Cli) -> u32 {
         .unwrap_or_else(|| panic!("the daemon does not tell its process id"))
 }
 
-/// What restarts a forwarder, for another thread.
-fn restart(way: Way, contestant: &Contestant) -> Box<dyn FnOnce() + Send> {
-    let space = format!("--net=/run/netns/{}", contestant.wires.lab.node().name());
+/// Restarts a forwarder, on its core.
+fn restart(way: Way, contestant: &Contestant) {
     match (&contestant.kind, way) {
         (Kind::Hueplane(daemon), Way::Upgrade | Way::Kill) => {
-            let cli = daemon.cli.clone();
-            Box::new(move || {
-                let run = |arguments: &[&str]| {
-                    let inner = cli.command(arguments);
-                    // This process is on the generator's core.
-                    let mut command = Command::new("taskset");
-                    command
-                        .args(["-c", &FORWARDER_CORE.to_string(), "nsenter", &space])
-                        .arg(inner.get_program())
-                        .args(inner.get_args());
-                    let set = inner.get_envs().filter_map(|(name, value)| Some((name, value?)));
-                    command.envs(set);
-                    let _ = shell::run(&mut command).expect_ok();
-                };
-                if matches!(way, Way::Upgrade) {
-                    run(&["upgrade"]);
-                } else {
-                    let _ = kill(Pid::from_raw(pid(&cli) as i32), Signal::SIGKILL);
-                    run(&["up", "--detach", "--workers", "1"]);
-                }
-            })
+            let run = |arguments: &[&str]| {
+                let mut command = on_core(FORWARDER_CORE, &daemon.cli.command(arguments));
+                let _ = contestant.wires.lab.node().run_command(&mut command).expect_ok();
+            };
+            if matches!(way, Way::Upgrade) {
+                run(&["upgrade"]);
+            } else {
+                let _ = kill(Pid::from_raw(pid(&daemon.cli) as i32), Signal::SIGKILL);
+                run(&["up", "--detach", "--workers", "1"]);
+            }
         }
-        (Kind::Ovs(ovs), _) => {
-            let ovs = ovs.restarter();
-            Box::new(move || ovs.restart(&space))
-        }
-        _ => Box::new(|| {}),
+        (Kind::Ovs(ovs), _) => ovs.restart(&contestant.wires),
+        _ => {}
     }
 }
