@@ -7,8 +7,9 @@
 //! stalls costs a daemon at most [`TIMEOUT`], once. Source: unix(7), `SCM_RIGHTS`.
 //!
 //! Protocol, on a socket of type `SOCK_SEQPACKET` in a directory of the daemon's: a request is a letter and a name. `P`
-//! (put) carries a descriptor; `F` (forget) closes the one of this name; `L` (list) is answered by an `H` with name and descriptor for each; `Q` (quit) ends the process. An `E`
-//! ends each answer. Names are `NETWORK/INTERFACE`, which cannot contain further slashes.
+//! (put) carries a descriptor; `F` (forget) closes the one of this name; `L` (list) is answered by an `H` with name and
+//! descriptor for each; `Q` (quit) ends the process. An `E` ends each answer. Names are `NETWORK/INTERFACE`, which cannot
+//! contain further slashes.
 
 #![allow(unsafe_code)] // descriptors that system calls have just made
 

@@ -223,6 +223,16 @@ pub fn exists(name: &str) -> bool {
     Namespace::open(name).is_ok()
 }
 
+/// All processes and the identities of their network namespaces (device and inode), without this process.
+pub fn processes() -> impl Iterator<Item = (u32, (u64, u64))> {
+    let own = std::process::id();
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(move |entry| {
+        let pid = entry.file_name().to_str()?.parse().ok().filter(|pid| *pid != own)?;
+        let place = fs::metadata(entry.path().join("ns/net")).ok()?;
+        Some((pid, (place.dev(), place.ino())))
+    })
+}
+
 /// Names of namespaces that begin with `prefix`, sorted.
 ///
 /// # Errors

@@ -1,11 +1,15 @@
-//! Inputs of tests that are not part of the project: real tables, updates and captures, and images of the card. Also the
-//! function with which a test reports that it is skipped.
+//! Inputs of tests that are not part of the project: real tables, updates and captures, and images of the card. Also
+//! random numbers, and the function with which a test reports that it is skipped.
 //!
 //! The data folder is `../shared/data` beside the project, or the one that `HUEPLANE_DATA` names.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+mod random;
+
+pub use random::Random;
 
 /// A file or folder of the data folder, by its name in it. `None` if it is missing: the test is then skipped.
 #[must_use]

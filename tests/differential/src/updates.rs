@@ -10,8 +10,8 @@ use hue_planes::{Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN};
 use hue_substrate::{Program, Substrate, SubstrateError};
 use hue_tables::{NextHop, Prefix4, Vid};
 
+use crate::Random;
 use crate::compare::{Departed, Difference, collect, offered, software};
-use crate::random::Random;
 use crate::world::{Frame, destination};
 
 /// Most records between the queues and the end of the stages: so many records before a change may still see it.

@@ -10,7 +10,7 @@ use hue_tables::dir::{Dir, DirLimits};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
-use crate::random::Random;
+use crate::Random;
 
 /// A frame to be offered.
 #[derive(Clone, Debug)]

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cap::Cap;
+use hue_testdata::Random;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::signal::Signal;
 
-use crate::mutate::{Random, mutate};
+use crate::mutate::mutate;
 use crate::readers::{Read, Reader};
 
 /// Allocator of a worker.
@@ -127,7 +128,7 @@ pub fn work(
     let mut read = (reader.start)();
     // What is made once, at the first use, is no leak.
     samples.iter().for_each(|sample| _ = read(sample));
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let (mut bytes, mut accepted) = (0, 0);
     for number in 0..inputs {
         let input = mutate(&samples, reader.words, &mut random);

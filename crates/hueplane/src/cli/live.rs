@@ -478,7 +478,8 @@ pub struct CardGate {
 /// Show packet counters
 ///
 /// For each network: packets received, forwarded, punted and dropped, and packets lost before the plane.
-/// Drops by reason add up to the total. SINCE says since when they count: a restart of the daemon begins at 0. --watch shows rates until you press q or Ctrl-C.
+/// Drops by reason add up to the total. SINCE says since when they count: a restart of the daemon begins at 0.
+/// --watch shows rates until you press q or Ctrl-C.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -6,7 +6,6 @@
 //! `demo --clean` removes it too. All names of namespaces begin with `hdemo-PID-`.
 
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -178,8 +177,10 @@ fn kill_all(namespaces: &[String]) {
         .collect();
     let deadline = Instant::now() + END_MAX;
     loop {
-        let found: Vec<Pid> =
-            processes().filter(|(_, place)| inside.contains(place)).map(|(pid, _)| pid).collect();
+        let found: Vec<Pid> = netns::processes()
+            .filter(|(_, place)| inside.contains(place))
+            .filter_map(|(pid, _)| i32::try_from(pid).ok().map(Pid::from_raw))
+            .collect();
         if found.is_empty() || Instant::now() > deadline {
             return;
         }
@@ -189,16 +190,6 @@ fn kill_all(namespaces: &[String]) {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-/// Processes and their network namespaces, without this process.
-fn processes() -> impl Iterator<Item = (Pid, (u64, u64))> {
-    let own = std::process::id();
-    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(move |entry| {
-        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let place = fs::metadata(entry.path().join("ns/net")).ok()?;
-        (u32::try_from(pid) != Ok(own)).then(|| (Pid::from_raw(pid), (place.dev(), place.ino())))
-    })
 }
 
 #[cfg(test)]

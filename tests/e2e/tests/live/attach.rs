@@ -6,14 +6,15 @@ use hue_e2e::document::all;
 use hue_e2e::shell::{self, Output};
 use hue_e2e::{Cli, Daemon, Lab, can_run, until};
 
-/// A node whose two ports have no interfaces, and a network on them: 10.1.1.1/24 and 10.1.2.1/24.
-fn start() -> (Lab, Daemon) {
+/// A node whose two ports have no interfaces, and the name of a network on them: 10.1.1.1/24 and 10.1.2.1/24.
+fn start() -> (Lab, Daemon, String) {
     let lab = Lab::new(2);
     lab.unplug(0);
     lab.unplug(1);
     let documents = all(&[lab.node_document(""), lab.pair_document("red", 1, 1, [0, 1]).yaml()]);
     let daemon = Daemon::start(&lab, &documents);
-    (lab, daemon)
+    let red = lab.name("red");
+    (lab, daemon, red)
 }
 
 /// A namespace's name that the next sweep removes if the test fails.
@@ -47,10 +48,8 @@ fn two_attached_hosts_ping_each_other_and_detach_leaves_nothing() {
     if !can_run(&[]) {
         return;
     }
-    let (lab, daemon) = start();
-    let cli = &daemon.cli;
-    let red = lab.name("red");
-    let red = red.as_str();
+    let (lab, daemon, red) = start();
+    let (cli, red) = (&daemon.cli, red.as_str());
     let right = format!("{red}/right");
     let (alice, bob) = (host(&lab, "alice"), host(&lab, "bob"));
     let first = run(&lab, cli, &["attach", red, "--host", &alice, "-o", "json"]).expect_ok().json();
@@ -81,10 +80,8 @@ fn an_existing_namespace_and_that_of_a_process_stay_after_detach() {
     if !can_run(&[]) {
         return;
     }
-    let (lab, daemon) = start();
-    let cli = &daemon.cli;
-    let red = lab.name("red");
-    let red = red.as_str();
+    let (lab, daemon, red) = start();
+    let (cli, red) = (&daemon.cli, red.as_str());
     let (left, right) = (format!("{red}/left"), format!("{red}/right"));
     let (named, other) = (hue_e2e::Space::new("a", "named"), hue_e2e::Space::new("a", "other"));
     let mut process = other.spawn(shell::command("sleep").arg("600"));
@@ -104,10 +101,8 @@ fn what_is_refused_or_fails_leaves_nothing() {
     if !can_run(&[]) {
         return;
     }
-    let (lab, daemon) = start();
-    let cli = &daemon.cli;
-    let red = lab.name("red");
-    let red = red.as_str();
+    let (lab, daemon, red) = start();
+    let (cli, red) = (&daemon.cli, red.as_str());
     let (left, right) = (format!("{red}/left"), format!("{red}/right"));
     let name = host(&lab, "carol");
     let carol = name.as_str();

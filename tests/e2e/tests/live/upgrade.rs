@@ -56,12 +56,11 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
     let before = inside(&cli);
 
     // What is refused stops nothing.
-    for (arguments, expected) in [
-        (vec!["--program".to_owned(), "/nowhere/hueplane".to_owned()], "/nowhere/hueplane: cannot be run"),
-        (vec!["--program".to_owned(), "/bin/true".to_owned()], "/bin/true: is not hueplane"),
+    for (program, expected) in [
+        ("/nowhere/hueplane", "/nowhere/hueplane: cannot be run"),
+        ("/bin/true", "/bin/true: is not hueplane"),
     ] {
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let refused = upgrade(&arguments).expect_code(3);
+        let refused = upgrade(&["--program", program]).expect_code(3);
         assert!(refused.stderr.contains(expected) && refused.stderr.contains("--program"), "{refused}");
     }
     let elsewhere = cli.run(&["upgrade"]).expect_code(3);

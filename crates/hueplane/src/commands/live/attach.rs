@@ -434,20 +434,11 @@ fn release(name: &str) -> Result<(bool, Option<String>), HostError> {
     if let Some(link) = links.iter().find(foreign) {
         return Ok((false, Some(format!("it has interface {}", link.name))));
     }
-    let (_, inode) = namespace.identity()?;
-    if let Some(pid) = process_in(inode) {
+    let identity = namespace.identity()?;
+    if let Some((pid, _)) = netns::processes().find(|(_, place)| *place == identity) {
         return Ok((false, Some(format!("process {pid} runs in it"))));
     }
     Ok((netns::delete(name)?, None))
-}
-
-/// A process in a network namespace.
-fn process_in(inode: u64) -> Option<u32> {
-    let inside = |pid: &u32| {
-        fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|namespace| namespace.ino() == inode)
-    };
-    let entries = fs::read_dir("/proc").ok()?.flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(inside)
 }
 
 /// What was done, and how to use it.

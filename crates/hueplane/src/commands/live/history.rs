@@ -6,8 +6,7 @@ use hueplaned::api::{
 };
 
 use super::change::{applied_text, warn};
-use super::status::moment;
-use super::{Painter, client};
+use super::{Painter, client, moment};
 use crate::cli::{Confirm, Connection, History as HistoryArgs, Rollback};
 use crate::failure::Failure;
 use crate::print::{Align, DIM, GREEN, RED, YELLOW, columns, result, styled};

@@ -23,7 +23,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use hueplaned::api::{Network, SourceText};
+use hueplaned::api::{Network, SourceText, Timestamp};
 use hueplaned::client::{Client, socket_in};
 use hueplaned::options;
 use hueplaned::tls::TlsFiles;
@@ -113,4 +113,9 @@ impl Painter {
     fn colour(&self, name: &str) -> Option<[u8; 3]> {
         self.0.get(name).and_then(Option::as_deref).and_then(print::rgb)
     }
+}
+
+/// A moment, to the second.
+fn moment(time: Timestamp) -> String {
+    time.to_string().split('.').next().unwrap_or_default().to_owned() + "Z"
 }

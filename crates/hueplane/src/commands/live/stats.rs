@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use hueplaned::api::{NetworkStats, Stats as Counted, VirtualPortStats};
 
-use super::status::moment;
-use super::{Painter, client, watch};
+use super::{Painter, client, moment, watch};
 use crate::cli::{Connection, Format, Stats};
 use crate::failure::Failure;
 use crate::print::{Align, DIM, columns, grouped, result, styled};

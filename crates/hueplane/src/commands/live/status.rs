@@ -1,10 +1,10 @@
 //! `hueplane status`: one screen that says whether all is well, and an exit code that says it to scripts.
 
-use hueplaned::api::{CardState, Health, LogPlace, LogTarget, Status, Summary, Timestamp};
+use hueplaned::api::{CardState, Health, LogPlace, LogTarget, Status, Summary};
 use serde::Serialize;
 
-use super::client;
 use super::history::pending_text;
+use super::{client, moment};
 use crate::cli::{Connection, Status as Arguments};
 use crate::failure::Failure;
 use crate::print::{BOLD, GREEN, RED, YELLOW, count, result, styled};
@@ -137,11 +137,6 @@ fn place(log: &LogPlace) -> String {
     };
     let rest = log.path.as_deref().or(log.unit.as_deref()).unwrap_or_default();
     format!("{name}{rest}").trim_end_matches([',', ' ']).to_owned()
-}
-
-/// A moment, to the second.
-pub fn moment(time: Timestamp) -> String {
-    time.to_string().split('.').next().unwrap_or_default().to_owned() + "Z"
 }
 
 /// A duration in its two largest units.
