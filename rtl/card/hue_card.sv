@@ -439,7 +439,8 @@ module hue_card
 
 `ifndef SYNTHESIS
   a_tag_with_verdict: assert property (@(posedge clk_i) disable iff (!rst_ni) tag_take |-> tag_valid);
-  a_one_answer: assert property (@(posedge clk_i) disable iff (!rst_ni) $onehot0({stages_rsp.done, flood_rsp.done, counters_rsp.done}));
+  a_one_answer: assert property (@(posedge clk_i) disable iff (!rst_ni)
+    $onehot0({stages_rsp.done, flood_rsp.done, queues_rsp.done, counters_rsp.done}));
 `endif
 
 endmodule

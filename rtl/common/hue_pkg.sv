@@ -214,6 +214,13 @@ package hue_pkg;
   localparam int EndedCopied    = 514;  // its last copy is on its way to the stages
 `endif
 
+  // Sum of two counts that saturate.
+  function automatic logic [31:0] saturating_sum(logic [31:0] a, logic [31:0] b);
+    logic [32:0] wide;
+    wide = {1'b0, a} + {1'b0, b};
+    return wide[32] ? '1 : wide[31:0];
+  endfunction
+
   // Ones' complement sum of 16-bit words (RFC 1071).
   function automatic logic [15:0] sum16(logic [15:0] a, logic [15:0] b);
     logic [16:0] wide;

@@ -92,5 +92,5 @@ module hue_dag36_sram #(
 
   assign fault_o       = fault != '0;
   assign fault_index_o = fault[0] ? {fault_addr[0], 1'b0} : {fault_addr[1], 1'b1};
-  assign fault_count_o = fault_count[0] + fault_count[1];
+  assign fault_count_o = hue_pkg::saturating_sum(fault_count[0], fault_count[1]);
 endmodule

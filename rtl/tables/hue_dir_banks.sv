@@ -181,7 +181,7 @@ module hue_dir_banks
   end
   assign state_o.fault       = fault != '0;
   assign state_o.fault_index = fault[0] ? {1'b0, fault_addr[0]} : {1'b1, fault_addr[1]};
-  assign state_o.fault_count = fault_count[0] + fault_count[1];
+  assign state_o.fault_count = saturating_sum(fault_count[0], fault_count[1]);
   assign state_o.lookup      = 1'b0;
   assign tbl_rsp_o = rows_rsp | fill_rsp | sram_rsp;
 
