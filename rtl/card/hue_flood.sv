@@ -433,10 +433,12 @@ module hue_flood
     if (!rst_ni) whole_q <= 1'b1;
     else if (s_valid_i) whole_q <= s_last_i;
   end
+  // Not properties: Verilator copies a whole memory in every evaluation if a property depends on one of its words.
+  always_ff @(posedge clk_i) if (rst_ni && alloc) a_not_in_use: assert (!new_used);
   a_whole: assert property (@(posedge clk_i) disable iff (!rst_ni) s_valid_i |-> s_first_i == whole_q);
   a_group: assert property (@(posedge clk_i) disable iff (!rst_ni)
     s_valid_i && s_first_i |-> is_group(s_data_i[0], s_arrival_i.len) && 32'(s_port_i) < MacPorts);
-  a_not_in_use: assert property (@(posedge clk_i) disable iff (!rst_ni) alloc |-> (fresh || back_valid) && !new_used);
+  a_cell_when_set_aside: assert property (@(posedge clk_i) disable iff (!rst_ni) alloc |-> (fresh || back_valid));
   a_back_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) back |-> back_ready);
   a_out_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni || flush) asked_q |-> out_ready);
   a_cells: assert property (@(posedge clk_i) disable iff (!rst_ni) all == count_t'(Cells - MacPorts));

@@ -128,10 +128,13 @@ module hue_queue_write
     if (!rst_ni || (fire && s_last_i)) cells_q <= '0;
     else if (alloc) cells_q <= cells_q + 1'b1;
   end
+  // Not properties: Verilator copies a whole memory in every evaluation if a property depends on one of its words.
+  always_ff @(posedge clk_i) begin
+    if (rst_ni && alloc) a_not_in_use: assert (!alloc_used);
+    if (rst_ni && back_i) a_in_use: assert (back_used);
+  end
   a_cell_when_set_aside: assert property (@(posedge clk_i) disable iff (!rst_ni) alloc |-> (fresh || back_valid));
   a_back_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) back_i |-> back_ready);
-  a_not_in_use: assert property (@(posedge clk_i) disable iff (!rst_ni) alloc |-> !alloc_used);
-  a_in_use: assert property (@(posedge clk_i) disable iff (!rst_ni) back_i |-> back_used);
   a_frames_end_as_announced: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (fire && s_last_i) |-> 32'(cells_q) + 32'(alloc) == (32'(s_departure_i.len) + CellBytes - 1) / CellBytes);
   a_latency: assert property (@(posedge clk_i) disable iff (!rst_ni) fire |=> beat_o);

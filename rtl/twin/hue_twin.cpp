@@ -376,9 +376,11 @@ bool hue_twin::settled() const {
 #endif
 }
 
-// With assertions: checks that the sampled outputs would be the same after an evaluation with the present inputs.
+// With assertions: checks that the sampled outputs would be the same after an evaluation with the present inputs. In one cycle of
+// eight, because an evaluation takes half the time of a cycle.
 void hue_twin::check_settled() {
 #if HUE_CHECK
+  if (cycles % 8 != 0) return;
   const unsigned before[] = {top->s_tready_o & ~kCpuPorts, top->m_tvalid_o, top->m_tlast_o};
   top->eval();
   const unsigned after[] = {top->s_tready_o & ~kCpuPorts, top->m_tvalid_o, top->m_tlast_o};

@@ -475,7 +475,9 @@ fn planted_bugs_of_the_card_are_found() {
     let mut bugs =
         vec![("tcam3", "planes/hue_ipv4_check.sv", ("ttl < 8'd2".to_owned(), "ttl < 8'd1".to_owned()))];
     if full() {
+        let ready = "assign s_tready_o[q] = ready && open_q;";
         bugs.extend([
+            ("tcam3", "card/hue_card.sv", (ready.to_owned(), ready.replace(";", " && s_tvalid_i[q];"))),
             ("tcam3", "planes/hue_meter.sv", planted("METER_THIRD")),
             ("default", "planes/hue_ipv4.sv", planted("IPV4_ORDER")),
             ("default", "tables/hue_dag36_pkg.sv", planted("DAG36_MAP")),
