@@ -7,6 +7,7 @@
 
 mod cli;
 mod commands;
+mod complete;
 mod demo;
 mod failure;
 mod limits;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     if hue_host::holder::run_if_asked() {
         return ExitCode::SUCCESS;
     }
+    complete::answer();
     let cli = cli::Cli::parse();
     match commands::run(&cli) {
         Ok(()) => ExitCode::SUCCESS,

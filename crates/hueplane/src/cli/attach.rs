@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
+use clap_complete::ArgValueCandidates;
 
 use super::Output;
+use crate::complete;
 
 /// Connect a host to a network
 ///
@@ -23,7 +25,7 @@ Examples:
 )]
 pub struct Attach {
     /// The network, and the virtual port; without it, the first whose port has no interface
-    #[arg(value_name = "NETWORK[/INTERFACE]", required_unless_present = "list")]
+    #[arg(value_name = "NETWORK[/INTERFACE]", required_unless_present = "list", add = ArgValueCandidates::new(complete::places))]
     pub network: Option<String>,
     /// Namespace of this name; created if it does not exist
     #[arg(long, value_name = "NAME")]
@@ -56,7 +58,7 @@ Examples:
 )]
 pub struct Detach {
     /// Only hosts of this network, or on this virtual port
-    #[arg(value_name = "NETWORK[/INTERFACE]")]
+    #[arg(value_name = "NETWORK[/INTERFACE]", add = ArgValueCandidates::new(complete::places))]
     pub network: Option<String>,
     /// Only this host, as `attach --list` names it
     #[arg(long, value_name = "NAME")]

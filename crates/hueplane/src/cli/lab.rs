@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
+use clap_complete::ArgValueCandidates;
 use hue_lab::{Rate, Traffic};
 
 use super::{Files, On, Output, cycles};
+use crate::complete;
 use crate::named::NamedFile;
 
 /// Experiments on the simulated card and on tables
@@ -94,7 +96,7 @@ pub struct LabRun {
     #[arg(long, value_name = "PORT=INTERFACE", num_args = 1.., conflicts_with_all = ["on", "image", "line", "wave"])]
     pub live: Vec<NamedInterface>,
     /// Image of the card
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = "default", add = ArgValueCandidates::new(complete::local_images))]
     pub image: String,
     /// Duration of the traffic in microseconds of the card's time, of the wires' time in software, or of real time on
     /// interfaces; by default, captures are sent once
@@ -136,7 +138,7 @@ pub struct LabPower {
     #[arg(long, value_name = "PORT=TRAFFIC", required = true, num_args = 1..)]
     pub traffic: Vec<NamedTraffic>,
     /// Image of the card
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = "default", add = ArgValueCandidates::new(complete::local_images))]
     pub image: String,
     /// Clock cycles to count
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]

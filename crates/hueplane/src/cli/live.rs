@@ -6,10 +6,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use clap_complete::ArgValueCandidates;
 use hueplaned::api::TurnQuery;
 use hueplaned::options::SchedulingName;
 
 use super::Output;
+use crate::complete;
 
 /// How to reach the daemon.
 #[derive(Args, Clone, Debug, Default)]
@@ -260,7 +262,7 @@ pub struct Get {
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     /// Only objects of this network
-    #[arg(short = 'n', long, value_name = "NETWORK")]
+    #[arg(short = 'n', long, value_name = "NETWORK", add = ArgValueCandidates::new(complete::networks))]
     pub network: Option<String>,
     #[command(flatten)]
     pub output: Output,
@@ -296,7 +298,7 @@ Examples:
   hueplane delete network red")]
 pub struct DeleteNetwork {
     /// Name of the network
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = ArgValueCandidates::new(complete::networks))]
     pub name: String,
     #[command(flatten)]
     pub turn: Turn,
@@ -317,7 +319,7 @@ Examples:
   hueplane migrate red --to card -o json")]
 pub struct Migrate {
     /// Name of the network
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = ArgValueCandidates::new(complete::networks))]
     pub name: String,
     /// Destination
     #[arg(long, value_name = "SUBSTRATE")]
@@ -413,7 +415,7 @@ Examples:
   hueplane image load tcam4 --reconfigure-time 5s")]
 pub struct ImageLoad {
     /// Name of the image
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = ArgValueCandidates::new(complete::images))]
     pub name: String,
     /// Least time that the card is unavailable, to model the configuration of an FPGA, such as 500ms or 5s
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
@@ -467,7 +469,7 @@ Examples:
   hueplane card ungate red")]
 pub struct CardGate {
     /// Names of the networks
-    #[arg(value_name = "NETWORK", required = true)]
+    #[arg(value_name = "NETWORK", required = true, add = ArgValueCandidates::new(complete::networks))]
     pub networks: Vec<String>,
     #[command(flatten)]
     pub turn: Turn,
@@ -488,7 +490,7 @@ Examples:
   hueplane stats --watch")]
 pub struct Stats {
     /// Only this network
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = ArgValueCandidates::new(complete::networks))]
     pub name: Option<String>,
     /// Show rates until q is pressed
     #[arg(short = 'w', long)]
@@ -517,7 +519,7 @@ pub struct Events {
     #[arg(long)]
     pub follow: bool,
     /// Only events of this network
-    #[arg(short = 'n', long, value_name = "NETWORK")]
+    #[arg(short = 'n', long, value_name = "NETWORK", add = ArgValueCandidates::new(complete::networks))]
     pub network: Option<String>,
     #[command(flatten)]
     pub output: Output,
@@ -536,7 +538,7 @@ Examples:
   hueplane exec red -- ping -c 3 10.1.0.2")]
 pub struct Exec {
     /// Name of the network
-    #[arg(value_name = "NETWORK")]
+    #[arg(value_name = "NETWORK", add = ArgValueCandidates::new(complete::networks))]
     pub network: String,
     /// Command and arguments
     #[arg(value_name = "COMMAND", required = true, last = true, num_args = 1..)]
@@ -555,10 +557,10 @@ Examples:
   hueplane capture --port p0 -w - | wireshark -k -i -")]
 pub struct Capture {
     /// Only packets of this network
-    #[arg(short = 'n', long, value_name = "NETWORK")]
+    #[arg(short = 'n', long, value_name = "NETWORK", add = ArgValueCandidates::new(complete::networks))]
     pub network: Option<String>,
     /// Only packets of this port: a virtual port of --network, or a physical port
-    #[arg(short = 'p', long, value_name = "PORT")]
+    #[arg(short = 'p', long, value_name = "PORT", add = ArgValueCandidates::new(complete::ports))]
     pub port: Option<String>,
     /// Stop after this many packets
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -610,7 +612,7 @@ pub struct Demo {
     #[arg(long, conflicts_with_all = ["keep", "networks"])]
     pub clean: bool,
     /// Image of the simulated card, which runs the first four networks; the others run in software
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = "default", add = ArgValueCandidates::new(complete::local_images))]
     pub image: String,
     /// Do not use a card: all networks run in software
     #[arg(long, conflicts_with = "image")]

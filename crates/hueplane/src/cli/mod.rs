@@ -14,7 +14,8 @@ mod status;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::styling};
-use clap_complete::Shell;
+
+use clap_complete::{ArgValueCandidates, Shell};
 
 pub use attach::*;
 pub use history::*;
@@ -23,6 +24,7 @@ pub use live::*;
 pub use plan::*;
 pub use status::*;
 
+use crate::complete;
 use crate::named::{Bytes, NamedFile};
 
 /// Exit codes, shown by `--help` and in the reference.
@@ -193,7 +195,7 @@ pub struct Run {
     #[arg(long, value_enum, default_value_t = On::Soft)]
     pub on: On,
     /// Image of the card
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = "default", add = ArgValueCandidates::new(complete::local_images))]
     pub image: String,
     /// Write a waveform of the card's signals (FST, for GTKWave or Surfer)
     #[arg(long, value_name = "FILE")]
@@ -341,7 +343,7 @@ pub struct Tables {
     #[arg(long, value_enum, default_value_t = On::Soft, conflicts_with_all = ["layout", "encoding", "sets", "cam_rows", "plane_rows", "limit"])]
     pub on: On,
     /// Image of the card
-    #[arg(long, value_name = "NAME", default_value = "sram")]
+    #[arg(long, value_name = "NAME", default_value = "sram", add = ArgValueCandidates::new(complete::local_images))]
     pub image: String,
     /// Network and route file (repeatable): lines `PREFIX [NEXTHOP]`, or an MRT TABLE_DUMP_V2 dump; plain,
     /// .gz or .xz. If a prefix occurs several times, the last line wins; further columns and lines that begin

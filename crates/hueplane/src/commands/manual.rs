@@ -1,4 +1,4 @@
-//! `hueplane completions`, `hueplane man`, `hueplane reference`: all generated from the definition in `cli`.
+//! `hueplane man`, `hueplane reference`: both generated from the definition in `cli`.
 
 use std::fs;
 use std::io::{self, Write};
@@ -6,16 +6,9 @@ use std::io::{self, Write};
 use clap::CommandFactory;
 use clap_mangen::Man as Page;
 
-use crate::cli::{Cli, Completions, Man};
+use crate::cli::{Cli, Man};
 use crate::failure::Failure;
 use crate::{print, reference};
-
-/// Prints a completion script.
-pub fn completions(args: &Completions) -> Result<(), Failure> {
-    let mut script = Vec::new(); // clap_complete panics if the writer fails
-    clap_complete::generate(args.shell, &mut Cli::command(), "hueplane", &mut script);
-    Ok(io::stdout().lock().write_all(&script)?)
-}
 
 /// Prints the manual page, or writes a page for every command.
 pub fn man(args: &Man) -> Result<(), Failure> {

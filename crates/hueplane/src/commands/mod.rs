@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::{Cli, Command};
+use crate::complete;
 use crate::demo;
 use crate::failure::Failure;
 
@@ -54,7 +55,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Run(args) => run::run(args),
         Command::Lab(args) => lab::run(&args.command),
         Command::Table(args) => table::run(&args.command),
-        Command::Completions(args) => manual::completions(args),
+        Command::Completions(args) => complete::script(args),
         Command::Man(args) => manual::man(args),
         Command::Reference => manual::reference(),
     }

@@ -49,12 +49,44 @@ fn every_command_has_help_with_examples_and_exit_codes() {
     assert!(dir.hueplane("--version").ok().stdout.starts_with("hueplane "));
 }
 
+/// Words that bash offers for the last word of a command line.
+fn completed(dir: &Scratch, line: &[&str]) -> Vec<String> {
+    let script = r#"
+        source <(hueplane completions bash)
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_TYPE=9
+        _clap_complete_hueplane hueplane "${COMP_WORDS[COMP_CWORD]}" ""
+        printf '%s\n' "${COMPREPLY[@]}""#;
+    let bash = [&["-c", script, "bash"], line].concat();
+    let offered = dir.program("bash", &bash).ok();
+    assert_eq!(offered.stderr, "");
+    offered.stdout.lines().map(|word| word.trim_end().to_owned()).collect()
+}
+
+#[test]
+fn bash_completes_commands_options_values_and_images() {
+    let dir = Scratch::new();
+    assert_eq!(completed(&dir, &["hueplane", "tab"]), ["table"]);
+    assert_eq!(completed(&dir, &["hueplane", "delete", ""])[0], "network");
+    assert!(completed(&dir, &["hueplane", "table", "replay", "--sk"]).contains(&"--skip-bad".to_owned()));
+    assert_eq!(completed(&dir, &["hueplane", "run", "--on", ""]), ["soft", "card"]);
+    for image in ["left", "right"] {
+        dir.write(&format!("images/{image}.so"), "");
+    }
+    assert_eq!(completed(&dir, &["hueplane", "run", "--image", "l"]), ["left"]);
+    // No daemon runs: no names, and no error.
+    assert!(
+        completed(&dir, &["hueplane", "exec", ""])
+            .iter()
+            .all(|word| word.starts_with('-') || word.is_empty())
+    );
+}
+
 #[test]
 fn completions_and_man_pages_cover_every_command() {
     let dir = Scratch::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = dir.hueplane(&format!("completions {shell}")).ok().stdout;
-        assert!(script.contains("replay") && script.contains("skip-bad"), "{shell}");
+        assert!(script.contains("COMPLETE") && script.contains("hueplane"), "{shell}: {script}");
     }
     assert!(dir.hueplane("man").ok().stdout.contains(".TH hueplane 1"));
     dir.hueplane("man --out man").ok();

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -97,6 +97,19 @@ impl Scratch {
             env!("CARGO_BIN_EXE_hueplane"),
         ]);
         self.finish(command.args(args.split_whitespace()), "", &[])
+    }
+
+    /// Another program, which finds hueplane in its PATH. No daemon is found, and only images in the folder `images`.
+    pub fn program(&self, name: &str, args: &[&str]) -> Done {
+        let here = Path::new(env!("CARGO_BIN_EXE_hueplane")).parent().unwrap();
+        let path = format!("{}:{}", here.display(), std::env::var("PATH").unwrap());
+        let (images, run) = (self.path("images"), self.path("run"));
+        let variables = [
+            ("PATH", path.as_str()),
+            ("HUEPLANE_IMAGES", images.to_str().unwrap()),
+            ("HUEPLANE_RUN_DIR", run.to_str().unwrap()),
+        ];
+        self.finish(Command::new(name).args(args), "", &variables)
     }
 
     fn start(&self, args: &[&str], stdin: &str, variables: &[(&str, &str)]) -> Done {

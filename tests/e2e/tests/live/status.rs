@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use hue_e2e::{Cli, Lab, can_run, two_networks, until};
+use hue_e2e::{Cli, Lab, can_run, shell, two_networks, until};
 
 use crate::card;
 
@@ -234,4 +234,46 @@ fn the_log_is_shown_and_followed_over_restarts() {
 /// The size at which a log file is full.
 const fn hueplaned_log_bytes() -> u64 {
     8 << 20
+}
+
+#[test]
+fn bash_completes_the_names_that_the_daemon_knows() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, red, blue, mut daemon) = two_networks();
+    let cli = daemon.cli.clone();
+    let words = |line: &[&str]| {
+        let script = r#"
+            source <("$0" completions bash)
+            COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_TYPE=9
+            PATH=$(dirname "$0"):$PATH
+            _clap_complete_hueplane hueplane "${COMP_WORDS[COMP_CWORD]}" ""
+            printf '%s\n' "${COMPREPLY[@]}""#;
+        let command = cli.command(&[]);
+        let program = command.get_program().to_owned();
+        let mut bash = shell::command("bash");
+        bash.args(["-c", script]).arg(program).args(line);
+        for (name, value) in command.get_envs() {
+            bash.env(name, value.unwrap());
+        }
+        let offered = shell::run(&mut bash).expect_ok();
+        let mut words: Vec<String> = offered.stdout.lines().map(|word| word.trim_end().to_owned()).collect();
+        words.retain(|word| !word.is_empty() && !word.starts_with('-'));
+        words
+    };
+    let mut both = vec![red.name().to_owned(), blue.name().to_owned()];
+    both.sort();
+    assert_eq!(words(&["hueplane", "exec", ""]), both);
+    let begun = red.name().strip_suffix('d').unwrap();
+    assert_eq!(words(&["hueplane", "delete", "network", begun]), [red.name()]);
+    assert_eq!(words(&["hueplane", "capture", "--network", ""]), both);
+    assert!(words(&["hueplane", "capture", "--port", ""]).contains(&lab.ports()[0].clone()));
+    let place = format!("{}/left", red.name());
+    assert!(words(&["hueplane", "attach", begun]).contains(&place));
+    daemon.pause();
+    assert!(words(&["hueplane", "exec", ""]).is_empty());
+    daemon.resume();
+    daemon.down(&[]);
+    assert!(words(&["hueplane", "exec", ""]).is_empty());
 }
