@@ -1,5 +1,6 @@
 //! Errors of a card.
 
+use std::io;
 use std::path::PathBuf;
 
 use hue_tables::TableError;
@@ -111,8 +112,18 @@ pub enum CardError {
     #[error(transparent)]
     Memory(TableError),
     /// A waveform file cannot be written.
-    #[error("{0}: the waveform cannot be written, or the image was built without waveforms")]
-    Wave(PathBuf),
+    #[error("{path}: the waveform cannot be written: {source}")]
+    Wave {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The image has no waveforms.
+    #[error(
+        "{0}: an image without waveforms; `scripts/images --out DIR` makes images that have them, for HUEPLANE_IMAGES=DIR"
+    )]
+    NoWaves(PathBuf),
 }
 
 fn list(names: &[String]) -> String {

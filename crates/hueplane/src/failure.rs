@@ -131,7 +131,8 @@ impl From<CardError> for Failure {
         match error {
             CardError::Image { .. }
             | CardError::ImageFile { .. }
-            | CardError::Wave(_)
+            | CardError::Wave { .. }
+            | CardError::NoWaves(_)
             | CardError::Port { .. }
             | CardError::Bar(_) => Self::Input(text),
             CardError::Memory(_) => Self::Full(text),

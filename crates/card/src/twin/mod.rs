@@ -12,6 +12,7 @@
 pub(crate) mod seal;
 
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -377,13 +378,18 @@ impl Twin {
     /// Writes a waveform of the cycles `[from, to)`.
     ///
     /// # Errors
-    /// `Wave` if the file cannot be written or the image has no waveforms.
+    /// `Wave` if the file cannot be written; `NoWaves` if the image has no waveforms, which leaves no file.
     pub fn set_wave(&mut self, path: &Path, from: u64, to: u64) -> Result<(), CardError> {
-        let fault = || CardError::Wave(path.to_owned());
-        let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| fault())?;
+        let failed = |source| CardError::Wave { path: path.to_owned(), source };
+        let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| failed(error.into()))?;
+        fs::File::create(path).map_err(failed)?;
         // SAFETY: the handle is live and ours alone; the name is a terminated string that is read inside the call.
         let result = unsafe { (self.functions().wave)(self.handle.as_ptr(), name.as_ptr(), from, to) };
-        if result == OK { Ok(()) } else { Err(fault()) }
+        if result == OK {
+            return Ok(());
+        }
+        let _ = fs::remove_file(path); // empty
+        Err(CardError::NoWaves(self.library.path.clone()))
     }
 
     /// Ends the waveform early.

@@ -287,7 +287,10 @@ fn a_wave_is_written_where_asked() {
     assert!(file.metadata().unwrap().len() > 300, "an FST file with contents");
     let mut twin = echo("tcam1");
     let error = twin.set_wave(&folder.path().join("no/such/wave.fst"), 0, 10).unwrap_err();
-    assert!(error.to_string().contains("no/such/wave.fst: the waveform cannot be written"), "{error}");
+    assert!(
+        error.to_string().contains("no/such/wave.fst: the waveform cannot be written: No such file"),
+        "{error}"
+    );
 }
 
 #[test]

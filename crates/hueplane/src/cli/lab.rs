@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use hue_lab::{Rate, Traffic};
 
-use super::{Files, On, Output, cycles};
+use super::{Files, On, Output, cycles, wave_file};
 use crate::complete;
 use crate::named::NamedFile;
 
@@ -110,7 +110,7 @@ pub struct LabRun {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Write a waveform of the card's signals (FST, for GTKWave or Surfer)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = wave_file)]
     pub wave: Option<PathBuf>,
     /// Clock cycles in the waveform, counted from the start of the traffic
     #[arg(long, value_name = "FROM-TO", value_parser = cycles, requires = "wave")]

@@ -198,7 +198,7 @@ pub struct Run {
     #[arg(long, value_name = "NAME", default_value = "default", add = ArgValueCandidates::new(complete::local_images))]
     pub image: String,
     /// Write a waveform of the card's signals (FST, for GTKWave or Surfer)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = wave_file)]
     pub wave: Option<PathBuf>,
     /// Clock cycles in the waveform, counted from reset; they include loading the networks
     #[arg(long, value_name = "FROM-TO", value_parser = cycles, requires = "wave", conflicts_with = "wave_packet")]
@@ -208,6 +208,16 @@ pub struct Run {
     pub wave_packet: Option<u64>,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// A file that readers of waveforms recognise.
+fn wave_file(text: &str) -> Result<PathBuf, String> {
+    let file = PathBuf::from(text);
+    if file.extension().is_some_and(|extension| extension == "fst") {
+        return Ok(file);
+    }
+    Err("expected a name that ends in .fst, the format of the waveform (`fst2vcd` of GTKWave converts it)"
+        .to_owned())
 }
 
 /// A range of clock cycles; the end is exclusive.

@@ -22,6 +22,7 @@ use serde::Serialize;
 
 use super::counts::Counts;
 use super::engine::Networks;
+use super::run::within_run;
 use crate::cli::{LabCommand, LabRun, NamedTraffic, On};
 use crate::failure::Failure;
 use crate::print::{Align, DIM, columns, grouped, result, styled};
@@ -175,6 +176,7 @@ fn run_card(args: &LabRun) -> Result<(), Failure> {
         }
     };
     written?;
+    within_run(args.wave_cycles, Some(measured.cycles))?;
     for (name, port) in names.iter().zip(&measured.ports) {
         warn_of_cut(name, port.cut);
     }

@@ -56,6 +56,10 @@ pub fn run(args: &Run) -> Result<(), Failure> {
             );
         }
     }
+    if let Some(packet) = args.wave_packet.filter(|packet| *packet > captures.packets()) {
+        let packets = grouped(captures.packets());
+        return Err(Failure::Usage(format!("--wave-packet {packet}: the captures have {packets} packets")));
+    }
     for port in &networks.names.ports {
         out.add(&format!("{}.pcap", port.name), captures.resolution())?;
     }
@@ -90,6 +94,7 @@ pub fn run(args: &Run) -> Result<(), Failure> {
         }
     }
     bar.finish_and_clear();
+    within_run(args.wave_cycles, runner.clock())?;
     let mut sent = Vec::new();
     for index in 0..=punt {
         sent.push(out.writer(index).map_or(0, |writer| writer.packets()));
@@ -107,6 +112,16 @@ pub fn run(args: &Run) -> Result<(), Failure> {
         }
         text
     })
+}
+
+/// Fails if the waveform would be empty because the run ended before its first cycle.
+pub fn within_run(wave_cycles: Option<(u64, u64)>, end: Option<u64>) -> Result<(), Failure> {
+    match (wave_cycles, end) {
+        (Some((from, to)), Some(end)) if from >= end => {
+            Err(Failure::Usage(format!("--wave-cycles {from}-{to}: the run ended after {end} cycles")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn report<'a>(networks: &'a Networks, runner: &mut Runner) -> Result<Report<'a>, Failure> {

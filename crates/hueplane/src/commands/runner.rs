@@ -156,6 +156,14 @@ impl Runner {
         })
     }
 
+    /// Clock cycles since the card's reset; none in software.
+    pub fn clock(&mut self) -> Option<u64> {
+        match self {
+            Self::Soft { .. } => None,
+            Self::Card(on) => Some(on.card.twin().cycles()),
+        }
+    }
+
     /// Statistics of the simulation, if this is one.
     pub fn card_report(&mut self) -> Option<CardReport> {
         let Self::Card(on) = self else { return None };
@@ -178,7 +186,12 @@ impl OnCard {
         let mut twin = image.start()?;
         let mut wave = None;
         match (&args.wave, args.wave_packet) {
-            (Some(file), Some(packet)) => wave = Some((file.clone(), packet)),
+            (Some(file), Some(packet)) => {
+                // A file that cannot be written is reported before anything runs.
+                twin.set_wave(file, 0, 0)?;
+                twin.end_wave();
+                wave = Some((file.clone(), packet));
+            }
             (Some(file), None) => {
                 let (from, to) = args.wave_cycles.unwrap_or((0, u64::MAX));
                 twin.set_wave(file, from, to)?;

@@ -149,7 +149,15 @@ fn errors_are_reported() {
     run("--on card --wave-packet 1").fails(2, "--wave");
     run("--on card --wave w.fst --wave-cycles 9-3").fails(2, "FROM below TO");
     run("--on card --wave no/such/folder/w.fst")
-        .fails(3, "no/such/folder/w.fst: the waveform cannot be written");
+        .fails(3, "no/such/folder/w.fst: the waveform cannot be written: No such file or directory");
+    run("--on card --wave no/such/folder/w.fst --wave-packet 1")
+        .fails(3, "w.fst: the waveform cannot be written");
+    run("--on card --wave first.vcd")
+        .fails(2, "'first.vcd' for '--wave <FILE>': expected a name that ends in .fst");
+    run("--on card --wave w.fst --wave-packet 99").fails(2, "--wave-packet 99: the captures have 18 packets");
+    run("--on card --wave w.fst --wave-cycles 90000000-90000001")
+        .fails(2, "--wave-cycles 90000000-90000001: the run ended after ");
+    assert!(dir.files("out").is_empty(), "{:?}", dir.files("out"));
     dir.write("four.yaml", many(4));
     let line = format!("run --on card --image tcam3 -f four.yaml --in p0={} --out out", lab.display());
     let done = dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())]);

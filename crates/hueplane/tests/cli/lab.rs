@@ -82,6 +82,9 @@ fn a_wave_shows_the_requested_cycles() {
     lab(&dir, "--traffic p0=rate:1G --duration-us 1 --wave-cycles 1-2").fails(2, "--wave <FILE>");
     lab(&dir, "--traffic p0=rate:1G --duration-us 1 --wave no/such/w.fst")
         .fails(3, "the waveform cannot be written");
+    lab(&dir, "--image tcam3 --traffic p0=rate:1G --duration-us 1 --wave w.vcd").fails(2, "ends in .fst");
+    lab(&dir, "--image tcam3 --traffic p0=rate:1G --duration-us 1 --wave w.fst --wave-cycles 900000-900001")
+        .fails(2, "--wave-cycles 900000-900001: the run ended after ");
 }
 
 #[test]
