@@ -3,6 +3,7 @@
 pub mod api;
 pub mod arguments;
 pub mod backend;
+pub mod certs;
 pub mod client;
 mod daemon;
 mod error;

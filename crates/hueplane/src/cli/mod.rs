@@ -5,6 +5,7 @@
 //! table|json|yaml`.
 
 mod attach;
+mod certs;
 mod history;
 mod lab;
 mod live;
@@ -18,6 +19,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, builder::styling};
 use clap_complete::{ArgValueCandidates, Shell};
 
 pub use attach::*;
+pub use certs::*;
 pub use history::*;
 pub use lab::*;
 pub use live::*;
@@ -97,6 +99,7 @@ pub enum Command {
     Run(Run),
     Lab(Lab),
     Table(Table),
+    Certs(Certs),
     Completions(Completions),
     Man(Man),
     /// Print this reference as Markdown

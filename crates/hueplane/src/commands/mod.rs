@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+mod certs;
 mod counts;
 mod documents;
 mod engine;
@@ -55,6 +56,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Run(args) => run::run(args),
         Command::Lab(args) => lab::run(&args.command),
         Command::Table(args) => table::run(&args.command),
+        Command::Certs(args) => certs::certs(args),
         Command::Completions(args) => complete::script(args),
         Command::Man(args) => manual::man(args),
         Command::Reference => manual::reference(),

@@ -4,6 +4,7 @@
 
 mod captures;
 mod card;
+mod certs;
 mod demo;
 mod documents;
 mod floods;

@@ -272,3 +272,47 @@ fn unauthenticated_clients_get_no_answer() {
     assert!(!output.ok() && output.stderr.contains("/nonexistent/key.pem"), "{output}");
     assert_ne!(output.code, FAILURE, "{output}");
 }
+
+#[test]
+fn certificates_that_the_product_makes_give_their_roles() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let dir = lab.folder().join("certs");
+    let certs = |arguments: &[&str]| {
+        let dir = dir.to_str().unwrap();
+        let (what, rest) = arguments.split_first().unwrap();
+        let mut command = std::process::Command::new(hue_e2e::daemon::binary());
+        shell::run(command.args(["certs", what, dir]).args(rest)).expect_ok()
+    };
+    certs(&["init", "--for", "localhost", "--for", "127.0.0.1"]);
+    let of = |name: &str| {
+        let path = |file: String| dir.join(file).display().to_string();
+        Signed {
+            cert: path(format!("{name}.pem")),
+            key: path(format!("{name}.key")),
+            ca: path("ca.pem".to_owned()),
+        }
+    };
+    let (red, blue) = (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]));
+    let (tenant, server) = (red.name().to_owned(), of("daemon"));
+    certs(&["add", &tenant, "--role", "tenant"]);
+    certs(&["add", "watcher", "--role", "viewer"]);
+    certs(&["add", "second", "--role", "daemon", "--for", "127.0.0.1"]);
+    let tls = ["--tls-cert", &server.cert, "--tls-key", &server.key, "--tls-ca", &server.ca];
+    let arguments = [&["--empty", "--listen", ADDRESS][..], &tls].concat();
+    let daemon = Daemon::start_with(&lab, &hue_e2e::Cli::new(&lab), &arguments);
+    let authority = Authority::new(lab.folder(), "another");
+    let world = World { lab, authority, red, blue, daemon };
+    let documents =
+        all(&[world.lab.node_document(""), world.red.document.yaml(), world.blue.document.yaml()]);
+    let _ = world.apply(&of("admin"), &documents).expect_ok();
+    assert_eq!(world.names(&of("admin"), &["get", "networks"]).len(), 2);
+    assert_eq!(world.names(&of(&tenant), &["get", "networks"]), [tenant.clone()]);
+    assert_eq!(world.names(&of("watcher"), &["get", "networks"]).len(), 2);
+    world.refused(&of("watcher"), &world.lab.node_document(""));
+    // The daemon's certificate is no client's.
+    let denied = world.run(&server, &["get", "networks"], "");
+    assert!(denied.code != 0, "{denied:?}");
+}
