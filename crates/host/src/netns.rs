@@ -22,6 +22,8 @@ use crate::error::HostError;
 pub const FOLDER: &str = "/run/netns";
 /// Longest name in bytes.
 const NAME_BYTES_MAX: usize = 200;
+/// Mode of a namespace's file.
+const FILE_MODE: u32 = 0o444;
 /// The namespace of the thread that opens this file.
 const OWN: &str = "/proc/thread-self/ns/net";
 /// Type of the file system of namespace files (`NSFS_MAGIC`).
@@ -249,6 +251,31 @@ pub fn list(prefix: &str) -> Result<Vec<String>, HostError> {
     Ok(names)
 }
 
+/// Removes files whose names begin with `prefix` and that are no namespaces: a process was killed after it made the file,
+/// before it mounted the namespace, or between the reverse steps. Returns their names.
+///
+/// # Errors
+/// If the system call fails.
+pub fn sweep(prefix: &str) -> Result<Vec<String>, HostError> {
+    let what = format!("remove what is left of network namespaces {prefix:?}");
+    let system = |error: io::Error| HostError::system(what.as_str(), error);
+    // Nobody else is between these steps now. `ip netns` makes files with another mode.
+    let _lock = folder(&what)?;
+    let device = fs::metadata(FOLDER).map_err(system)?.dev();
+    let mut swept = Vec::new();
+    for entry in fs::read_dir(FOLDER).map_err(system)?.flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let Ok(found) = fs::symlink_metadata(entry.path()) else { continue };
+        // Where a namespace is mounted, the file is one of another file system.
+        let is_bare = found.is_file() && found.dev() == device && found.len() == 0;
+        if name.starts_with(prefix) && is_bare && found.mode() & 0o777 == FILE_MODE {
+            remove(&entry.path(), &what)?;
+            swept.push(name);
+        }
+    }
+    Ok(swept)
+}
+
 /// Removes the name of a namespace, whether or not it is in use; the namespace ends with its last process and
 /// socket. Returns whether it existed.
 ///
@@ -277,7 +304,7 @@ fn bind(file: &File, path: &Path, what: &str) -> Result<(), HostError> {
     // A leftover file without a mount.
     remove(path, what)?;
     let system = |error: io::Error| HostError::system(what, error);
-    OpenOptions::new().create_new(true).write(true).mode(0o444).open(path).map_err(system)?;
+    OpenOptions::new().create_new(true).write(true).mode(FILE_MODE).open(path).map_err(system)?;
     let source = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file)));
     mount(Some(&source), path, None::<&str>, MsFlags::MS_BIND, None::<&str>).map_err(|errno| {
         // Best effort: the next attempt would also remove it.

@@ -3,10 +3,10 @@
 //! Flow: `node::change` → **[`Store::save`]** → file; at start, file → [`Store::open`] → node. A save is one
 //! transaction that is on the disk when it returns; only changed documents are written. Then a copy of everything is
 //! written beside the database, in one file that appears as a whole. A database that is damaged, empty, new, or older than
-//! the copy is renamed, and the copy is used instead: the last state known to be good. The transaction also records the
+//! the copy is renamed, and the copy is used instead: the last state known to be good. A copy that is damaged is written again. The transaction also records the
 //! change in the history ([`crate::history`]), which is dropped if the disk has room for the change only without it.
 //! Invariants: what [`Store::open`] returns was in force once, as a whole, and has been validated again; a failed
-//! save changes nothing and gives back the disk space that it took. A change that makes the state smaller is stored even
+//! save changes nothing and gives back the disk space that it took; a file has the database's name only when it is complete. A change that makes the state smaller is stored even
 //! on a full disk, in space that a file holds in reserve. Documents are JSON, which is YAML: they go through the same
 //! reader as users' files.
 
@@ -22,7 +22,7 @@ use hue_demux::PortId;
 use hue_intent::{Intent, Network, NetworkTag, Node, NodeSpec, NodeTag, Source};
 use hue_tables::Vid;
 use nix::fcntl::posix_fallocate;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -238,9 +238,13 @@ impl Rows {
     }
 }
 
+/// Opens the database at a path, which is created when missing. Tests open it with a disk that fails.
+pub type Opener = Arc<dyn Fn(&Path) -> Result<Database, DatabaseError> + Send + Sync>;
+
 /// The open database.
 pub struct Store {
     directory: PathBuf,
+    opener: Opener,
     /// `None` after a failure; it is then reopened.
     database: Option<Database>,
     /// Its content.
@@ -273,12 +277,25 @@ impl Store {
     /// # Errors
     /// When it cannot be used, or is damaged beyond repair.
     pub fn open(directory: &Path) -> Result<Opened, StoreError> {
+        Self::open_with(directory, &files())
+    }
+
+    /// As [`Store::open`], with this way to open the database.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_with(directory: &Path, opener: &Opener) -> Result<Opened, StoreError> {
         fs::create_dir_all(directory).map_err(failed(directory, "made"))?;
         let path = directory.join(FILE);
-        let mut found = read(&path);
+        // A database that was never written has no copy.
+        let look = || match path.exists() || !directory.join(COPY).exists() {
+            true => read(opener, &path),
+            false => Err(Fault::Damaged("it is missing".to_owned())),
+        };
+        let mut found = look();
         if matches!(&found, Err(Fault::Store(error)) if error.is_full()) {
             release_reserve(directory);
-            found = read(&path);
+            found = look();
         }
         let opened = match found {
             Ok((database, rows, desired)) => {
@@ -286,15 +303,25 @@ impl Store {
                 match behind(directory, &copy, rows.generation) {
                     Some(reason) => {
                         drop(database);
-                        Self::recover(directory, &reason)
+                        Self::recover(directory, opener, &reason)
                     }
                     None => {
                         let (history, trouble) = History::load(&database, rows.generation);
                         let (database, history_problem) = (Some(database), trouble.clone());
-                        let mut store =
-                            Self { database, rows, history, history_problem, ..Self::closed(directory) };
-                        // A daemon that was killed between the two writes: a confirmed change must not wait in the copy.
-                        if copy.is_ok_and(|copy| copy != store.rows) {
+                        let mut store = Self {
+                            database,
+                            rows,
+                            history,
+                            history_problem,
+                            ..Self::closed(directory, opener)
+                        };
+                        // A daemon that was killed between the two writes: a confirmed change must not wait in the copy. And
+                        // a copy that is damaged is of no use when the database is.
+                        let is_whole = copy.as_ref().is_ok_and(|copy| *copy == store.rows);
+                        if !is_whole && store.rows.generation > 0 {
+                            if let Err(error) = &copy {
+                                tracing::warn!("the copy of the store is written again: {error}");
+                            }
                             store.copy_problem = store.write_copy().err().map(|error| error.to_string());
                         }
                         let trouble = trouble.map(|trouble| format!("{}: {trouble}", path.display()));
@@ -303,16 +330,23 @@ impl Store {
                 }
             }
             Err(Fault::Store(error)) => Err(error),
-            Err(Fault::Damaged(reason)) => Self::recover(directory, &reason),
+            Err(Fault::Damaged(reason)) => Self::recover(directory, opener, &reason),
         };
+        if opened.is_ok() {
+            // What a daemon left that was killed.
+            for name in [FILE_NEW, COPY_NEW] {
+                let _ = fs::remove_file(directory.join(name));
+            }
+        }
         hold_reserve(directory);
         opened
     }
 
     /// A store in a directory, not opened yet.
-    fn closed(directory: &Path) -> Self {
+    fn closed(directory: &Path, opener: &Opener) -> Self {
         Self {
             directory: directory.to_owned(),
+            opener: Arc::clone(opener),
             database: None,
             rows: Rows::default(),
             copy_problem: None,
@@ -346,7 +380,7 @@ impl Store {
 
     /// An empty store without a file, for a node that keeps nothing over restarts; it must not be saved.
     pub(crate) fn nowhere() -> Self {
-        Self::closed(Path::new(""))
+        Self::closed(Path::new(""), &files())
     }
 
     /// What is wrong with the store or its disk, as text; `None` if nothing is.
@@ -384,7 +418,11 @@ impl Store {
         let damaged = |reason| HistoryError::Damaged(reason);
         if self.database.is_none() {
             let path = self.directory.join(FILE);
-            let (database, _, _) = read(&path).map_err(|fault| damaged(fault.to_string()))?;
+            let (database, rows, _) =
+                read(&self.opener, &path).map_err(|fault| damaged(fault.to_string()))?;
+            if rows != self.rows {
+                return Err(damaged("the database is not in the state in force".to_owned()));
+            }
             self.database = Some(database);
         }
         let database = self.database.as_ref().ok_or_else(|| damaged("it is closed".to_owned()))?;
@@ -407,23 +445,40 @@ impl Store {
     }
 
     /// Recovers from the copy.
-    fn recover(directory: &Path, reason: &str) -> Result<Opened, StoreError> {
+    fn recover(directory: &Path, opener: &Opener, reason: &str) -> Result<Opened, StoreError> {
         let path = directory.join(FILE);
         let (rows, desired) = copy(directory).map_err(|copy| StoreError::Damaged {
             path: path.clone(),
             reason: reason.to_owned(),
             copy,
         })?;
-        let aside = directory.join(format!("{FILE}.damaged-{}", Timestamp::now().us()));
-        fs::rename(&path, &aside).map_err(failed(&path, "put aside"))?;
-        let mut store = Self::closed(directory);
-        store.write(&rows, Record::Forget)?;
+        let mut made = make(opener, directory, &rows);
+        if made.as_ref().is_err_and(is_full) {
+            release_reserve(directory);
+            made = make(opener, directory, &rows);
+        }
+        let new = made.map_err(|error| {
+            let what = format!("it is damaged ({reason}), and cannot be made anew from {COPY}: {error}");
+            refused(&path, &what, is_full(&error))
+        })?;
+        let mut kept = String::new();
+        if path.exists() {
+            let aside = directory.join(format!("{FILE}.damaged-{}", Timestamp::now().us()));
+            fs::rename(&path, &aside).map_err(failed(&path, "put aside"))?;
+            kept = format!("it is kept as {}, and ", aside.display());
+        }
+        fs::rename(&new, &path).map_err(failed(&path, "made"))?;
+        sync(directory);
+        let database = match read(opener, &path) {
+            Ok((database, ..)) => database,
+            Err(Fault::Store(error)) => return Err(error),
+            Err(Fault::Damaged(reason)) => return Err(refused(&path, &reason, false)),
+        };
+        let mut store = Self { database: Some(database), rows, ..Self::closed(directory, opener) };
         store.history_problem = Some("it was lost with a damaged store".to_owned());
         let trouble = format!(
-            "{}: the store was damaged ({reason}); it is kept as {}, and desired state {} of {COPY} is used; a new \
-             history begins",
+            "{}: the store was damaged ({reason}); {kept}desired state {} of {COPY} is used; a new history begins",
             path.display(),
-            aside.display(),
             desired.generation
         );
         Ok(Opened { store, desired, trouble: Some(trouble), emptied: false })
@@ -454,10 +509,14 @@ impl Store {
     fn write(&mut self, rows: &Rows, record: Record<'_>) -> Result<(), StoreError> {
         let error = match self.write_once(rows, record) {
             Err(error) if error.is_full() => error,
+            Err(error) => {
+                self.restore(false);
+                return Err(error);
+            }
             written => return written,
         };
         release_reserve(&self.directory);
-        self.give_back();
+        self.restore(true);
         let growth = rows.bytes().saturating_sub(self.rows.bytes());
         let written = if growth == 0 {
             // With the room of the reserve, and only if that does not do, with that of the history.
@@ -465,12 +524,13 @@ impl Store {
                 Err(error) if error.is_full() && self.drop_history() => self.write_once(rows, Record::Forget),
                 written => written,
             }
+            .inspect_err(|_| self.restore(true))
         } else if growth as u64 <= self.room() && self.drop_history() {
             // Without the reserve, which is for what makes the state smaller.
             hold_reserve(&self.directory);
             self.write_once(rows, Record::Forget).inspect_err(|_| {
                 release_reserve(&self.directory);
-                self.give_back();
+                self.restore(true);
             })
         } else {
             // It would not fit without the history either, so that is not dropped in vain.
@@ -498,63 +558,69 @@ impl Store {
         if self.history.is_empty() {
             return false;
         }
-        self.lose_history();
+        self.lose_history("the disk was full");
         let rows = self.rows.clone();
         // If that fails too, the database is written anew, without a history.
         let _ = self.write_once(&rows, Record::Forget);
-        self.give_back();
+        self.restore(true);
         true
     }
 
     /// Forgets the history, and says so.
-    fn lose_history(&mut self) {
+    fn lose_history(&mut self, why: &str) {
         if !self.history.is_empty() {
             let last = self.rows.generation;
-            let why =
-                format!("the disk was full: the history was dropped, up to revision {last}, to have room");
+            let why = format!("{why}: the history was dropped, up to revision {last}");
             (self.history_problem, self.history_dropped) = (Some(why), true);
             self.history = History::default();
         }
     }
 
-    /// Frees the disk space that a failed write took, because the database does not shrink by itself.
-    fn give_back(&mut self) {
+    /// After a failed write: makes sure that the database has the state in force, because the write may have reached the disk
+    /// before it failed, and gives back the disk space that it took, because the database does not shrink by itself.
+    fn restore(&mut self, is_full: bool) {
         self.database = None;
         let path = self.directory.join(FILE);
-        if let Ok((mut database, rows, _)) = read(&path)
+        let found = read(&self.opener, &path);
+        if matches!(found, Err(Fault::Store(StoreError::Open { .. } | StoreError::Format { .. }))) {
+            return;
+        }
+        if let Ok((mut database, rows, _)) = found
             && rows == self.rows
             && History::load(&database, rows.generation) == (self.history.clone(), None)
-            && database.compact().is_ok()
+            && (!is_full || database.compact().is_ok())
         {
             self.database = Some(database);
             return;
         }
-        let new = self.directory.join(FILE_NEW);
-        let written = Database::create(&new).map_err(redb::Error::from);
-        let written = written.and_then(|database| {
-            transact(&database, (&Rows::default(), &self.rows), (&History::default(), Record::Forget))
-        });
-        if written.is_err() || fs::rename(&new, &path).is_err() {
+        let Ok(new) = make(&self.opener, &self.directory, &self.rows) else { return };
+        if fs::rename(&new, &path).is_err() {
             let _ = fs::remove_file(&new);
-        } else {
-            self.lose_history();
+            return;
         }
+        sync(&self.directory);
+        self.lose_history(if is_full { "the disk was full" } else { "a write to the database failed" });
     }
 
     fn write_once(&mut self, rows: &Rows, record: Record<'_>) -> Result<(), StoreError> {
         let path = self.directory.join(FILE);
-        let done = match &self.database {
-            Some(database) => transact(database, (&self.rows, rows), (&self.history, record)),
-            None => match read(&path) {
-                Ok((database, old, _)) => {
-                    let done = transact(&database, (&old, rows), (&self.history, record));
-                    self.database = Some(database);
-                    done
-                }
+        let mut old = self.rows.clone();
+        if self.database.is_none() {
+            let mut found = read(&self.opener, &path);
+            if matches!(&found, Ok((_, rows, _)) if *rows != self.rows) {
+                // What a failed write left, when the disk did not take its undoing either.
+                drop(found);
+                self.restore(false);
+                found = read(&self.opener, &path);
+            }
+            match found {
+                Ok((database, rows, _)) => (self.database, old) = (Some(database), rows),
                 Err(Fault::Store(error)) => return Err(error),
                 Err(Fault::Damaged(reason)) => return Err(refused(&path, &reason, false)),
-            },
-        };
+            }
+        }
+        let Some(database) = &self.database else { return Err(refused(&path, "it is closed", false)) };
+        let done = transact(database, (&old, rows), (&self.history, record));
         match done {
             Ok(history) => {
                 self.rows = rows.clone();
@@ -663,36 +729,81 @@ fn is_full(error: &redb::Error) -> bool {
     matches!(error, redb::Error::Io(error) if no_room(error))
 }
 
+/// Databases in files.
+fn files() -> Opener {
+    Arc::new(|path| Database::create(path))
+}
+
+/// Makes a database under a name of its own, complete and closed. If the process is killed meanwhile, no daemon takes the
+/// file for a damaged store, and the next one removes it.
+fn make(opener: &Opener, directory: &Path, rows: &Rows) -> Result<PathBuf, redb::Error> {
+    let new = directory.join(FILE_NEW);
+    // One that is unfinished may have rows that have been deleted since.
+    let _ = fs::remove_file(&new);
+    let made = opener(&new).map_err(redb::Error::from).and_then(|database| match *rows == Rows::default() {
+        true => Ok(()),
+        false => {
+            transact(&database, (&Rows::default(), rows), (&History::default(), Record::Forget)).map(drop)
+        }
+    });
+    if let Err(error) = made {
+        let _ = fs::remove_file(&new);
+        return Err(error);
+    }
+    Ok(new)
+}
+
+/// Makes an empty database, unless another daemon has made one meanwhile.
+fn make_first(opener: &Opener, path: &Path) -> Result<(), Fault> {
+    let directory = path.parent().unwrap_or(path);
+    let failed = |source| Fault::Store(StoreError::File { path: path.to_owned(), done: "made", source });
+    let new = make(opener, directory, &Rows::default()).map_err(|error| match error {
+        redb::Error::Io(source) => failed(source),
+        redb::Error::DatabaseAlreadyOpen => Fault::Store(StoreError::Open { path: path.to_owned() }),
+        error => error.into(),
+    })?;
+    // A link never replaces a file. Some file systems have none.
+    let named = match fs::hard_link(&new, path) {
+        Ok(()) => fs::remove_file(&new),
+        Err(_) if path.exists() => fs::remove_file(&new),
+        Err(_) => fs::rename(&new, path),
+    };
+    named.map_err(failed)?;
+    sync(directory);
+    Ok(())
+}
+
+/// Writes a directory's entries to the disk, so that a new file has its name after a power failure.
+fn sync(directory: &Path) {
+    // Some file systems refuse this, and need it not.
+    let _ = File::open(directory).and_then(|directory| directory.sync_all());
+}
+
 /// Opens and reads the database, which is created when missing.
-fn read(path: &Path) -> Result<(Database, Rows, Desired), Fault> {
+fn read(opener: &Opener, path: &Path) -> Result<(Database, Rows, Desired), Fault> {
     // The library's own checks can panic on a damaged file.
-    let opened = catch_unwind(AssertUnwindSafe(|| read_checked(path)));
+    let opened = catch_unwind(AssertUnwindSafe(|| read_checked(opener, path)));
     opened.unwrap_or_else(|_| Err(Fault::Damaged("its pages contradict each other".to_owned())))
 }
 
-fn read_checked(path: &Path) -> Result<(Database, Rows, Desired), Fault> {
-    let is_new = !path.exists();
-    let mut database = match Database::create(path) {
+fn read_checked(opener: &Opener, path: &Path) -> Result<(Database, Rows, Desired), Fault> {
+    if !path.exists() {
+        make_first(opener, path)?;
+    }
+    let mut database = match opener(path) {
         Ok(database) => database,
-        Err(redb::DatabaseError::DatabaseAlreadyOpen) => {
+        Err(DatabaseError::DatabaseAlreadyOpen) => {
             return Err(Fault::Store(StoreError::Open { path: path.to_owned() }));
         }
-        Err(redb::DatabaseError::Storage(redb::StorageError::Io(source)))
+        Err(DatabaseError::Storage(redb::StorageError::Io(source)))
             if source.kind() != io::ErrorKind::InvalidData
                 && source.kind() != io::ErrorKind::UnexpectedEof =>
         {
-            if is_new {
-                // A file that could not be initialised is no store.
-                let _ = fs::remove_file(path);
-            }
             let path = path.to_owned();
             return Err(Fault::Store(StoreError::File { path, done: "opened", source }));
         }
         Err(error) => return Err(error.into()),
     };
-    if is_new {
-        return Ok((database, Rows::default(), Desired::default()));
-    }
     if !database.check_integrity()? {
         return Err(Fault::Damaged("its checksums do not hold".to_owned()));
     }

@@ -294,6 +294,19 @@ impl Daemon {
         next.own = String::new();
     }
 
+    /// Starts another daemon in its place, with what this one left, and does not wait.
+    ///
+    /// # Panics
+    /// When this one has not ended, or the other cannot be started.
+    #[track_caller]
+    pub fn respawn(&mut self, lab: &Lab) {
+        assert!(self.ended().is_some(), "the daemon still runs");
+        let mut next = Self::spawn(lab, &self.cli.clone(), &[]);
+        std::mem::swap(self, &mut next);
+        // As in `replace`.
+        next.own = String::new();
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         // It may have ended.

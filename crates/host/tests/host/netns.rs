@@ -1,6 +1,7 @@
 //! Named namespaces, verified with `ip netns`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -58,6 +59,15 @@ fn remains_of_a_killed_run_do_no_harm() {
     netns::delete(&name).unwrap();
     fs::write(&path, "").unwrap();
     assert!(netns::delete(&name).unwrap());
+    // A sweep removes such files, and neither namespaces nor what others are making.
+    fs::write(&path, "").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    let (other, whole) = (names.name("other"), names.name("whole"));
+    fs::write(Path::new(netns::FOLDER).join(&other), "").unwrap();
+    let _whole = Namespace::create(&whole).unwrap();
+    assert_eq!(netns::sweep(&names.start).unwrap(), [name.as_str()]);
+    assert!(!path.exists() && netns::exists(&whole));
+    assert!(netns::delete(&other).unwrap());
     assert!(!path.exists());
     // Preparation failed: there is no name.
     let failed = Namespace::create_with(&name, || Err(HostError::NoController("this test")));

@@ -47,6 +47,7 @@ use hue_control::Compiled;
 use hue_host::control::Owner;
 use hue_host::holder::Holder;
 use hue_host::links::{LinkEvent, Watch};
+use hue_host::netns;
 use hue_routing::Monitor;
 use hue_soft::{Live, LiveConfig, TotalsReader};
 use hue_substrate::scheduling::Granted;
@@ -186,6 +187,11 @@ pub fn start(
     log: LogPlace,
 ) -> Result<(NodeHandle, Running), DaemonError> {
     let Opened { mut store, desired, trouble, emptied } = opened;
+    match netns::sweep(&owner.prefix) {
+        Ok(swept) if swept.is_empty() => {}
+        Ok(swept) => tracing::info!(?swept, "removed what a killed daemon left of namespaces"),
+        Err(error) => tracing::warn!(%error, "what a killed daemon left of namespaces is not removed"),
+    }
     let left = owner.networks()?;
     // An empty store says nothing about the networks that run. They must not be removed because of it.
     if desired.generation == 0 && !left.is_empty() && !emptied {

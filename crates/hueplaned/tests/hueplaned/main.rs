@@ -13,4 +13,5 @@ mod history;
 mod node;
 mod quota;
 mod store;
+mod store_crash;
 mod world;

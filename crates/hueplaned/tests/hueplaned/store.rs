@@ -133,7 +133,7 @@ fn an_empty_missing_or_older_store_deletes_nothing() {
     drop(store);
     let damages: [(&str, &dyn Fn()); 3] = [
         ("empty", &|| File::create(&path).unwrap().set_len(0).unwrap()),
-        ("empty", &|| fs::remove_file(&path).unwrap()),
+        ("missing", &|| fs::remove_file(&path).unwrap()),
         ("desired state 3", &|| _ = fs::copy(&old, &path).unwrap()),
     ];
     for (what, damage) in damages {
@@ -149,7 +149,7 @@ fn an_empty_missing_or_older_store_deletes_nothing() {
     fs::remove_file(&path).unwrap();
     fs::write(folder.path().join(COPY), b"{").unwrap();
     let error = Store::open(folder.path()).err().unwrap().to_string();
-    assert!(error.contains("it is empty") && error.contains("up --empty"), "{error}");
+    assert!(error.contains("it is missing") && error.contains("up --empty"), "{error}");
     let opened = Store::open_empty(folder.path()).unwrap();
     assert_eq!((opened.desired, opened.emptied), (Desired::default(), true));
     assert!(opened.trouble.is_none());

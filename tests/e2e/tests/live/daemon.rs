@@ -292,10 +292,10 @@ fn the_limit_of_open_files_is_raised_or_reported() {
 }
 
 /// A small file system in memory, unmounted when dropped.
-struct SmallDisk<'l>(&'l Path);
+pub struct SmallDisk<'l>(&'l Path);
 
 impl<'l> SmallDisk<'l> {
-    fn mount(at: &'l Path, kib: u32) -> Self {
+    pub fn mount(at: &'l Path, kib: u32) -> Self {
         std::fs::create_dir_all(at).unwrap();
         let size = format!("size={kib}k");
         let mount = ["-t", "tmpfs", "-o", &size, "tmpfs"];
@@ -304,7 +304,7 @@ impl<'l> SmallDisk<'l> {
     }
 
     /// Fills the file system to the last byte. Returns the file that does so.
-    fn fill(&self) -> std::path::PathBuf {
+    pub fn fill(&self) -> std::path::PathBuf {
         let filler = self.0.join("filler");
         let _ = shell::run(
             shell::command("dd").args(["if=/dev/zero", "bs=4k"]).arg(format!("of={}", filler.display())),
@@ -464,7 +464,7 @@ fn a_damaged_store_is_reported_and_the_last_good_state_used() {
 }
 
 /// The largest file of the state directory that is not a copy.
-fn store_file(folder: &Path) -> std::path::PathBuf {
+pub fn store_file(folder: &Path) -> std::path::PathBuf {
     let files = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
     let store = files.filter(|path| path.extension().is_some_and(|end| end == "redb"));
     store.max_by_key(|path| path.metadata().unwrap().len()).expect("the store is a .redb file")

@@ -10,6 +10,7 @@ mod attach;
 mod card;
 mod card_floods;
 mod contention;
+mod crash;
 mod daemon;
 mod drift;
 mod faults;
