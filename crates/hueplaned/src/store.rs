@@ -775,7 +775,7 @@ fn make_first(opener: &Opener, path: &Path) -> Result<(), Fault> {
 
 /// Writes a directory's entries to the disk, so that a new file has its name after a power failure.
 fn sync(directory: &Path) {
-    // Some file systems refuse this, and need it not.
+    // Some file systems refuse this and do not need it.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
 }
 

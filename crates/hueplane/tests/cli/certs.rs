@@ -36,7 +36,7 @@ fn certificates_are_made_once_and_keys_are_private() {
     dir.hueplane_with(&blank, "").fails(2, "'a b': expected the name of the tenant's network");
     dir.hueplane("certs add certs d2 --role daemon").fails(2, "--for <NAME|ADDRESS>");
     dir.hueplane("certs add certs d2 --role viewer --for x").fails(2, "--for: only for --role daemon");
-    dir.hueplane("certs add certs d2 --role daemon --for -x-").fails(2, "-x-");
+    dir.hueplane("certs add certs d2 --role daemon --for x..y").fails(2, "'x..y': expected a DNS name");
     dir.hueplane("certs add none x --role viewer").fails(3, "none/ca.pem: No such file");
     let after: Vec<_> =
         dir.files("certs").iter().map(|name| fs::read(dir.path(&format!("certs/{name}"))).unwrap()).collect();

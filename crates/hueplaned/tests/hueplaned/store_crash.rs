@@ -280,7 +280,7 @@ fn a_kill_at_any_byte_of_any_write_loses_nothing() {
             for cut in 1..bytes.len() {
                 // A cut after an equal byte leaves what the cut before it does.
                 if before.get(start + cut - 1) == Some(&bytes[cut - 1])
-                    || !(full() && operations >= last) && random.below(if full() { 25 } else { 2500 }) > 0
+                    || !(full() && operations >= last) && random.below(if full() { 250 } else { 2500 }) > 0
                 {
                     continue;
                 }
