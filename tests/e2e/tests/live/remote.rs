@@ -309,7 +309,7 @@ fn certificates_that_the_product_makes_give_their_roles() {
         all(&[world.lab.node_document(""), world.red.document.yaml(), world.blue.document.yaml()]);
     let _ = world.apply(&of("admin"), &documents).expect_ok();
     assert_eq!(world.names(&of("admin"), &["get", "networks"]).len(), 2);
-    assert_eq!(world.names(&of(&tenant), &["get", "networks"]), [tenant.clone()]);
+    assert_eq!(world.names(&of(&tenant), &["get", "networks"]), std::slice::from_ref(&tenant));
     assert_eq!(world.names(&of("watcher"), &["get", "networks"]).len(), 2);
     world.refused(&of("watcher"), &world.lab.node_document(""));
     // The daemon's certificate is no client's.
