@@ -1,6 +1,6 @@
 //! Completion of arguments in a shell, with the names that the running daemon knows.
 //!
-//! Flow: the script of `hueplane completions` runs `COMPLETE=SHELL hueplane` with the words typed so far → [`answer`] → words that
+//! Flow: the script of `hueplane completions` runs `HUEPLANE_COMPLETE=SHELL hueplane` with the words typed so far → [`answer`] → words that
 //! may follow. Without a daemon, or if it does not answer in time, there are no names, and no error: a completion
 //! must not print into what the user types.
 
@@ -19,7 +19,7 @@ use crate::cli::{Cli, Completions};
 use crate::failure::Failure;
 
 /// Environment variable with which the script asks for words.
-const ASKED: &str = "COMPLETE";
+const ASKED: &str = "HUEPLANE_COMPLETE";
 /// A user who presses the Tab key does not wait longer.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 

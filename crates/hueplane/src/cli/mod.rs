@@ -15,7 +15,6 @@ mod status;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::styling};
-
 use clap_complete::{ArgValueCandidates, Shell};
 
 pub use attach::*;

@@ -35,20 +35,22 @@ pub fn certs(args: &Certs) -> Result<(), Failure> {
 fn init(args: &CertsInit) -> Result<(), Failure> {
     let names = if args.names.is_empty() { own_names() } else { args.names.clone() };
     let dir = &args.dir;
-    let made = [AUTHORITY, DAEMON, ADMIN].map(|name| Files::of(dir, name));
-    for files in &made {
-        files.must_be_new()?;
+    for name in [AUTHORITY, DAEMON, ADMIN] {
+        Files::of(dir, name).must_be_new()?;
     }
-    let all = || {
-        let authority = Authority::create(dir)?;
-        authority.sign(DAEMON, &Holder::Daemon(names.clone()), args.days)?;
-        authority.sign(ADMIN, &Holder::Client(Role::Admin), args.days)
-    };
-    if let Err(error) = all() {
-        for path in made.iter().flat_map(|files| [&files.certificate, &files.key]) {
-            let _ = fs::remove_file(path); // all of them are new
+    let authority = Authority::create(dir)?;
+    let mut made = vec![Files::of(dir, AUTHORITY)];
+    for (name, holder) in [(DAEMON, Holder::Daemon(names.clone())), (ADMIN, Holder::Client(Role::Admin))] {
+        match authority.sign(name, &holder, args.days) {
+            Ok(files) => made.push(files),
+            Err(error) => {
+                // Only what this command made: another one may work in the same directory.
+                for path in made.iter().flat_map(|files| [&files.certificate, &files.key]) {
+                    let _ = fs::remove_file(path);
+                }
+                return Err(error.into());
+            }
         }
-        return Err(error.into());
     }
     let files = made.into_iter().flat_map(|files| [files.certificate, files.key]).collect();
     let made = Made { files, days: args.days, names };

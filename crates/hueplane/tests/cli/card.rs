@@ -1,8 +1,12 @@
 //! `run --on card`: the same bytes and counters as in software, and errors.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::BufReader;
 use std::path::Path;
 use std::sync::{LazyLock, OnceLock};
 
+use fst_reader::{FstHierarchyEntry, FstReader};
 use hue_testdata::{ALL_IMAGES, IMAGES, TARGET_IMAGES, full, images_alone, root};
 
 use crate::captures::{ALL, captures};
@@ -29,7 +33,7 @@ fn both(dir: &Scratch, arguments: &str, image: &str) -> serde_json::Value {
     assert_eq!(card, soft);
     assert_eq!(dir.files("card"), dir.files("soft"));
     for name in dir.files("soft") {
-        let bytes = |place: &str| std::fs::read(dir.path(&format!("{place}/{name}"))).unwrap();
+        let bytes = |place: &str| fs::read(dir.path(&format!("{place}/{name}"))).unwrap();
         assert!(bytes("card") == bytes("soft"), "{arguments}: {name} differs");
     }
     assert_eq!(simulated["image"], image);
@@ -165,8 +169,8 @@ fn errors_are_reported() {
     assert!(dir.files("out").is_empty(), "nothing half-written");
     // A damaged image.
     let damaged = dir.path("images");
-    std::fs::create_dir(&damaged).unwrap();
-    std::fs::write(damaged.join("default.so"), b"\x7fELF").unwrap();
+    fs::create_dir(&damaged).unwrap();
+    fs::write(damaged.join("default.so"), b"\x7fELF").unwrap();
     let line = format!("run --on card -f red.yaml --in p0={} --out out", lab.display());
     let done = dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", damaged.to_str().unwrap())]);
     done.fails(3, "default.so: not an image, or damaged");
@@ -175,7 +179,7 @@ fn errors_are_reported() {
 /// First and last time of a wave, in picoseconds. An FST file begins with a header (type and length),
 /// followed by these two in big-endian order.
 pub fn wave_times(file: &Path) -> (u64, u64) {
-    let bytes = std::fs::read(file).unwrap();
+    let bytes = fs::read(file).unwrap();
     assert!(bytes.len() > 1000, "{}: {} bytes", file.display(), bytes.len());
     let number = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
     assert_eq!((bytes[0], number(1)), (0, 329), "{}", file.display());
@@ -204,6 +208,30 @@ fn waves_show_the_requested_part() {
         begin < from && to < end && (100..600).contains(&(to - from)),
         "{from} to {to} of {begin} to {end}"
     );
+    // GTKWave finds the signals of its save file in it.
+    let signals = wave_signals(&dir.path("w.fst"));
+    let save = fs::read_to_string(root().join("rtl/twin/card.gtkw")).unwrap();
+    let named: Vec<&str> = save.lines().filter(|line| line.starts_with("card.")).collect();
+    assert!(named.len() > 20, "{named:?}");
+    for name in named {
+        assert!(signals.contains(name), "{name} is not in the waveform");
+    }
+}
+
+/// Names of a waveform's signals as GTKWave writes them: `SCOPE.SIGNAL`, with the range of a vector.
+fn wave_signals(file: &Path) -> BTreeSet<String> {
+    let mut wave = FstReader::open(BufReader::new(fs::File::open(file).unwrap())).unwrap();
+    let (mut scopes, mut signals) = (Vec::new(), BTreeSet::new());
+    wave.read_hierarchy(|entry| match entry {
+        FstHierarchyEntry::Scope { name, .. } => scopes.push(name),
+        FstHierarchyEntry::UpScope => _ = scopes.pop(),
+        FstHierarchyEntry::Var { name, .. } => {
+            signals.insert(format!("{}.{}", scopes.join("."), name.replace(' ', "")));
+        }
+        _ => {}
+    })
+    .unwrap();
+    signals
 }
 
 /// A network with this many neighbours and routes beside its two links.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::support::Scratch;
 
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 26] = [
     "",
     "demo",
     "doctor",
@@ -30,6 +30,8 @@ const COMMANDS: [&str; 24] = [
     "table lookup",
     "table replay",
     "completions",
+    "certs init",
+    "certs add",
 ];
 
 #[test]
@@ -86,7 +88,7 @@ fn completions_and_man_pages_cover_every_command() {
     let dir = Scratch::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = dir.hueplane(&format!("completions {shell}")).ok().stdout;
-        assert!(script.contains("COMPLETE") && script.contains("hueplane"), "{shell}: {script}");
+        assert!(script.contains("HUEPLANE_COMPLETE") && script.contains("hueplane"), "{shell}: {script}");
     }
     assert!(dir.hueplane("man").ok().stdout.contains(".TH hueplane 1"));
     dir.hueplane("man --out man").ok();
