@@ -26,8 +26,8 @@ use nix::unistd::geteuid;
 /// File name of a daemon's socket, by which the holder's is found.
 const API_SOCKET: &str = "hueplane.sock";
 /// Attempts to claim an interface, whose holder may come or go just now, and the pause between them.
-const TRIES_MAX: usize = 5;
-const PAUSE: Duration = Duration::from_millis(10);
+const TRIES_MAX: usize = 25;
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Most connections that wait in a claim's queue. Nobody accepts them, so each daemon that is refused has one there, and keeps
 /// it; those of refused daemons that have ended stay.

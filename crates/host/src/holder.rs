@@ -123,6 +123,11 @@ impl Holder {
         Ok(())
     }
 
+    /// Leaves the holder to the next daemon. It serves one daemon at a time.
+    pub fn leave(&self) {
+        *self.state() = State::default();
+    }
+
     /// Ends the holder: nothing is kept.
     pub fn end(&self) {
         let mut state = self.state();

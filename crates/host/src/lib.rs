@@ -17,6 +17,7 @@ pub mod links;
 pub mod neighbours;
 pub mod netlink;
 pub mod netns;
+pub mod process;
 pub mod routes;
 pub mod scheduling;
 pub mod service;

@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hue_host::holder::Holder;
+use hue_host::process::Process;
 use hue_host::service;
 use hue_soft::LiveConfig;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::api::{DownOptions, EventKind, LogPlace};
@@ -36,6 +37,10 @@ const LOOK: Duration = Duration::from_secs(1);
 const STOP_MAX: Duration = Duration::from_secs(120);
 /// How often the next daemon checks whether it has.
 const TAKE_OVER_POLL: Duration = Duration::from_millis(1);
+/// Longest time that a daemon that is replaced forwards after it has given up its place, and how often it checks that the next
+/// one has not ended.
+const HAND_OVER_MAX: Duration = Duration::from_secs(60);
+const HAND_OVER_POLL: Duration = Duration::from_millis(50);
 /// Rights that the daemon cannot work without.
 const REQUIRED: [hue_host::Capability; 3] = [
     hue_host::Capability::CAP_NET_ADMIN,
@@ -69,8 +74,8 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     // Meanwhile, the rest starts. Without it, the first port takes as long.
     let preparing =
         std::thread::Builder::new().name("hue-prepare".to_owned()).spawn(hue_ports::prepare_afxdp);
-    let place = match options.take_over {
-        false => Place::take(&options.run_dir)?,
+    let (place, predecessor) = match options.take_over {
+        false => (Place::take(&options.run_dir)?, None),
         true => {
             let _ = preparing.map(std::thread::JoinHandle::join);
             take_over(&options.run_dir)?
@@ -99,21 +104,34 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
         .enable_all()
         .build()
         .map_err(DaemonError::Thread)?;
-    let Options { workers, pin, scheduling, .. } = options;
+    let (workers, pin, scheduling) = (options.workers, options.pin, options.scheduling);
     let config = LiveConfig { workers, pin, scheduling, ..LiveConfig::default() };
     // Before the node reports that it is ready. Callers that connect earlier wait until the API answers.
     let unix = place.listen()?;
     let holder = Arc::new(if options.hold { holder(&options.state_dir) } else { Holder::default() });
-    let (handle, running) = node::start(config, images(), options.owner(), opened, Arc::clone(&holder), log)?;
+    let (handle, running) =
+        node::start(config, images(), options.owner(), opened, Arc::clone(&holder), log, predecessor)?;
     let ended = runtime.block_on(serving(&handle, &running, unix, tls));
     service::stopping();
-    let keep = match &ended {
-        Ok(options) => options.keep,
+    let (keep, hand_over) = match &ended {
+        Ok(options) => (options.keep, options.keep && options.hand_over),
         // The fault may be temporary: the next daemon adopts the namespaces.
-        Err(_) => true,
+        Err(_) => (true, false),
     };
     let text = if keep { "the daemon is stopping; namespaces stay" } else { "the daemon is stopping" };
     handle.events().add(EventKind::Stopping, About::Node, text);
+    let mut place = Some(place);
+    if hand_over {
+        runtime.block_on(async {
+            // Before the next daemon can send it.
+            let terminate = signal(SignalKind::terminate()).map_err(DaemonError::Thread)?;
+            handle.close_store();
+            holder.leave();
+            drop(place.take());
+            relieved(terminate, &options.run_dir).await;
+            Ok::<_, DaemonError>(())
+        })?;
+    }
     let stopped = running.end(keep);
     if !keep {
         holder.end();
@@ -126,11 +144,38 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     stopped
 }
 
-/// Stops the daemon that runs, and takes its place.
-fn take_over(run_dir: &Path) -> Result<Place, DaemonError> {
+/// Waits until the next daemon wants the ports, or has ended.
+async fn relieved(mut terminate: Signal, run_dir: &Path) {
+    let deadline = tokio::time::sleep(HAND_OVER_MAX);
+    tokio::pin!(deadline);
+    let mut taken = false;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return,
+            () = &mut deadline => return,
+            () = tokio::time::sleep(HAND_OVER_POLL) => match Place::is_free(run_dir) {
+                false => taken = true,
+                true if taken => return,
+                true => {}
+            },
+        }
+    }
+}
+
+/// Makes the daemon that runs give up its place. It forwards until it is asked to end, if it can.
+fn take_over(run_dir: &Path) -> Result<(Place, Option<Process>), DaemonError> {
     let failed = |error: ClientError| DaemonError::TakeOver(error.to_string());
     let client = Client::unix(socket_in(run_dir)).map_err(failed)?;
-    match client.down(&DownOptions { keep: true }) {
+    let pid = client.status().ok().and_then(|status| status.pid);
+    let mut predecessor = pid.and_then(|pid| Process::of(pid).ok());
+    let ask = |hand_over| client.down(&DownOptions { keep: true, hand_over });
+    let mut asked = ask(predecessor.is_some());
+    if predecessor.is_some() && matches!(asked, Err(ClientError::Problem(_))) {
+        // An earlier version does not know how to hand over.
+        predecessor = None;
+        asked = ask(false);
+    }
+    match asked {
         // One that has just stopped is no obstacle.
         Ok(_) | Err(ClientError::NotRunning { .. }) => {}
         Err(error) => return Err(failed(error)),
@@ -141,7 +186,7 @@ fn take_over(run_dir: &Path) -> Result<Place, DaemonError> {
             Err(DaemonError::Running { .. }) if Instant::now() < deadline => {
                 std::thread::sleep(TAKE_OVER_POLL)
             }
-            taken => return taken,
+            taken => return Ok((taken?, predecessor)),
         }
     }
 }

@@ -56,6 +56,11 @@ impl Place {
         Ok(Self { lock, socket: socket_in(run_dir) })
     }
 
+    /// Whether no daemon has the run directory. Does not change it.
+    pub fn is_free(run_dir: &Path) -> bool {
+        File::open(run_dir.join(LOCK)).is_ok_and(|lock| lock.try_lock_shared().is_ok())
+    }
+
     /// Opens the socket, replacing one that an earlier daemon left.
     ///
     /// # Errors
@@ -100,7 +105,9 @@ mod tests {
         let refused = Place::take(folder.path()).unwrap_err();
         let own = std::process::id();
         assert!(matches!(refused, DaemonError::Running { pid: Some(pid), .. } if pid == own), "{refused}");
+        assert!(!Place::is_free(folder.path()));
         drop(place);
+        assert!(Place::is_free(folder.path()));
         Place::take(folder.path()).unwrap();
     }
 

@@ -383,6 +383,11 @@ impl Store {
         Self::closed(Path::new(""), &files())
     }
 
+    /// Closes the file, for the next daemon. Nothing must be saved afterwards.
+    pub(crate) fn close(&mut self) {
+        *self = Self::nowhere();
+    }
+
     /// What is wrong with the store or its disk, as text; `None` if nothing is.
     #[must_use]
     pub fn problem(&self) -> Option<String> {

@@ -164,6 +164,16 @@ pub enum ClassRule {
     },
 }
 
+/// Releases ports at the same time, because each waits in the kernel.
+pub fn release_all<'p>(ports: impl IntoIterator<Item = &'p mut Box<dyn Port>>) {
+    std::thread::scope(|scope| {
+        for port in ports {
+            // Without a thread, `close` does it.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, || port.release());
+        }
+    });
+}
+
 /// A source and destination of frames.
 pub trait Port: Send {
     /// Its driver.
@@ -193,6 +203,10 @@ pub trait Port: Send {
     /// # Errors
     /// [`PortError::Gone`] if the interface was removed.
     fn flush(&mut self, pool: &mut Pool) -> Result<(), PortError>;
+
+    /// Gives the interface back to the system. Only `close` may follow, which does the same if this was not called; this
+    /// needs no pool, so several ports can be released at the same time. An AF_XDP port waits in the kernel for 16 ms.
+    fn release(&mut self) {}
 
     /// Returns every slot that the port holds. Afterwards the port neither receives nor sends.
     fn close(&mut self, pool: &mut Pool);
@@ -259,6 +273,10 @@ impl<P: Port + ?Sized> Port for Box<P> {
 
     fn flush(&mut self, pool: &mut Pool) -> Result<(), PortError> {
         (**self).flush(pool)
+    }
+
+    fn release(&mut self) {
+        (**self).release();
     }
 
     fn close(&mut self, pool: &mut Pool) {

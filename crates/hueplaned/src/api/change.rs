@@ -187,6 +187,10 @@ pub struct DownOptions {
     /// Leave the namespaces, with the programs in them, to the next daemon.
     #[serde(default)]
     pub keep: bool,
+    /// With `keep`, for a daemon that takes this one's place: give up the run directory and the store at once, but forward
+    /// until the process gets SIGTERM.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hand_over: bool,
 }
 
 /// The daemon is stopping.

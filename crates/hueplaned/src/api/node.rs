@@ -128,6 +128,9 @@ pub struct Status {
     pub pid: Option<u32>,
     /// When it started.
     pub started: Timestamp,
+    /// If it took another daemon's place: milliseconds in which neither had the ports open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_over_ms: Option<u64>,
     /// Now, by its clock.
     #[serde(default)]
     pub time: Timestamp,

@@ -277,6 +277,7 @@ impl NodeHandle {
             node: view.node.clone(),
             pid: Some(std::process::id()),
             started: self.shared.started,
+            took_over_ms: self.shared.took_over_ms.get().copied(),
             time: Timestamp::now(),
             generation: desired.generation,
             applied: desired.applied,

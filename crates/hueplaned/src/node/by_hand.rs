@@ -13,7 +13,7 @@ mod look;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 
 use hue_card::Images;
@@ -118,6 +118,7 @@ impl ByHand {
             down: watch::channel(None).0,
             owner: Owner::new("by-hand"),
             started: Timestamp::now(),
+            took_over_ms: OnceLock::new(),
             log: LogPlace::none(),
             workers: live.workers(),
             scheduling: Granted::default(),

@@ -33,6 +33,7 @@ use super::jobs::{Done, Jobs};
 use super::memory::Memory;
 use super::networks::Entry;
 use super::ports::PhysicalPort;
+use super::take_over::TakeOver;
 use super::view::View;
 use super::wires::Turn;
 use super::{About, Shared};
@@ -116,6 +117,8 @@ pub struct Node {
     /// Changes that the view does not have yet.
     pub(super) changed: bool,
     pub(super) health: Health,
+    /// The daemon whose place this one takes.
+    pub(super) take_over: Option<TakeOver>,
     pub(super) troubles: Vec<String>,
     /// The problem of the store of the desired state, if it has one.
     pub(super) store_problem: Option<String>,
@@ -226,6 +229,7 @@ impl Node {
         self.tend_room(now);
         self.tend_turns(now);
         self.tend_drift(now);
+        self.tend_take_over(now);
     }
 
     /// Records the problem of the store of the desired state.
@@ -316,6 +320,7 @@ impl Node {
             && self.leftovers.is_empty()
             && self.opening.is_empty()
             && !self.networks.values().any(Entry::is_pending)
+            && self.goes_on()
         {
             self.health = Health::Running;
             self.changed = true;

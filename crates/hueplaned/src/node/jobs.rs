@@ -8,6 +8,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
 use hue_host::cgroup::Limits;
@@ -15,15 +16,20 @@ use hue_host::claim::{Claimed, Claims};
 use hue_host::control::{Changes, Config, ControlNamespace, Owner};
 use hue_host::holder::Holder;
 use hue_host::links::Links;
+use hue_host::process::Process;
 use hue_intent::NodePort;
 use hue_ports::{CableEnd, CablePlug, OpenOptions, Opened, Port, PortError, Region, Tap, open_on};
 
 use super::drift::{self, Look, Seen};
+use super::take_over::PATIENCE;
 
 /// Threads for networks. They mostly wait for the kernel, which creates interfaces one after the other.
 const THREADS: usize = 4;
 /// Threads for ports. The kernel takes up to a third of a second for an AF_XDP socket, and mostly waits.
-const PORT_THREADS: usize = 2;
+const PORT_THREADS: usize = 8;
+
+/// Pause before another attempt to open a port that the daemon before has not closed yet.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Target state of a network's namespace.
 #[derive(Clone, Debug)]
@@ -52,6 +58,8 @@ pub struct Opening {
     pub region: Region,
     /// The port it is opened for.
     pub tag: PortTag,
+    /// A daemon that is closing its ports, which this may be one of.
+    pub predecessor: Option<Arc<Process>>,
 }
 
 /// The port that an interface is opened for.
@@ -190,7 +198,7 @@ fn work((owner, holder, claims): &(Owner, Arc<Holder>, Claims), job: Job) -> Don
         }
         Job::Look(looks) => Done::Look(guarded(|| Ok(drift::look(looks))).unwrap_or_default()),
         Job::Open(opening) => {
-            let opened = guarded(|| open_port(&opening, claims));
+            let opened = open_after(&opening, claims);
             Done::Open(opening.tag, opened)
         }
         Job::Close(interface, port) => {
@@ -208,6 +216,18 @@ fn work((owner, holder, claims): &(Owner, Arc<Holder>, Claims), job: Job) -> Don
 fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err("a bug of hueplane stopped this; see the log, and report it".to_owned()))
+}
+
+/// Opens a port, as soon as the daemon before has closed it.
+fn open_after(opening: &Opening, claims: &Claims) -> Result<OpenPort, String> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let waits = opening.predecessor.as_ref().is_some_and(|process| !process.has_ended());
+        match guarded(|| open_port(opening, claims)) {
+            Err(_) if waits && Instant::now() < until => std::thread::sleep(PAUSE),
+            opened => return opened,
+        }
+    }
 }
 
 /// Opens a port. The index is that of the opened interface, not of one that took its name meanwhile.

@@ -29,6 +29,7 @@ mod refused;
 mod rollback;
 mod stats;
 mod tables;
+mod take_over;
 mod trace;
 mod troubles;
 mod view;
@@ -38,7 +39,7 @@ mod wires;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,7 @@ use hue_host::control::Owner;
 use hue_host::holder::Holder;
 use hue_host::links::{LinkEvent, Watch};
 use hue_host::netns;
+use hue_host::process::Process;
 use hue_routing::Monitor;
 use hue_soft::{Live, LiveConfig, TotalsReader};
 use hue_substrate::scheduling::Granted;
@@ -62,6 +64,7 @@ use self::drive::Drive;
 use self::jobs::{Done, Job, Jobs, PortTag};
 use self::plan::Planning;
 use self::queue::Queue;
+use self::take_over::TakeOver;
 use self::view::View;
 use crate::api::{DownOptions, EventKind, Health, LogPlace, Problem, Timestamp};
 use crate::error::DaemonError;
@@ -87,6 +90,8 @@ pub struct Shared {
     down: watch::Sender<Option<DownOptions>>,
     owner: Owner,
     started: Timestamp,
+    /// If it took another daemon's place: milliseconds in which neither had the ports open.
+    took_over_ms: OnceLock<u64>,
     /// Where the daemon writes its log.
     log: LogPlace,
     workers: usize,
@@ -143,6 +148,11 @@ impl NodeHandle {
         &self.shared.events
     }
 
+    /// Closes the store, for the next daemon. Nothing may be changed any more.
+    pub fn close_store(&self) {
+        self.shared.store.lock().unwrap_or_else(PoisonError::into_inner).close();
+    }
+
     /// Becomes `Some` when the daemon is asked to stop.
     #[must_use]
     pub fn down_watch(&self) -> watch::Receiver<Option<DownOptions>> {
@@ -185,6 +195,7 @@ pub fn start(
     opened: Opened,
     holder: Arc<Holder>,
     log: LogPlace,
+    predecessor: Option<Process>,
 ) -> Result<(NodeHandle, Running), DaemonError> {
     let Opened { mut store, desired, trouble, emptied } = opened;
     match netns::sweep(&owner.prefix) {
@@ -230,6 +241,7 @@ pub fn start(
         down: watch::channel(None).0,
         owner,
         started: Timestamp::now(),
+        took_over_ms: OnceLock::new(),
         log,
         workers: live.workers(),
         scheduling: least(live.scheduling()),
@@ -251,6 +263,7 @@ pub fn start(
         config,
         Drive::Threads(config.scheduling),
     );
+    node.take_over = predecessor.map(TakeOver::of);
     node.troubles.extend(trouble);
     node.set_store_problem(store_problem);
     let inbox = Inbox { messages, batches, woken };
@@ -372,6 +385,7 @@ impl Node {
             health: Health::Starting,
             troubles: Vec::new(),
             store_problem: None,
+            take_over: None,
             looks: drift::Looks::default(),
         }
     }
@@ -385,11 +399,12 @@ impl Node {
         let mut under_way: BTreeSet<String> =
             networks.iter().filter(|(_, entry)| entry.is_busy()).map(|(name, _)| name.clone()).collect();
         let names: Vec<String> = networks.keys().cloned().collect();
+        // First the ports, which the next daemon may be waiting for.
+        drop(card);
+        live.stop();
         // Sockets and TAPs keep a namespace alive.
         drop(networks);
         drop(monitor);
-        drop(card);
-        live.stop();
         wait(inbox, &mut under_way, &mut opening, deadline, &shared.events);
         if !keep {
             under_way.extend(names.iter().cloned());

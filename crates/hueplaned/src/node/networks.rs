@@ -49,6 +49,8 @@ pub struct Entry {
     pub(super) taps: bool,
     /// Second handles of its TAPs, by virtual port, and whether the link is reported to the kernel as up.
     wires: Vec<(Tap, Option<bool>)>,
+    /// Its TAPs while the daemon before reads them, with their virtual ports.
+    pub(super) unread: Vec<(u16, Tap)>,
     pub(super) rib: Rib,
     pub(super) session: Option<Session>,
     /// Update that is not yet in its table.
@@ -89,6 +91,7 @@ impl Entry {
             job: None,
             ready: None,
             control: None,
+            unread: Vec::new(),
             taps: false,
             wires: Vec::new(),
             rib: Rib::new(Vec::new()),
@@ -204,6 +207,7 @@ impl Node {
         self.forward();
         self.vids.remove(&vid);
         let Some(entry) = self.networks.get_mut(name) else { return };
+        entry.unread.clear();
         entry.taps = false;
         entry.session = None;
         entry.piece = None;
@@ -244,6 +248,7 @@ impl Node {
         if entry.taps && !same_ports {
             // A TAP can be reopened only while it is not open anywhere.
             entry.wires.clear();
+            entry.unread.clear();
             if let Some(have) = &entry.have {
                 self.live.remove_taps(have.program.vid);
             }
@@ -433,8 +438,13 @@ impl Node {
         let Made { control, created, changes, taps } = made;
         if let Some(taps) = taps {
             entry.wires.clear();
+            entry.unread.clear();
             for (tap, vport) in taps.into_iter().zip(0u16..) {
                 entry.wires.push((tap.try_clone().map_err(|error| error.to_string())?, None));
+                if self.take_over.is_some() {
+                    entry.unread.push((vport, tap));
+                    continue;
+                }
                 self.live.add_tap(vid, vport, Box::new(tap)).map_err(|error| error.to_string())?;
             }
             entry.taps = true;
@@ -562,6 +572,7 @@ impl Node {
         if ours && entry.taps && entry.job.is_none() {
             entry.taps = false;
             entry.wires.clear();
+            entry.unread.clear();
             if let Some(have) = &entry.have {
                 self.live.remove_taps(have.program.vid);
             }

@@ -215,7 +215,7 @@ impl Node {
 
     /// Begins to open a port; see [`Node::port_opened`].
     fn open_port(&mut self, name: &str) {
-        let Some(port) = self.ports.get(name) else { return };
+        let Some(port) = self.ports.get(name).filter(|_| !self.is_preparing()) else { return };
         let (id, want) = (port.id, port.want.clone());
         let interface = want.interface().to_owned();
         if self.opening.contains(&interface) {
@@ -237,7 +237,15 @@ impl Node {
             Ok(region) => {
                 self.opening.insert(interface.clone());
                 let tag = PortTag { name: name.to_owned(), id, want };
-                self.jobs.add(Job::Open(Box::new(Opening { interface, plug, options, make, region, tag })));
+                self.jobs.add(Job::Open(Box::new(Opening {
+                    interface,
+                    plug,
+                    options,
+                    make,
+                    region,
+                    tag,
+                    predecessor: self.ending_predecessor(),
+                })));
             }
             Err(error) => self.port_refused(name, error.to_string()),
         }
@@ -299,6 +307,7 @@ impl Node {
                 waiter.opening.remove(interface);
             }
             self.settle();
+            self.started();
         }
     }
 

@@ -61,7 +61,7 @@ fn every_request_gets_its_answer() {
     assert!(client.metrics().unwrap().contains("hueplane_network_packets_total{network=\"red\""));
     assert!(client.openapi().unwrap().contains("\"openapi\": \"3.1"));
     assert_eq!(client.exec_info("red").unwrap().namespace, "hue-red");
-    assert_eq!(client.down(&DownOptions { keep: true }).unwrap().networks, 2);
+    assert_eq!(client.down(&DownOptions { keep: true, ..DownOptions::default() }).unwrap().networks, 2);
     assert_eq!(client.wait_ready(Duration::from_secs(1)).unwrap().node, "box");
     let healthz = served.raw(b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
     assert_eq!(status_of(&healthz), 200);

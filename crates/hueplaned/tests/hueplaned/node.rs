@@ -81,7 +81,15 @@ impl Lab {
         self.node = Some(
             self.machine
                 .run(|| {
-                    node::start(config, images(), owner, opened, std::sync::Arc::default(), LogPlace::none())
+                    node::start(
+                        config,
+                        images(),
+                        owner,
+                        opened,
+                        std::sync::Arc::default(),
+                        LogPlace::none(),
+                        None,
+                    )
                 })
                 .unwrap()
                 .unwrap(),

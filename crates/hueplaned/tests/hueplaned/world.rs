@@ -310,6 +310,7 @@ impl Backend for World {
             node: "box".to_owned(),
             pid: Some(4_242),
             started: Timestamp::from_us(1_767_225_600_000_000),
+            took_over_ms: None,
             time: Timestamp::from_us(1_767_225_600_000_000 + 90_061_000_000),
             generation: self.generation(),
             applied: Some(Timestamp::from_us(BLUE)),

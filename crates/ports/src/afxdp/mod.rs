@@ -107,7 +107,8 @@ pub struct AfXdp {
     failure: Option<i32>,
     checked_ns: u64,
     readiness: Option<Readiness>,
-    _promiscuous: OwnedFd,
+    /// Keeps the interface promiscuous.
+    promiscuous: Option<OwnedFd>,
     /// Dropped last.
     _keep: Option<Arc<OwnedFd>>,
 }
@@ -184,7 +185,7 @@ impl AfXdp {
             failure: None,
             checked_ns: 0,
             readiness,
-            _promiscuous: promiscuous,
+            promiscuous: Some(promiscuous),
             _keep: None,
         };
         Ok((port, note))
@@ -461,14 +462,28 @@ impl Port for AfXdp {
         self.transmit()
     }
 
-    fn close(&mut self, pool: &mut Pool) {
-        // First stop receiving; then the kernel stops using the memory.
-        self.program = None;
+    fn release(&mut self) {
+        self.counters = self.counters();
         self.readiness = None;
-        self.queues.clear();
+        let (program, promiscuous) = (self.program.take(), self.promiscuous.take());
+        let queues = std::mem::take(&mut self.queues);
+        if queues.is_empty() {
+            return; // released before
+        }
+        // For each, the kernel waits until no processor uses it: together, these take as long as one. Without a thread,
+        // what it should drop is dropped here.
+        std::thread::scope(|scope| {
+            let _ = std::thread::Builder::new().spawn_scoped(scope, || drop(program));
+            let _ = std::thread::Builder::new().spawn_scoped(scope, || drop(promiscuous));
+            drop(queues);
+        });
         if self.zero_copy {
             std::thread::sleep(ZERO_COPY_RELEASE);
         }
+    }
+
+    fn close(&mut self, pool: &mut Pool) {
+        self.release();
         for slot in 0..self.region.slots() {
             if self.held.clear(slot) {
                 pool.give(Slot::from_index(slot));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hue_e2e::document::all;
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Cli, Lab, can_run, daemon, until};
+use hue_e2e::{Cli, Daemon, Lab, can_run, daemon, until};
 
 /// Ends the lab's daemon in the background, whatever happens to the test.
 struct Running<'a>(&'a Cli);
@@ -128,4 +128,41 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
     drop(running);
     let _ = owner.wait();
     until("nothing is left", 20, || daemon::namespaces(&lab).is_empty());
+}
+
+/// A daemon that handed over its place goes on forwarding. It ends when the next daemon asks it to, or has died.
+#[test]
+fn a_daemon_that_gave_up_its_place_forwards_until_the_next_one_is_ready_or_dead() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let pair = lab.pair("red", 1, 1, [0, 1]);
+    let documents = all(&[lab.node_document(""), pair.document.yaml()]);
+    let mut daemon = Daemon::start(&lab, &documents);
+    pair.warm_up();
+    for next_dies in [true, false] {
+        let body = r#"{"keep":true,"hand_over":true}"#;
+        let request = format!(
+            "POST /v1/down HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = hue_e2e::http::raw(&daemon.cli.socket(), request.as_bytes(), Duration::from_secs(10));
+        assert_eq!(answer.status, 200, "{} {}", answer.head, answer.body);
+        let lock = fs::File::open(daemon.cli.run_dir.join("hueplaned.pid")).unwrap();
+        until("the place is free", 20, || lock.try_lock().is_ok());
+        let flow = Flow::start(&pair.left, &pair.right, 500, 100);
+        std::thread::sleep(Duration::from_millis(500));
+        crate::migrate::is_whole(flow);
+        assert!(daemon.ended().is_none());
+        if next_dies {
+            lock.unlock().unwrap();
+        } else {
+            daemon.signal(nix::sys::signal::Signal::SIGTERM);
+        }
+        until("the daemon has ended", 20, || daemon.ended() == Some(Some(0)));
+        drop(lock);
+        daemon.replace(&lab);
+        until("the next daemon forwards", 20, || pair.left.ping(pair.right.address, 1) == 1);
+    }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
 use hue_planes::{Debts, UnclaimedCounters};
-use hue_ports::{ClassRule, DriverCounters, Packet, Pool, Port, PortError};
+use hue_ports::{ClassRule, DriverCounters, Packet, Pool, Port, PortError, release_all};
 use hue_substrate::Program;
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::{Crossing, Home, Outgoing, Peer, Record};
@@ -322,6 +322,8 @@ impl Runner {
 
     /// Closes the card's ports.
     pub(super) fn end(&mut self) {
+        self.look_at_losses();
+        release_all(self.wires.iter_mut().flatten().map(|wire| &mut wire.port));
         for number in 0..self.wires.len() as u8 {
             self.take_port(number);
         }

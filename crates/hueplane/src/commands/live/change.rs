@@ -99,7 +99,7 @@ pub fn down(args: &Down, connection: &Connection) -> Result<(), Failure> {
 
 /// Stops the daemon, and waits until its process has ended.
 fn stop(client: &Client, keep: bool) -> Result<DownResult, Failure> {
-    let going = client.down(&DownOptions { keep })?;
+    let going = client.down(&DownOptions { keep, ..DownOptions::default() })?;
     let deadline = Instant::now() + END_MAX;
     while !matches!(client.status(), Err(ClientError::NotRunning { .. })) || is_running(going.pid) {
         if Instant::now() > deadline {

@@ -236,7 +236,7 @@ fn stop_child(child: &mut Child, client: &Client) {
     let ended = child.try_wait().is_ok_and(|status| status.is_some());
     // Another daemon may be running, which must not be stopped.
     let answers = || client.status().is_ok_and(|status| status.pid == Some(child.id()));
-    if !(ended || answers() && client.down(&DownOptions { keep: true }).is_ok()) {
+    if !(ended || answers() && client.down(&DownOptions { keep: true, ..DownOptions::default() }).is_ok()) {
         let _ = child.kill();
     }
     let _ = child.wait();

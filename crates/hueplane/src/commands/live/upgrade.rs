@@ -40,7 +40,8 @@ struct Upgraded {
     program: PathBuf,
     /// Its networks.
     networks: Summary,
-    /// Time from the last answer of the daemon before until the new one was ready.
+    /// Time in which neither daemon had the ports open, as the new one measured it. If it does not say: time from the last answer of the daemon
+    /// before until the new one was ready.
     interrupted_ms: u64,
 }
 
@@ -68,8 +69,9 @@ pub fn upgrade(args: &Upgrade, connection: &Connection) -> Result<(), Failure> {
 
     let started = old.start(&program, true, &client);
     let Started { child, interrupted, .. } = started.map_err(|failure| old.restart(pid, failure, &client))?;
-    let interrupted_ms = u64::try_from(interrupted.as_millis()).unwrap_or(u64::MAX);
     let status = client.status()?;
+    let without_daemon = u64::try_from(interrupted.as_millis()).unwrap_or(u64::MAX);
+    let interrupted_ms = status.took_over_ms.unwrap_or(without_daemon);
     let done = Upgraded {
         from: old.version,
         to,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hue_demux::PortId;
 use hue_planes::{Adjacency, Loss, Meter};
-use hue_ports::{CLASS_MAX, ClassLosses, ClassRule, Driver, Pool, Port, PortError};
+use hue_ports::{CLASS_MAX, ClassLosses, ClassRule, Driver, Pool, Port, PortError, release_all};
 use hue_substrate::Program;
 use hue_substrate::handover::Peer;
 use hue_tables::Vid;
@@ -390,11 +390,25 @@ impl Worker {
         self.watch.add(tap);
     }
 
+    /// All ports, which are no longer polled and have given their interfaces back.
+    fn released(&mut self) -> Vec<LivePort> {
+        let mut ports = std::mem::take(&mut self.ports);
+        for live in &ports {
+            if let Some(fd) = live.port.readiness() {
+                self.poller.remove(fd);
+            }
+        }
+        release_all(ports.iter_mut().map(|live| &mut live.port));
+        ports
+    }
+
     /// Returns everything that the worker does not own.
     pub(super) fn close(&mut self) {
         self.flush(true);
-        while let Some(id) = self.ports.first().map(|live| live.id) {
-            self.remove_port(id);
+        (0..self.ports.len()).for_each(|at| self.ask_port(at));
+        for mut live in self.released() {
+            live.port.close(&mut self.pool);
+            self.port_at[live.id.index()] = NO_PORT;
         }
         (0..self.taps.len()).for_each(|at| self.close_tap(at as u32));
         self.publish();

@@ -1,0 +1,57 @@
+//! A process by a descriptor, which stays its own even when its id is given to another.
+//!
+//! Source: pidfd_open(2), pidfd_send_signal(2).
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// A process.
+#[derive(Debug)]
+pub struct Process(OwnedFd);
+
+impl Process {
+    /// The process that has this id now.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
+    }
+
+    /// Asks it to end (SIGTERM).
+    ///
+    /// # Errors
+    /// When it has ended, or may not be sent a signal.
+    pub fn terminate(&self) -> io::Result<()> {
+        Ok(pidfd_send_signal(&self.0, Signal::TERM)?)
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        use std::os::fd::AsFd;
+        let mut polled = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+        poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_asked_to_end_and_known_to_have_ended() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let process = Process::of(child.id()).unwrap();
+        assert!(!process.has_ended());
+        process.terminate().unwrap();
+        assert!(!child.wait().unwrap().success());
+        assert!(process.has_ended() && process.terminate().is_err());
+        assert!(Process::of(u32::MAX).is_err());
+    }
+}
