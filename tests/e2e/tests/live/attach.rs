@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hue_e2e::document::all;
 use hue_e2e::shell::{self, Output};
-use hue_e2e::{Cli, Daemon, Lab, Machine, Space, can_run, until};
+use hue_e2e::{Cli, Daemon, Lab, Machine, Space, can_run, until, until_some};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -344,14 +344,23 @@ fn a_program_that_opens_the_tap_device_is_a_host() {
 
     // A host leaves checksums and segmentation to the interfaces behind it; the router gets complete frames.
     let listener = far.inside(|| TcpListener::bind("0.0.0.0:4008")).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let limit = Duration::from_secs(20);
     let sent: Vec<u8> = (0..400_000_u32).map(|n| (n % 251) as u8).collect();
     let received = std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
+            let mut stream = until_some("a connection", 20, || listener.accept().ok()).0;
+            stream.set_nonblocking(false).unwrap();
+            stream.set_read_timeout(Some(limit)).unwrap();
             let mut all = Vec::new();
-            listener.accept().unwrap().0.read_to_end(&mut all).unwrap();
+            stream.read_to_end(&mut all).unwrap();
             all
         });
-        near.inside(|| TcpStream::connect("10.1.2.2:4008").unwrap().write_all(&sent)).unwrap();
+        near.inside(|| {
+            let mut stream = TcpStream::connect_timeout(&"10.1.2.2:4008".parse().unwrap(), limit).unwrap();
+            stream.set_write_timeout(Some(limit)).unwrap();
+            stream.write_all(&sent).unwrap();
+        });
         reader.join().unwrap()
     });
     assert!(received == sent, "{} bytes arrived", received.len());
