@@ -276,7 +276,7 @@ fn a_port_of_two_networks_has_hosts_of_both_with_different_addresses() {
     green.ports[0].addresses = vec!["10.1.1.2/24".into()];
     green.ports[1].addresses = vec!["10.1.2.2/24".into()];
     let red = lab.pair_document("red", 1, 1, [0, 0]);
-    let documents = all(&[lab.node_document(""), red.yaml(), green.yaml()]);
+    let documents = all(&[lab.node_document("mtu: 1700"), red.yaml(), green.yaml()]);
     let daemon = Daemon::start(&lab, &documents);
     let cli = &daemon.cli;
     let mut addresses = BTreeSet::from([ROUTER, Ipv4Addr::new(10, 1, 1, 2)]);
@@ -285,6 +285,13 @@ fn a_port_of_two_networks_has_hosts_of_both_with_different_addresses() {
         let made = run(&lab, cli, &["attach", &place, "--host", &name, "-o", "json"]).expect_ok().json();
         assert_eq!(made["bridge"], "attach0");
         assert!(addresses.insert(address_of(&made)), "{made}");
+    }
+    // A port's MTU is that of all that is on its bridge; a machine must be told.
+    let text = run(&lab, cli, &["attach", &lab.name("red"), "--tap", "vm0"]).expect_ok().stdout;
+    assert!(text.contains(",mac=52:54:00:01:01:06,host_mtu=1700\n"), "{text}");
+    for name in ["p0", "attach0", "attach0w", "attach0h1", "vm0"] {
+        let shown = lab.node().run("ip", &["-j", "link", "show", name]).expect_ok().json();
+        assert_eq!(shown[0]["mtu"], 1700, "{name}");
     }
     let _ = run(&lab, cli, &["detach", &lab.name("red")]).expect_ok();
     let rest = run(&lab, cli, &["attach", "--list", "-o", "json"]).expect_ok().json();
@@ -458,6 +465,17 @@ fn an_attach_that_fails_half_way_is_undone_and_others_stay() {
         assert_eq!(marked(lab.switch()), [""; 0]);
         assert!(!exists(&bob));
     }
+    // Parts of another daemon's port of the same name, in the wrong namespace.
+    lab.switch().ip_batch(
+        "link add attach0 up type bridge\nlink set attach0 alias \"hueplane attach segment p0\"\n\
+         link add p0 up type veth peer name attach0w\nlink set p0 alias \"hueplane attach segment p0\"\n\
+         link set attach0w up master attach0 alias \"hueplane attach segment p0\"\n",
+    );
+    let before = marked(lab.switch());
+    let elsewhere = lab.switch().run_command(&mut cli.command(&["attach", left, "--tap", "vm0"]));
+    let elsewhere = elsewhere.expect_code(2).stderr;
+    assert!(elsewhere.contains("run the command in the daemon's"), "{elsewhere}");
+    assert_eq!(marked(lab.switch()), before);
     // Parts without a host, as after a kill before the host was made.
     let _ = run(&lab, cli, &["detach", "--all"]).expect_ok();
     lab.node().ip_batch(

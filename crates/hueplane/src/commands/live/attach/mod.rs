@@ -7,6 +7,7 @@
 
 mod make;
 mod mark;
+mod told;
 mod unmake;
 
 use std::collections::BTreeSet;
@@ -28,6 +29,7 @@ use serde::Serialize;
 
 use self::make::{Address, HOST_MAX, Undo};
 use self::mark::{Host, Kind, MARK, Segment, mac_of};
+use self::told::{Attached, told};
 use super::client;
 use crate::cli::{Attach, Connection, Detach};
 use crate::commands::interrupted;
@@ -41,28 +43,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const TURN_MAX: Duration = Duration::from_secs(60);
 /// The network namespace of this thread, as a file.
 const OWN: &str = "/proc/thread-self/ns/net";
-/// The MTU that systems assume for Ethernet.
-const MTU_USUAL: u16 = 1500;
-
-/// The result of attach.
-#[derive(Serialize)]
-struct Attached {
-    #[serde(flatten)]
-    host: Host,
-    /// The port's interface.
-    port_interface: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    router: Option<Ipv4Addr>,
-    created_namespace: bool,
-    default_route: bool,
-    /// For a virtual machine: MAC address, and the largest IP packet in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mac: Option<String>,
-    mtu: u16,
-    /// What could keep packets from the host.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
-}
 
 /// The result of detach.
 #[derive(Serialize)]
@@ -272,6 +252,17 @@ fn usable(wire: &Port, links: &[Link]) -> Result<Option<Segment>, String> {
         return Err(format!("interface {name} exists already, not made by attach"));
     }
     let segment = Segment::of(links, name);
+    let elsewhere = || {
+        format!(
+            "port {} has an interface {name} that this network namespace does not have; run the command in the daemon's",
+            wire.name
+        )
+    };
+    // Another daemon's port may have the same name.
+    let mac = link.and_then(|link| link.mac).map(|mac| mac.to_string());
+    if wire.state == PortState::Up && mac.is_some() && wire.mac.is_some() && wire.mac != mac {
+        return Err(elsewhere());
+    }
     match &segment {
         Some(segment) if !segment.whole && !segment.is_unused() => {
             let hosts = segment.hosts.iter().map(|host| &host.host);
@@ -281,10 +272,7 @@ fn usable(wire: &Port, links: &[Link]) -> Result<Option<Segment>, String> {
                 on.join(", ")
             ))
         }
-        None if wire.state != PortState::Missing => Err(format!(
-            "port {} has an interface {name} that this network namespace does not have; run the command in the daemon's",
-            wire.name
-        )),
+        None if wire.state != PortState::Missing => Err(elsewhere()),
         _ => Ok(segment),
     }
 }
@@ -515,75 +503,15 @@ fn wait(client: &Client, attached: &Attached, stop: &AtomicBool) -> Result<(), F
             return Err(Failure::Interrupted);
         }
         if Instant::now() > end {
+            let unseen = port.as_ref().is_none_or(|port| port.state == PortState::Missing);
             let why = port.and_then(|port| port.error).unwrap_or_else(|| "no reason".to_owned());
+            let help = if unseen { "; run the command in the daemon's network namespace" } else { "" };
             return Err(Failure::Broken(format!(
-                "the daemon did not open interface {interface} ({why}); run the command in the daemon's network namespace"
+                "the daemon did not open interface {interface} ({why}){help}"
             )));
         }
         sleep(LOOK_EVERY);
     }
-}
-
-/// What was done, and how to use it.
-fn told(attached: &Attached) -> String {
-    let mut text = match attached.host.kind {
-        Kind::Namespace => told_of_namespace(attached),
-        Kind::Tap => told_of_tap(attached),
-    };
-    if let Some(note) = &attached.note {
-        let _ = writeln!(text, "note: {note}");
-    }
-    text
-}
-
-/// `red/left by bridge attach0`.
-fn place_of(host: &Host) -> String {
-    format!("{}/{} by bridge {}", host.network, host.port, host.bridge.as_deref().unwrap_or("-"))
-}
-
-fn told_of_namespace(attached: &Attached) -> String {
-    let Host { host, interface, address, .. } = &attached.host;
-    let new = if attached.created_namespace { "new " } else { "" };
-    let interface = interface.as_deref().unwrap_or("-");
-    let mut text = format!("{new}host {host}: {interface} is connected to {}\n", place_of(&attached.host));
-    let Some(address) = address else {
-        text.push_str(
-            "the virtual port has no IPv4 address, so the host got only the wire: set it up yourself\n",
-        );
-        return text;
-    };
-    let _ = write!(text, "address {address}");
-    let _ = match (attached.router, attached.default_route) {
-        (Some(router), true) => writeln!(text, ", default route over {router}"),
-        _ => writeln!(text, "; the host keeps its own default route"),
-    };
-    if let Some(router) = attached.router {
-        let enter = if host.starts_with('/') {
-            format!("nsenter --net={host}")
-        } else {
-            format!("ip netns exec {host}")
-        };
-        let _ = writeln!(text, "try: {enter} ping {router}");
-    }
-    text
-}
-
-fn told_of_tap(attached: &Attached) -> String {
-    let Host { host, address, .. } = &attached.host;
-    let mut text = format!("TAP device {host} is connected to {}\n", place_of(&attached.host));
-    let _ = match (address, attached.router) {
-        (Some(address), Some(router)) => {
-            writeln!(text, "set in the virtual machine: address {address}, gateway {router}")
-        }
-        _ => writeln!(text, "the virtual port has no IPv4 address: choose the machine's yourself"),
-    };
-    let mac = attached.mac.as_deref().unwrap_or_default();
-    let mtu = if attached.mtu == MTU_USUAL { String::new() } else { format!(",host_mtu={}", attached.mtu) };
-    let _ = writeln!(
-        text,
-        "give it to QEMU: -netdev tap,id={host},ifname={host},script=no,downscript=no -device virtio-net-pci,netdev={host},mac={mac}{mtu}"
-    );
-    text
 }
 
 #[cfg(test)]
