@@ -246,6 +246,9 @@ fn find(client: &Client, asked: &str, links: &[Link], ports: &[Port]) -> Result<
 
 /// What attach made behind a port; an error says why a host cannot be there.
 fn usable(wire: &Port, links: &[Link]) -> Result<Option<Segment>, String> {
+    if let Some(peer) = &wire.peer {
+        return Err(format!("{} is an end of the link to {peer}", wire.name));
+    }
     let name = &wire.interface;
     let link = links.iter().find(|link| link.name == *name);
     if link.is_some_and(|link| link.alias.as_deref() != Some(&Segment::mark(name))) {
