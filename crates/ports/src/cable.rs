@@ -157,11 +157,11 @@ impl Rings {
 
     /// Passes the oldest frame to `take`, and removes it unless `take` returns `false`. Returns whether it was removed.
     fn pop(&mut self, scratch: &mut [u8], take: impl FnOnce(&[u8]) -> bool) -> bool {
+        // Read, and not removed yet.
         let Ok(head) = self.receives.read_chunk(HEAD_BYTES) else { return false };
         let mut length = [0; HEAD_BYTES];
         let (first, second) = head.as_slices();
         length.iter_mut().zip(first.iter().chain(second)).for_each(|(to, from)| *to = *from);
-        drop(head); // not removed yet
         let length = usize::from(u16::from_ne_bytes(length));
         let Ok(record) = self.receives.read_chunk(HEAD_BYTES + length) else { return false };
         let (first, second) = record.as_slices();

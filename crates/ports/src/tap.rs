@@ -16,11 +16,14 @@ use crate::{Driver, DriverCounters, Packet, Pool, Port, PortError, sys};
 
 const TUNSETIFF: c_ulong = 0x4004_54ca;
 const TUNSETPERSIST: c_ulong = 0x4004_54cb;
+const TUNSETOWNER: c_ulong = 0x4004_54cc;
 const TUNSETCARRIER: c_ulong = 0x4004_54e2;
 const TUNGETIFF: c_ulong = 0x8004_54d2;
 const TUNGETDEVNETNS: c_ulong = 0x54e3;
 const IFF_TAP: libc::c_short = 0x0002;
 const IFF_NO_PI: libc::c_short = 0x1000;
+/// Fail if the device exists: `0x8000` of an unsigned field.
+const IFF_TUN_EXCL: libc::c_short = i16::MIN;
 
 /// A TAP device, open.
 pub struct Tap {
@@ -38,6 +41,24 @@ impl Tap {
     /// `System` if permission is missing (root, or the device's owner), if another kind of interface has the name, or
     /// if another process has the device open.
     pub fn open(name: &str, persist: bool) -> Result<Self, PortError> {
+        let tap = Self::request(name, IFF_TAP | IFF_NO_PI)?;
+        tap.set_persistent(persist)?;
+        Ok(tap)
+    }
+
+    /// Creates a TAP device that did not exist. Besides root, only the user with the number `owner` may open it: without an owner, the
+    /// kernel lets every user open a persistent device. It is not persistent yet.
+    ///
+    /// # Errors
+    /// `System` if permission is missing (root), or if an interface has the name.
+    pub fn create(name: &str, owner: u32) -> Result<Self, PortError> {
+        let tap = Self::request(name, IFF_TAP | IFF_NO_PI | IFF_TUN_EXCL)?;
+        sys::ioctl_number(tap.fd.as_raw_fd(), TUNSETOWNER, c_ulong::from(owner))
+            .map_err(|source| PortError::of(name, "set the owner of the TAP device", source))?;
+        Ok(tap)
+    }
+
+    fn request(name: &str, flags: libc::c_short) -> Result<Self, PortError> {
         let wrong = |action: &'static str, hint: &'static str| {
             move |source: io::Error| match source.raw_os_error() {
                 Some(libc::EPERM | libc::EACCES) => {
@@ -53,14 +74,12 @@ impl Tap {
         .map_err(wrong("open /dev/net/tun", "load the module: modprobe tun"))?;
         let mut request =
             sys::request(name).map_err(wrong("use this name", "an interface name has 1 to 15 characters"))?;
-        request.ifr_ifru.ifru_flags = IFF_TAP | IFF_NO_PI;
+        request.ifr_ifru.ifru_flags = flags;
         sys::ioctl(fd.as_raw_fd(), TUNSETIFF, &mut request).map_err(wrong(
             "make or open the TAP device",
             "another process may hold it, or the name belongs to another kind of interface",
         ))?;
-        let tap = Self { name: name.to_owned(), fd, counters: DriverCounters::default(), failure: None };
-        tap.set_persistent(persist)?;
-        Ok(tap)
+        Ok(Self { name: name.to_owned(), fd, counters: DriverCounters::default(), failure: None })
     }
 
     /// The TAP device behind a descriptor that was kept open. `None` if it is no longer the device `name` of the calling

@@ -4,7 +4,7 @@
 //! Flow: [`Lab`] (node, switch) → [`Host`]s → [`Daemon`] (the built `hueplane`, driven by its command line) → [`traffic`].
 //! Everything is removed when its owner is dropped, also when a test panics; the next test removes what a killed test
 //! left. The lab is built with iproute2, and results are read from the command line, so that the tests do not depend on
-//! the code under test; only raw frames use the product's packet socket.
+//! the code under test; only raw frames use the product's packet socket and TAP device.
 //! A failure is a panic with the action that was tried and its result.
 
 pub mod bird;
@@ -15,6 +15,7 @@ pub mod frame;
 pub mod frr;
 pub mod http;
 pub mod lab;
+pub mod machine;
 pub mod raw;
 pub mod shell;
 pub mod space;
@@ -25,6 +26,7 @@ pub use burner::Burners;
 pub use daemon::{Cli, Daemon, two_networks};
 pub use document::{Document, VirtualPort};
 pub use lab::{Host, Lab, Pair};
+pub use machine::Machine;
 pub use raw::{Flood, Raw, Sniffer};
 pub use shell::{Output, run};
 pub use space::Space;

@@ -10,21 +10,22 @@ use crate::complete;
 
 /// Connect a host to a network
 ///
-/// Makes the interface of the port that a virtual port is on, as one end of a veth pair. The other end goes
-/// into a network namespace: the host. It gets a free IPv4 address of the virtual port's subnet, and its default
-/// route unless it has one. The port must not have an interface yet. If anything fails, nothing is left. Needs
-/// root, in the daemon's network namespace.
+/// A host is a network namespace, or a TAP device for a virtual machine. It gets a free IPv4 address of the
+/// virtual port's subnet; a namespace is set up, with a default route unless it has one. All hosts on a port are
+/// on one bridge. The first one makes it, and the port's interface, which must not exist yet. If anything fails,
+/// nothing is left. Needs root, in the daemon's network namespace.
 #[derive(Args, Debug)]
 #[command(
-    group(ArgGroup::new("place").args(["host", "netns", "pid", "list"]).required(true)),
+    group(ArgGroup::new("place").args(["host", "netns", "pid", "tap", "list"]).required(true)),
     after_help = "\
 Examples:
   hueplane attach red/left --host alice
   hueplane attach red --pid 4242
+  hueplane attach red/left --tap vm0 --user alice
   hueplane attach --list"
 )]
 pub struct Attach {
-    /// The network, and the virtual port; without it, the first whose port has no interface
+    /// The network, and the virtual port; without it, the one with the fewest hosts
     #[arg(value_name = "NETWORK[/INTERFACE]", required_unless_present = "list", add = ArgValueCandidates::new(complete::places))]
     pub network: Option<String>,
     /// Namespace of this name; created if it does not exist
@@ -36,6 +37,12 @@ pub struct Attach {
     /// Namespace of this process, for example of a container
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
+    /// New TAP device of this name, which a virtual machine opens
+    #[arg(long, value_name = "NAME")]
+    pub tap: Option<String>,
+    /// User who may open the TAP device, besides root
+    #[arg(long, value_name = "NAME|UID", conflicts_with_all = ["host", "netns", "pid", "list"])]
+    pub user: Option<String>,
     /// List attached hosts
     #[arg(long, conflicts_with = "network")]
     pub list: bool,
@@ -45,11 +52,13 @@ pub struct Attach {
 
 /// Disconnect hosts that `attach` connected
 ///
-/// Removes their veth pairs, and with them their addresses and routes. A namespace that `attach` created is
-/// deleted when no other interface and no process is in it. Nothing else is touched. Works without the daemon.
+/// Removes their veth pairs, and with them their addresses and routes, and TAP devices, also from a virtual machine
+/// that runs. A namespace that `attach` created is deleted when no other interface and no process is in it. The
+/// last host of a port takes the bridge and the port's interface along. Nothing else is touched. Works without the
+/// daemon.
 #[derive(Args, Debug)]
 #[command(
-    group(ArgGroup::new("which").args(["network", "host", "all"]).required(true).multiple(true)),
+    group(ArgGroup::new("which").args(["network", "host", "tap", "all"]).required(true).multiple(true)),
     after_help = "\
 Examples:
   hueplane detach red/left
@@ -60,11 +69,14 @@ pub struct Detach {
     /// Only hosts of this network, or on this virtual port
     #[arg(value_name = "NETWORK[/INTERFACE]", add = ArgValueCandidates::new(complete::places))]
     pub network: Option<String>,
-    /// Only this host, as `attach --list` names it
-    #[arg(long, value_name = "NAME")]
+    /// Only this namespace, as `attach --list` names it
+    #[arg(long, value_name = "NAME", conflicts_with = "tap")]
     pub host: Option<String>,
+    /// Only this TAP device
+    #[arg(long, value_name = "NAME")]
+    pub tap: Option<String>,
     /// All hosts
-    #[arg(long, conflicts_with_all = ["network", "host"])]
+    #[arg(long, conflicts_with_all = ["network", "host", "tap"])]
     pub all: bool,
     #[command(flatten)]
     pub output: Output,

@@ -437,3 +437,27 @@ fn a_persistent_tap_stays_and_is_taken_over() {
     drop(tap);
     assert!(!crate::common::try_run(&format!("ip -n {near} link show dev tap0")));
 }
+
+#[test]
+fn a_created_tap_is_new_has_an_owner_and_stays_only_when_it_is_persistent() {
+    if !may_run() {
+        return;
+    }
+    let lab = Lab::new();
+    let near = lab.namespace("near");
+    let create = || lab.inside("near", || Tap::create("tap0", 1234));
+    let there = || crate::common::try_run(&format!("ip -n {near} link show dev tap0"));
+    drop(create().unwrap());
+    assert!(!there());
+    let tap = create().unwrap();
+    tap.set_persistent(true).unwrap();
+    drop(tap);
+    assert!(there());
+    let shown =
+        std::process::Command::new("ip").args(["-n", &near, "-d", "link", "show", "dev", "tap0"]).output();
+    let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
+    assert!(shown.contains("user 1234"), "{shown}");
+    // It exists, although nobody has it open.
+    assert!(create().is_err());
+    assert!(there());
+}

@@ -1,0 +1,93 @@
+//! What attach reports: as JSON, or in words with how to use the host.
+
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+
+use serde::Serialize;
+
+use super::mark::{Host, Kind};
+
+/// The MTU that systems assume for Ethernet.
+const MTU_USUAL: u16 = 1500;
+
+/// The result of attach.
+#[derive(Serialize)]
+pub struct Attached {
+    #[serde(flatten)]
+    pub host: Host,
+    /// The port's interface.
+    pub port_interface: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub router: Option<Ipv4Addr>,
+    pub created_namespace: bool,
+    pub default_route: bool,
+    /// For a virtual machine: MAC address, and the largest IP packet in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mac: Option<String>,
+    pub mtu: u16,
+    /// What could keep packets from the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// What was done, and how to use it.
+pub fn told(attached: &Attached) -> String {
+    let mut text = match attached.host.kind {
+        Kind::Namespace => told_of_namespace(attached),
+        Kind::Tap => told_of_tap(attached),
+    };
+    if let Some(note) = &attached.note {
+        let _ = writeln!(text, "note: {note}");
+    }
+    text
+}
+
+/// `red/left by bridge attach0`.
+fn place_of(host: &Host) -> String {
+    format!("{}/{} by bridge {}", host.network, host.port, host.bridge.as_deref().unwrap_or("-"))
+}
+
+fn told_of_namespace(attached: &Attached) -> String {
+    let Host { host, interface, address, .. } = &attached.host;
+    let new = if attached.created_namespace { "new " } else { "" };
+    let interface = interface.as_deref().unwrap_or("-");
+    let mut text = format!("{new}host {host}: {interface} is connected to {}\n", place_of(&attached.host));
+    let Some(address) = address else {
+        text.push_str(
+            "the virtual port has no IPv4 address, so the host got only the wire: set it up yourself\n",
+        );
+        return text;
+    };
+    let _ = write!(text, "address {address}");
+    let _ = match (attached.router, attached.default_route) {
+        (Some(router), true) => writeln!(text, ", default route over {router}"),
+        _ => writeln!(text, "; the host keeps its own default route"),
+    };
+    if let Some(router) = attached.router {
+        let enter = if host.starts_with('/') {
+            format!("nsenter --net={host}")
+        } else {
+            format!("ip netns exec {host}")
+        };
+        let _ = writeln!(text, "try: {enter} ping {router}");
+    }
+    text
+}
+
+fn told_of_tap(attached: &Attached) -> String {
+    let Host { host, address, .. } = &attached.host;
+    let mut text = format!("TAP device {host} is connected to {}\n", place_of(&attached.host));
+    let _ = match (address, attached.router) {
+        (Some(address), Some(router)) => {
+            writeln!(text, "set in the virtual machine: address {address}, gateway {router}")
+        }
+        _ => writeln!(text, "the virtual port has no IPv4 address: choose the machine's yourself"),
+    };
+    let mac = attached.mac.as_deref().unwrap_or_default();
+    let mtu = if attached.mtu == MTU_USUAL { String::new() } else { format!(",host_mtu={}", attached.mtu) };
+    let _ = writeln!(
+        text,
+        "give it to QEMU: -netdev tap,id={host},ifname={host},script=no,downscript=no -device virtio-net-pci,netdev={host},mac={mac}{mtu}"
+    );
+    text
+}
