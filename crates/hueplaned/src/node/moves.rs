@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hue_card::{Fail, Mishap, Order, Phase, Report, Runner, Seen, Side};
+use hue_control::schedule::DRAINED;
 use hue_demux::Demux;
 use hue_intent::Placement;
 use hue_substrate::planted::{Bug, planted};
@@ -33,6 +34,8 @@ const LIMIT: Duration = Duration::from_secs(1);
 pub struct Asked {
     name: String,
     request: MigrateRequest,
+    /// Whether the network's document names the new place from then on.
+    pin: bool,
     /// How neighbours were redirected before it began, and how many frames the card had received then.
     steering: Option<(MigrationSteering, Option<u64>)>,
     reply: oneshot::Sender<Result<Migration, Problem>>,
@@ -112,6 +115,7 @@ impl Node {
             self.moves_deferred = true;
             return;
         }
+        let drained = self.is_drained();
         let Some(card) = &self.card else { return };
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = entry.have.clone() else { return };
@@ -122,6 +126,7 @@ impl Node {
         // Without a scheduler, every network that fits is placed on the card.
         let schedule = self.desired.intent.node.spec.scheduler.is_some();
         let (wanted, why) = match have.network.spec.placement {
+            Placement::Auto | Placement::Card if drained => (Placement::Soft, DRAINED.to_owned()),
             Placement::Auto if schedule => match self.scheduled.as_ref().and_then(|sides| sides.get(name)) {
                 None => return, // the scheduler has not answered yet
                 Some((hue_control::schedule::Side::Soft, why)) => {
@@ -209,6 +214,9 @@ impl Node {
         if self.loading.is_some() {
             return no("the card's image is being changed: try again afterwards".to_owned());
         }
+        if self.is_drained() && request.to == SubstrateName::Card {
+            return no(DRAINED.to_owned());
+        }
         let seat = card.seats.get(&have.program.vid);
         match seat.map(|seat| seat.stage) {
             Some(Stage::Coming | Stage::Leaving) => {
@@ -241,12 +249,25 @@ impl Node {
         let text = format!("the network begins to move to {to}");
         self.shared.events.add(EventKind::MigrationStarted, About::Network(name), text);
         let (reply, answer) = oneshot::channel();
-        let asked = Asked { name: name.to_owned(), request: request.clone(), steering: None, reply };
-        match request.to {
+        let (name_asked, request) = (name.to_owned(), request.clone());
+        let asked = Asked { name: name_asked, request, pin: true, steering: None, reply };
+        match asked.request.to {
             SubstrateName::Card => self.come(name, Some(asked)),
             SubstrateName::Soft => self.leave(name, Some(asked)),
         }
         Ok(answer)
+    }
+
+    /// Moves a network of a drained card to software. Its document stays, so that the network returns to the card later.
+    pub(super) fn leave_drained(
+        &mut self,
+        name: &str,
+        request: &MigrateRequest,
+    ) -> oneshot::Receiver<Result<Migration, Problem>> {
+        let (reply, answer) = oneshot::channel();
+        let (asked, request) = (name.to_owned(), request.clone());
+        self.leave(name, Some(Asked { name: asked, request, pin: false, steering: None, reply }));
+        answer
     }
 
     /// Writes a network's table to the card, and moves the network there.
@@ -403,7 +424,8 @@ impl Node {
             Some(SubstrateName::Soft) => at == Side::Software,
             None => failed.is_none(),
         };
-        if let (Some(to), true) = (to, arrived) {
+        let pins = asked.as_ref().is_some_and(|asked| asked.pin);
+        if let (Some(to), true) = (to, arrived && pins) {
             // The new place is stored with the answer. Until then, nothing may move the network back.
             self.pin(&name, to);
         }
@@ -430,6 +452,7 @@ impl Node {
         }
         let planned = self.scheduled.as_ref().and_then(|sides| sides.get(&name));
         let planned = planned.map(|(_, why)| format!("the scheduler: {why}"));
+        let planned = if self.is_drained() { Some(DRAINED.to_owned()) } else { planned };
         let Some(entry) = self.networks.get_mut(&name) else { return };
         entry.on_card = at == Side::Card;
         let soft = entry.have.as_ref().is_some_and(|have| have.network.spec.placement == Placement::Soft);
