@@ -199,16 +199,47 @@ fn what_cannot_move_is_named_and_stays_whole() {
     }
 
     // A move that fails: its network runs on where it is, and the next attempt continues.
-    let failed = daemon.cli.run(&["drain", "card", "--force", "--fail", "aside", "-o", "json"]);
+    let failed = daemon.cli.run(&["drain", "card", "--force", "--fail", "switch", "-o", "json"]);
     assert_eq!(failed.code, 1, "{failed}");
     assert!(failed.stderr.contains("networks are still on the card: "), "{failed}");
     let answer = failed.json();
     assert_eq!(places(&answer), all_on(&[&red, &blue], "card"), "{answer}");
     let why = answer["networks"][0]["why"].as_str().unwrap();
-    assert!(why.contains("aside"), "{why}");
+    assert!(why.contains("switch"), "{why}");
     let again = daemon.cli.json(&["drain", "card"]);
     assert_eq!((&again["changed"], places(&again)), (&false.into(), all_on(&[&red, &blue], "soft")));
     let undrained = daemon.cli.json(&["undrain", "card"]);
     assert_eq!(places(&undrained), all_on(&[&red, &blue], "card"), "the scheduler brought red back: {undrained}");
     flows.into_iter().for_each(is_whole);
+}
+
+#[test]
+fn with_nics_the_drained_card_has_no_frames_of_networks() {
+    if !can_run(&[]) {
+        return;
+    }
+    let mut lab = Lab::new(2);
+    lab.plug_nics();
+    let red = lab.pair("red", 1, 1, [0, 1]);
+    let daemon = start(&lab, &["default"], &[node(&lab, "default"), red.document.yaml()]);
+    runs_on(&daemon, red.name(), "card");
+    red.warm_up();
+    let flow = Flow::start(&red.left, &red.right, 500, 200);
+    until("traffic", 20, || flow.received() > 50);
+    for on_nic in [true, false] {
+        let command = if on_nic { "drain" } else { "undrain" };
+        let answer = daemon.cli.json(&[command, "card"]);
+        assert_eq!(places(&answer), all_on(&[&red], if on_nic { "soft" } else { "card" }), "{answer}");
+        assert_eq!(network(&daemon, red.name())["on_nic"], on_nic);
+        if on_nic {
+            // Both wires are in use for a moment, and only their order is not kept.
+            let proof = &answer["networks"][0]["migration"];
+            assert_eq!((&proof["lost"], &proof["doubled"]), (&0.into(), &0.into()), "{proof}");
+            assert_eq!(proof["steering"]["neighbours"], 2, "{proof}");
+        }
+        let before = flow.received();
+        until("traffic", 20, || flow.received() > before + 200);
+    }
+    let report = flow.stop();
+    assert!(report.lost() == 0 && report.duplicated == 0, "{report}");
 }
