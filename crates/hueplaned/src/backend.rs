@@ -11,10 +11,10 @@ use tokio::sync::watch;
 
 use crate::api::{
     ApplyRequest, ApplyResult, Author, CaptureFilter, CapturedFrame, Config, ConfirmRequest, ConfirmResult,
-    DiffResult, DownOptions, DownResult, DrainRequest, DrainResult, EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded,
-    LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node, Placement, Plan,
-    PlanQuery, Port, Problem, RollbackRequest, RollbackResult, Route, RouteFilter, Stats, Status, Tables,
-    Trace, TurnQuery,
+    DiffResult, DownOptions, DownResult, DrainRequest, DrainResult, EventPage, ExecInfo, GateRequest,
+    History, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter,
+    Network, Node, Placement, Plan, PlanQuery, Port, Problem, RollbackRequest, RollbackResult, Route,
+    RouteFilter, Stats, Status, Tables, Trace, TurnQuery,
 };
 
 /// Pieces of a long list, in order. The list ends with the stream, or with the first problem.

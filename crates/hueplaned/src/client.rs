@@ -21,10 +21,10 @@ use thiserror::Error;
 
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, Config, ConfirmRequest, ConfirmResult, DiffRequest, DiffResult,
-    DownOptions, DownResult, DrainRequest, DrainResult, EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded,
-    LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node, Placement, Plan,
-    PlanQuery, Port, Problem, ProblemKind, RollbackRequest, RollbackResult, Route, RouteFilter, Stats,
-    Status, Tables, Trace, TraceRequest, TurnQuery,
+    DownOptions, DownResult, DrainRequest, DrainResult, EventPage, ExecInfo, GateRequest, History, ImageInfo,
+    ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node,
+    Placement, Plan, PlanQuery, Port, Problem, ProblemKind, RollbackRequest, RollbackResult, Route,
+    RouteFilter, Stats, Status, Tables, Trace, TraceRequest, TurnQuery,
 };
 use crate::tls::{TlsError, TlsFiles};
 

@@ -308,16 +308,9 @@ pub fn lacks_without_card(site: &Site, demands: &[Demand]) -> Vec<(String, Strin
 }
 
 /// The networks that are fully served now, and would not be if these networks moved there.
-fn short_after(
-    site: &Site,
-    demands: &[Demand],
-    to: Side,
-    moves: impl Fn(&Demand) -> bool,
-) -> Vec<Scheduled> {
-    let moved = |demand: &Demand| Demand {
-        now: if moves(demand) { Some(to) } else { demand.now },
-        ..demand.clone()
-    };
+fn short_after(site: &Site, demands: &[Demand], to: Side, moves: impl Fn(&Demand) -> bool) -> Vec<Scheduled> {
+    let moved =
+        |demand: &Demand| Demand { now: if moves(demand) { Some(to) } else { demand.now }, ..demand.clone() };
     let moved: Vec<Demand> = demands.iter().map(moved).collect();
     let (before, after) = (current(site, demands), current(site, &moved));
     let whole = |one: &Scheduled| one.served_bps >= one.needed_bps;

@@ -61,7 +61,8 @@ fn a_place_without_enough_bandwidth_is_reported() {
 
 #[test]
 fn a_drained_card_gets_no_network_and_loses_those_that_it_has() {
-    let drained = |site: Site| Site { card: site.card.map(|card| CardSite { drained: true, ..card }), ..site };
+    let drained =
+        |site: Site| Site { card: site.card.map(|card| CardSite { drained: true, ..card }), ..site };
     let at = |name: &str, mbps, placement, now| Demand { placement, now, ..demand(name, mbps) };
     let (auto, card) = (Placement::Auto, Placement::Card);
     let demands = [
@@ -81,7 +82,8 @@ fn a_drained_card_gets_no_network_and_loses_those_that_it_has() {
         assert_eq!(moves, ["big", "kept"]);
         // Those that want the card return when it is no longer drained.
         let back = schedule(&site, &moved(&demands, &made), kind);
-        let on_card: Vec<&str> = sides(&back).into_iter().filter(|one| one.1 == Side::Card).map(|one| one.0).collect();
+        let on_card: Vec<&str> =
+            sides(&back).into_iter().filter(|one| one.1 == Side::Card).map(|one| one.0).collect();
         assert_eq!(on_card, ["big", "kept", "new"]);
     }
 }

@@ -260,12 +260,14 @@ fn a_drain_says_what_moved_and_what_stays() {
         "the card is drained: 1 network moved to software\n  red\nno network runs on the card until `hueplane undrain card`\n"
     );
     assert!(live.run("drain card").ok().stdout.starts_with("the card is already drained: 1 network"));
-    let line = "card      image blue, down, drained (`hueplane undrain card` ends that), 777,001 networks on it\n";
+    let line =
+        "card      image blue, down, drained (`hueplane undrain card` ends that), 777,001 networks on it\n";
     assert!(live.run("status").stdout.contains(line));
     // Exit code 1 and a hint if a network could not leave; JSON has the same.
     let stays = live.run("drain card --fail aside");
     assert!(stays.stdout.contains("  blue stays on the card: step 'aside' failed\n"), "{stays:?}");
-    stays.fails(1, "a network is still on the card: blue; `hueplane drain card` tries again");
+    let hint = "hueplane: a network is still on the card: blue; `hueplane drain card` tries again\n";
+    assert_eq!((stays.code, stays.stderr.as_str()), (1, hint));
     let json = live.run("drain card --fail aside -o json");
     assert_eq!((json.code, &json.json()["networks"][0]["substrate"]), (1, &json!("card")));
     let undrained = live.run("undrain card").ok().stdout;

@@ -19,8 +19,8 @@ use super::input::{Ask, Named, answer, bad, json};
 use super::{App, BODY_BYTES_MAX, DOCUMENTS_BYTES_MAX, TENANT_DOCUMENTS_BYTES_MAX, scope};
 use crate::api::{
     Action, ApplyRequest, ApplyResult, CONFIRM_SECONDS_MAX, DiffRequest, DiffResult, DownOptions, DownResult,
-    DrainRequest, DrainResult, GateRequest, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, ObjectKind, Problem, ProblemKind,
-    SourceText, Trace, TraceRequest, TurnQuery,
+    DrainRequest, DrainResult, GateRequest, ImageLoaded, LoadImageRequest, MigrateRequest, Migration,
+    ObjectKind, Problem, ProblemKind, SourceText, Trace, TraceRequest, TurnQuery,
 };
 use crate::backend::Turn;
 

@@ -20,10 +20,10 @@ use super::view::{CardView, NetworkView, View};
 use super::{About, NodeHandle, capture, files, image, moves, stats};
 use crate::api::{
     self, ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions,
-    DownResult, DrainRequest, DrainResult, EventKind, EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded,
-    LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, NetworkState,
-    Placement, Plan, PlanQuery, Port, PortState, Problem, ProblemKind, RevisionKind, Route, RouteFilter,
-    Stats, Status, StoreStatus, Summary, Tables, Timestamp, Trace, TurnQuery, Usage,
+    DownResult, DrainRequest, DrainResult, EventKind, EventPage, ExecInfo, GateRequest, History, ImageInfo,
+    ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network,
+    NetworkState, Placement, Plan, PlanQuery, Port, PortState, Problem, ProblemKind, RevisionKind, Route,
+    RouteFilter, Stats, Status, StoreStatus, Summary, Tables, Timestamp, Trace, TurnQuery, Usage,
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces, Turn};
 use crate::history::Origin;

@@ -93,11 +93,7 @@ pub fn prepare_rollback(
 }
 
 /// The documents of a revision, with those in force that stay.
-fn restored(
-    now: &Desired,
-    (revision, documents): (u64, &Documents),
-    prune: bool,
-) -> Result<Intent, Problem> {
+fn restored(now: &Desired, (revision, documents): (u64, &Documents), prune: bool) -> Result<Intent, Problem> {
     let restored = documents.iter().map(|(key, text)| {
         let name = format!("(revision {revision}) {}", key.replace('/', " "));
         Source { name, bytes: text.clone().into_bytes() }

@@ -79,8 +79,12 @@ impl Node {
         let drained = "the card is drained: no network runs on it until `hueplane undrain card`";
         let (kind, text) = match (self.is_drained(), on_card) {
             (true, 0) => (EventKind::CardDrained, drained.to_owned()),
-            (true, _) => (EventKind::CardDrained, format!("{drained}; networks that move to software: {on_card}")),
-            (false, _) => (EventKind::CardUndrained, "the card is no longer drained: networks return to it".to_owned()),
+            (true, _) => {
+                (EventKind::CardDrained, format!("{drained}; networks that move to software: {on_card}"))
+            }
+            (false, _) => {
+                (EventKind::CardUndrained, "the card is no longer drained: networks return to it".to_owned())
+            }
         };
         self.shared.events.add(kind, About::Node, text);
     }

@@ -115,7 +115,7 @@ impl Node {
             self.moves_deferred = true;
             return;
         }
-        let drained = self.is_drained();
+        let drained = self.is_drained() && !planted(Bug::DrainForgotten);
         let Some(card) = &self.card else { return };
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = entry.have.clone() else { return };
@@ -452,7 +452,7 @@ impl Node {
         }
         let planned = self.scheduled.as_ref().and_then(|sides| sides.get(&name));
         let planned = planned.map(|(_, why)| format!("the scheduler: {why}"));
-        let planned = if self.is_drained() { Some(DRAINED.to_owned()) } else { planned };
+        let drained = self.is_drained();
         let Some(entry) = self.networks.get_mut(&name) else { return };
         entry.on_card = at == Side::Card;
         let soft = entry.have.as_ref().is_some_and(|have| have.network.spec.placement == Placement::Soft);
@@ -460,6 +460,7 @@ impl Node {
         entry.why_soft = match (at, &failed) {
             (Side::Card, _) => None,
             (Side::Software, _) if soft => Some("its document says so".to_owned()),
+            (Side::Software, _) if drained => Some(DRAINED.to_owned()),
             (Side::Software, None) => planned,
             (Side::Software, why) => why.clone(),
         };

@@ -9,8 +9,8 @@ use hue_host::links::Links;
 use hue_host::netns::{self, Namespace};
 use hue_soft::LiveConfig;
 use hueplaned::api::{
-    ApplyRequest, Author, ConfirmRequest, DrainRequest, DrainResult, EventKind, LogPlace, NetworkState, PlanQuery, PortState, ProblemKind, RevisionKind,
-    RollbackRequest, SchedulerName, SourceText, Verb,
+    ApplyRequest, Author, ConfirmRequest, DrainRequest, DrainResult, EventKind, LogPlace, NetworkState,
+    PlanQuery, PortState, ProblemKind, RevisionKind, RollbackRequest, SchedulerName, SourceText, Verb,
 };
 use hueplaned::backend::{Backend, Turn};
 use hueplaned::node::{self, NodeHandle, Running};
@@ -471,7 +471,10 @@ impl Lab {
         self.runtime.block_on(self.node().status()).unwrap().card.unwrap().drained
     }
 
-    fn rollback(&self, request: RollbackRequest) -> Result<hueplaned::api::RollbackResult, hueplaned::api::Problem> {
+    fn rollback(
+        &self,
+        request: RollbackRequest,
+    ) -> Result<hueplaned::api::RollbackResult, hueplaned::api::Problem> {
         self.runtime.block_on(self.node().rollback(request, None, Turn::default()))
     }
 }
@@ -524,7 +527,10 @@ fn a_drained_card_stays_drained_until_somebody_says_otherwise() {
     assert_eq!(kinds[..3], [(8, drain), (7, undrain), (6, apply)]);
     assert_eq!(history().revisions[0].by.name.as_deref(), Some("alice"));
     let same = lab.rollback(RollbackRequest::default()).unwrap_err();
-    assert!(same.kind == ProblemKind::Conflict && same.detail.contains("`hueplane undrain card` does"), "{same}");
+    assert!(
+        same.kind == ProblemKind::Conflict && same.detail.contains("`hueplane undrain card` does"),
+        "{same}"
+    );
     let done = lab.rollback(RollbackRequest { revision: Some(5), ..RollbackRequest::default() }).unwrap();
     assert_eq!((done.actions.len(), lab.is_drained()), (1, true));
     lab.drain(false).unwrap();

@@ -18,7 +18,8 @@ fn places(answer: &Value) -> Vec<(String, String)> {
 }
 
 fn all_on(pairs: &[&Pair], substrate: &str) -> Vec<(String, String)> {
-    let mut places: Vec<_> = pairs.iter().map(|pair| (pair.name().to_owned(), substrate.to_owned())).collect();
+    let mut places: Vec<_> =
+        pairs.iter().map(|pair| (pair.name().to_owned(), substrate.to_owned())).collect();
     places.sort();
     places
 }
@@ -45,7 +46,8 @@ fn the_card_is_drained_and_filled_again_and_hosts_see_nothing() {
         return;
     }
     let lab = Lab::new(2);
-    let [red, blue, green] = [("red", 1), ("blue", 2), ("green", 3)].map(|(name, n)| lab.pair(name, n, n, [0, 1]));
+    let [red, blue, green] =
+        [("red", 1), ("blue", 2), ("green", 3)].map(|(name, n)| lab.pair(name, n, n, [0, 1]));
     let kept = blue.document.clone().with("placement", "card");
     let soft = green.document.clone().with("placement", "soft");
     let own = node(&lab, "default");
@@ -73,7 +75,11 @@ fn the_card_is_drained_and_filled_again_and_hosts_see_nothing() {
         drained["networks"].as_array().unwrap().iter().for_each(|one| is_clean(&one["migration"]));
         assert_eq!(network(&daemon, red.name())["substrate"], "soft");
         let undrained = daemon.cli.json(&["undrain", "card"]);
-        assert_eq!((&undrained["drained"], &undrained["changed"]), (&false.into(), &true.into()), "{undrained}");
+        assert_eq!(
+            (&undrained["drained"], &undrained["changed"]),
+            (&false.into(), &true.into()),
+            "{undrained}"
+        );
         assert_eq!(places(&undrained), all_on(&[&red, &blue], "card"), "{undrained}");
     }
     let text = daemon.cli.run(&["drain", "card"]).expect_ok().stdout;
@@ -92,14 +98,21 @@ fn the_card_is_drained_and_filled_again_and_hosts_see_nothing() {
     let status = daemon.cli.run(&["status"]).expect_ok().stdout;
     let line = "image default, running, drained (`hueplane undrain card` ends that), 0 networks on it\n";
     assert!(status.contains(line), "{status}");
-    assert_eq!((&card(&daemon)["drained"], &daemon.cli.json(&["status"])["card"]["drained"]), (&true.into(), &true.into()));
+    assert_eq!(
+        (&card(&daemon)["drained"], &daemon.cli.json(&["status"])["card"]["drained"]),
+        (&true.into(), &true.into())
+    );
     let nodes = daemon.cli.run(&["get", "nodes"]).expect_ok().stdout;
     assert!(nodes.contains("card default (drained)"), "{nodes}");
     let shown = daemon.cli.run(&["card", "show"]).expect_ok().stdout;
     assert!(shown.contains("0 of ") && shown.contains("drained (`hueplane undrain card`"), "{shown}");
     let why = |name: &str| network(&daemon, name)["why_soft"].as_str().unwrap_or_default().to_owned();
     for pair in [&red, &blue] {
-        assert!(why(pair.name()).contains("the card is drained: `hueplane undrain card`"), "{}", why(pair.name()));
+        assert!(
+            why(pair.name()).contains("the card is drained: `hueplane undrain card`"),
+            "{}",
+            why(pair.name())
+        );
     }
     assert!(why(green.name()).contains("document"), "{}", why(green.name()));
     assert_eq!(daemon.cli.json(&["get", "placements", blue.name()])["why_not"], why(blue.name()));
@@ -209,7 +222,11 @@ fn what_cannot_move_is_named_and_stays_whole() {
     let again = daemon.cli.json(&["drain", "card"]);
     assert_eq!((&again["changed"], places(&again)), (&false.into(), all_on(&[&red, &blue], "soft")));
     let undrained = daemon.cli.json(&["undrain", "card"]);
-    assert_eq!(places(&undrained), all_on(&[&red, &blue], "card"), "the scheduler brought red back: {undrained}");
+    assert_eq!(
+        places(&undrained),
+        all_on(&[&red, &blue], "card"),
+        "the scheduler brought red back: {undrained}"
+    );
     flows.into_iter().for_each(is_whole);
 }
 
