@@ -127,9 +127,6 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     if demand.placement == Placement::Soft {
         return Some(Lack::Document);
     }
-    if card.drained {
-        return Some(Lack::Drained);
-    }
     let image = || card.image.clone();
     if !card.kinds.contains(&demand.kind) {
         return Some(Lack::Kind { kind: demand.kind.name(), image: image() });
@@ -139,7 +136,9 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     }
     let (needs, max) = needs(card, demand);
     let large = needs.into_iter().zip(max).find(|((_, needs), max)| needs > max);
-    large.map(|((what, needs), max)| Lack::Large { what, needs, max, image: image() })
+    let large = large.map(|((what, needs), max)| Lack::Large { what, needs, max, image: image() });
+    // The last reason, because the others remain when the card is no longer drained.
+    large.or(card.drained.then_some(Lack::Drained))
 }
 
 /// The used capacity of a card.

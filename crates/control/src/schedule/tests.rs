@@ -78,6 +78,10 @@ fn a_drained_card_gets_no_network_and_loses_those_that_it_has() {
         let why_not = |name: &str| made.network(name).unwrap().why_not.clone();
         assert_eq!([why_not("big"), why_not("kept"), why_not("new")], [DRAINED; 3]);
         assert_eq!(why_not("soft"), "its document says soft");
+        // What undrain does not change is said first.
+        let elsewhere = Demand { ports: ["n0".to_owned()].into(), ..demand("elsewhere", 1) };
+        let alone = schedule(&drained(site.clone()), &[elsewhere], kind);
+        assert_eq!(alone.networks[0].why_not, "its port 'n0' is not a port of the card");
         let moves: Vec<&str> = made.moves.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(moves, ["big", "kept"]);
         // Those that want the card return when it is no longer drained.

@@ -143,7 +143,12 @@ impl Node {
             return;
         }
         self.changed = true;
-        let why = if wanted == Placement::Soft { Some(why) } else { self.elsewhere(name) };
+        let why = match wanted {
+            // The other reason remains when the card is no longer drained.
+            Placement::Soft if why == DRAINED => self.elsewhere(name).or(Some(why)),
+            Placement::Soft => Some(why),
+            Placement::Auto | Placement::Card => self.elsewhere(name),
+        };
         let Some(entry) = self.networks.get_mut(name) else { return };
         match why {
             Some(_) => entry.why_soft = why,
@@ -472,7 +477,8 @@ impl Node {
                 format!("the network runs in software: the card cannot run it: {why}")
             }
         };
-        if asked.is_none() && (failed.is_none() || before != entry.why_soft) {
+        // One that could not leave the card is always told: nobody waits for its answer.
+        if asked.is_none() && (failed.is_none() || before != entry.why_soft || at == Side::Card) {
             self.shared.events.add(EventKind::Placed, About::Network(&name), text);
         }
         self.changed = true;
