@@ -4,11 +4,12 @@
 use hue_e2e::document::all;
 use hue_e2e::lab::Pair;
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Daemon, Lab, can_run, until};
+use hue_e2e::{Cli, Daemon, Lab, can_run, until};
 use serde_json::Value;
 
 use crate::card::{network, node, runs_on, start};
 use crate::migrate::{is_clean, is_whole};
+use crate::upgrade::Running;
 
 /// Names of networks in an answer, with their places.
 fn places(answer: &Value) -> Vec<(String, String)> {
@@ -259,4 +260,31 @@ fn with_nics_the_drained_card_has_no_frames_of_networks() {
     }
     let report = flow.stop();
     assert!(report.lost() == 0 && report.duplicated == 0, "{report}");
+}
+
+#[test]
+fn an_upgrade_keeps_the_card_drained() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let red = lab.pair("red", 1, 1, [0, 1]);
+    let file = lab.folder().join("all.yaml");
+    std::fs::write(&file, all(&[node(&lab, "default"), red.document.yaml()])).unwrap();
+    let cli = Cli { images: Some(hue_testdata::images(&["default"])), ..Cli::new(&lab) };
+    let inside = |arguments: &[&str]| lab.node().run_command(&mut cli.command(arguments)).expect_ok();
+    let _ = inside(&["up", "--detach", "-f", &file.to_string_lossy()]);
+    let _running = Running(&cli);
+    let substrate = || cli.json(&["get", "networks", red.name()])["substrate"].clone();
+    until("red is on the card", 20, || substrate() == "card");
+    let pid = || cli.json(&["status"])["pid"].clone();
+    let before = pid();
+    let _ = inside(&["drain", "card"]);
+    let _ = inside(&["upgrade"]);
+    assert_ne!(pid(), before);
+    red.warm_up();
+    let drained = cli.json(&["status"])["card"]["drained"].clone();
+    assert_eq!((substrate(), drained), ("soft".into(), true.into()));
+    let undrained = cli.json(&["undrain", "card"]);
+    assert_eq!(places(&undrained), all_on(&[&red], "card"), "{undrained}");
 }
