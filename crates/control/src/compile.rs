@@ -47,9 +47,11 @@ pub fn compile_with(intent: &Intent, before: &Ids) -> Result<Compiled, CompileEr
     for index in 0..numbers.iter().map(|id| id.index() + 1).max().unwrap_or(0) {
         // An id without a port stays unused, so that the other ids do not change.
         let port = intent.node.spec.ports.iter().zip(&numbers).find(|(_, id)| id.index() == index);
-        let (name, mtu_bytes) =
-            port.map_or((String::new(), 0), |(port, _)| (port.name.to_string(), port.mtu));
-        compiled.names.ports.push(PhysicalPort { name, mtu_bytes });
+        compiled.names.ports.push(port.map_or_else(PhysicalPort::default, |(port, _)| PhysicalPort {
+            name: port.name.to_string(),
+            mtu_bytes: port.mtu,
+            peer: port.peer.as_ref().and_then(|peer| Some(ids.get(peer.as_str())?.0)),
+        }));
     }
     for (network, vid) in intent.networks.iter().zip(before.networks(&intent.networks)?) {
         let (program, names) = one(network, vid, &ids)?;

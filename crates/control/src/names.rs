@@ -5,18 +5,21 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 
+use hue_demux::PortId;
 use hue_intent::Colour;
 use hue_planes::Kind;
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::Mac;
 
 /// A physical port of the node; its index is its `PortId`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PhysicalPort {
     /// Name.
     pub name: String,
     /// Largest IP packet that the link carries, in bytes.
     pub mtu_bytes: u16,
+    /// Of an end of a link inside the node: the other end.
+    pub peer: Option<PortId>,
 }
 
 /// The origin of a route.

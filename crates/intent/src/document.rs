@@ -19,7 +19,7 @@ use crate::needs::{Bandwidth, Latency, Needs, Scheduler, SchedulerKind, SoftCapa
 use crate::table::{TableBytes, TableLimit};
 use crate::types::{
     ApiVersion, Bucket, Colour, InterfaceAddress, Martians, Metadata, Name, Neighbour, NetworkPort,
-    NetworkSpec, NodePort, NodeSpec, Plane, RateLimit, Route, Select, Target,
+    NetworkSpec, NodeLink, NodePort, NodeSpec, Plane, RateLimit, Route, Select, Target,
 };
 
 const NAME: &str = "a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit";
@@ -60,6 +60,7 @@ pub(crate) struct NodeDraft<'t> {
     pub(crate) at: Cursor<'t>,
     pub(crate) name: Option<Name>,
     pub(crate) ports: Items<'t, NodePort>,
+    pub(crate) links: Items<'t, NodeLink>,
     pub(crate) card: Option<CardDraft<'t>>,
     /// `None` if it was invalid.
     pub(crate) scheduler: Option<Option<Scheduler>>,
@@ -73,6 +74,13 @@ pub(crate) struct CardDraft<'t> {
     pub(crate) nics: Items<'t, Name>,
     /// `None` if it was invalid.
     pub(crate) drained: Option<Option<bool>>,
+}
+
+impl CardDraft<'_> {
+    /// Whether it is simulated, or may be: it was invalid.
+    pub(crate) fn is_twin(&self) -> bool {
+        self.device.as_ref().is_none_or(|(twin, _)| twin.is_some())
+    }
 }
 
 /// A `Network` document.
@@ -133,7 +141,9 @@ impl NodeDraft<'_> {
             }
             None => None,
         };
-        let spec = NodeSpec { ports: self.ports.take()?, card, scheduler: self.scheduler? };
+        let (mut ports, links) = (self.ports.take()?, self.links.take()?);
+        ports.extend(links.iter().flat_map(NodeLink::ports));
+        let spec = NodeSpec { ports, links, card, scheduler: self.scheduler? };
         Some((Metadata { name: self.name? }, spec))
     }
 }
@@ -165,14 +175,17 @@ fn metadata(at: &Cursor<'_>) -> Option<Name> {
 fn node(at: Cursor<'_>) -> NodeDraft<'_> {
     let name = metadata(&at);
     let spec = at.required("spec", "a mapping with ports");
-    let spec = spec.filter(|spec| spec.mapping(&["ports", "card", "scheduler"]).is_some());
+    let spec = spec.filter(|spec| spec.mapping(&["ports", "links", "card", "scheduler"]).is_some());
     let list = "a list of ports";
     let ports = spec.as_ref().and_then(|spec| spec.required("ports", list));
     let ports = ports.map(|at| items(at, limits::NODE_PORTS_MAX, list, node_port));
+    let links = spec.as_ref().and_then(|spec| spec.field("links"));
+    let links =
+        links.map_or(Items::EMPTY, |at| items(at, limits::NODE_LINKS_MAX, "a list of links", node_link));
     let card = spec.as_ref().and_then(|spec| spec.field("card")).map(|at| card(&at));
     let scheduler = spec.map_or(Some(None), |spec| optional(&spec, "scheduler", scheduler));
     let ports = ports.unwrap_or(Items { list: Vec::new(), complete: false });
-    NodeDraft { name, ports, card, scheduler, at }
+    NodeDraft { name, ports, links, card, scheduler, at }
 }
 
 fn card<'t>(at: &Cursor<'t>) -> CardDraft<'t> {
@@ -243,7 +256,28 @@ fn node_port(at: &Cursor<'_>) -> Option<NodePort> {
         interface: interface?,
         driver: driver?.unwrap_or_default(),
         bandwidth: bandwidth?,
+        peer: None,
     })
+}
+
+fn node_link(at: &Cursor<'_>) -> Option<NodeLink> {
+    at.mapping(&["ends", "mtu", "bandwidth"])?;
+    const ENDS: &str = "a list of two names, such as [red-blue, blue-red]";
+    let ends = at.required("ends", ENDS).and_then(|at| {
+        let names = items(at.clone(), 2, ENDS, |at| at.parse::<Name>(NAME));
+        let (complete, count) = (names.complete, names.list.len());
+        match <[Name; 2]>::try_from(names.take()?) {
+            Ok(ends) => Some(ends),
+            Err(_) if complete => {
+                at.fault(format!("a list of {count}"), ENDS, None);
+                None
+            }
+            Err(_) => None,
+        }
+    });
+    let mtu = optional(at, "mtu", mtu);
+    let bandwidth = optional(at, "bandwidth", bandwidth);
+    Some(NodeLink { ends: ends?, mtu: mtu?.unwrap_or(limits::MTU_DEFAULT), bandwidth: bandwidth? })
 }
 
 fn driver(at: &Cursor<'_>) -> Option<PortDriver> {

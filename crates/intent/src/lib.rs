@@ -31,6 +31,6 @@ pub use schema::{schema, schema_text};
 pub use table::{TableBytes, TableBytesError, TableLimit};
 pub use types::{
     ApiVersion, Bucket, Colour, ColourError, InterfaceAddress, Martians, Metadata, Name, NameError,
-    Neighbour, Network, NetworkPort, NetworkSpec, NetworkTag, Node, NodePort, NodeSpec, NodeTag, Plane,
-    RateLimit, Route, Select, Target,
+    Neighbour, Network, NetworkPort, NetworkSpec, NetworkTag, Node, NodeLink, NodePort, NodeSpec, NodeTag,
+    Plane, RateLimit, Route, Select, Target,
 };

@@ -18,6 +18,8 @@ pub const NAME_CHARS_MAX: usize = 63;
 pub const NETWORKS_MAX: usize = hue_tables::Vid::MAX as usize;
 /// Most physical ports of a node: port ids have 8 bits.
 pub const NODE_PORTS_MAX: usize = 256;
+/// Most links inside a node: each has two ports.
+pub const NODE_LINKS_MAX: usize = NODE_PORTS_MAX / 2;
 /// Most virtual ports of one network.
 pub const NETWORK_PORTS_MAX: usize = 256;
 /// Most addresses of one virtual port.

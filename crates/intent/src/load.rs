@@ -149,6 +149,6 @@ fn implied(networks: &[Network]) -> Option<(Metadata, NodeSpec)> {
     let names: BTreeSet<&Name> =
         networks.iter().flat_map(|network| &network.spec.ports).map(|port| &port.port).collect();
     let port = |name: &Name| NodePort::new(name.clone());
-    let spec = NodeSpec { ports: names.into_iter().map(port).collect(), card: None, scheduler: None };
+    let spec = NodeSpec { ports: names.into_iter().map(port).collect(), ..NodeSpec::default() };
     Some((Metadata { name: "node".parse().ok()? }, spec))
 }

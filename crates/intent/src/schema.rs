@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use crate::limits;
 use crate::live::InterfaceName;
 use crate::needs::Bandwidth;
-use crate::types::{Colour, InterfaceAddress, Name, Neighbour, Network, NetworkPort, Node, NodePort, Route};
+use crate::types::{
+    Colour, InterfaceAddress, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route,
+};
 
 /// Identifier of the schema.
 const ID: &str = "https://hueplane.dev/schema/v1.json";
@@ -60,6 +62,15 @@ fn list_or_null<T: JsonSchema>(generator: &mut SchemaGenerator, max: usize) -> S
 
 pub(crate) fn node_ports(generator: &mut SchemaGenerator) -> Schema {
     list_or_null::<NodePort>(generator, limits::NODE_PORTS_MAX)
+}
+
+pub(crate) fn node_links(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<NodeLink>(generator, limits::NODE_LINKS_MAX)
+}
+
+pub(crate) fn ends(generator: &mut SchemaGenerator) -> Schema {
+    let name = generator.subschema_for::<Name>();
+    json_schema!({"type": "array", "items": name, "minItems": 2, "maxItems": 2, "uniqueItems": true})
 }
 
 pub(crate) fn pci_address(_: &mut SchemaGenerator) -> Schema {

@@ -81,8 +81,15 @@ pub struct Node {
 #[schemars(deny_unknown_fields)]
 pub struct NodeSpec {
     /// Physical ports: frames enter and leave through them.
+    ///
+    /// The list in memory also contains the ends of `links`; the document does not.
+    #[serde(serialize_with = "without_ends")]
     #[schemars(schema_with = "schema::node_ports")]
     pub ports: Vec<NodePort>,
+    /// Links inside the node. Each joins two networks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, schema_with = "schema::node_links")]
+    pub links: Vec<NodeLink>,
     /// The card; without one, all networks run in software.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Card>")]
@@ -114,6 +121,39 @@ pub struct NodePort {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Bandwidth>")]
     pub bandwidth: Option<Bandwidth>,
+    /// Of an end of a link inside the node: the other end. Such a port has no interface.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub peer: Option<Name>,
+}
+
+/// A link inside the node: two ports without an interface. What leaves through one enters through the other.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct NodeLink {
+    /// Names of the two ports. At most one virtual port can be on each.
+    #[schemars(schema_with = "schema::ends")]
+    pub ends: [Name; 2],
+    /// Largest IP packet that the link carries, in bytes.
+    #[schemars(default = "mtu_default", schema_with = "schema::mtu")]
+    pub mtu: u16,
+    /// Bandwidth of the link in each direction, for the scheduler; by default unlimited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<Bandwidth>")]
+    pub bandwidth: Option<Bandwidth>,
+}
+
+impl NodeLink {
+    /// Its two ports.
+    pub fn ports(&self) -> impl Iterator<Item = NodePort> {
+        let [one, other] = &self.ends;
+        [(one, other), (other, one)].into_iter().map(|(name, peer)| NodePort {
+            mtu: self.mtu,
+            bandwidth: self.bandwidth,
+            peer: Some(peer.clone()),
+            ..NodePort::new(name.clone())
+        })
+    }
 }
 
 impl NodePort {
@@ -126,11 +166,12 @@ impl NodePort {
             interface: None,
             driver: PortDriver::default(),
             bandwidth: None,
+            peer: None,
         }
     }
 
     /// Name of its Linux interface. Can exceed the kernel's limit if no interface is given and the port's
-    /// name is longer.
+    /// name is longer. Meaningless for an end of a link (`peer`).
     #[must_use]
     pub fn interface(&self) -> &str {
         self.interface.as_ref().map_or(self.name.as_str(), InterfaceName::as_str)
@@ -222,6 +263,11 @@ pub struct NetworkSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Resources>")]
     pub resources: Option<Resources>,
+}
+
+/// The ports of the document itself.
+fn without_ends<S: Serializer>(ports: &[NodePort], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(ports.iter().filter(|port| port.peer.is_none()))
 }
 
 fn is_false(value: &bool) -> bool {

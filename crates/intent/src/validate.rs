@@ -73,12 +73,17 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
 
 fn node(node: &NodeDraft<'_>) {
     let mut seen = Seen::new();
-    for (port, at) in present(&node.ports) {
-        let at = at.field_or_self("name");
-        if let Some(first) = seen.insert(port.name.as_str(), at.clone()) {
+    for (port, at) in all_ports(node) {
+        if let Some(first) = seen.insert(port.name.clone(), at.clone()) {
             duplicate(&at, first, format!("port \"{}\"", port.name), "a unique name");
         }
         reserved(&port.name, &at);
+    }
+    let (ports, links) = (node.ports.list.len(), node.links.list.len());
+    let room = limits::NODE_PORTS_MAX.saturating_sub(ports) / 2;
+    if let Some(beyond) = node.links.list.get(room) {
+        let found = format!("{ports} ports and {links} links, each with two ports");
+        beyond.at.fault(found, format!("at most {} ports", limits::NODE_PORTS_MAX), None);
     }
     let mut interfaces: HashMap<&str, (&Name, Cursor<'_>)> = HashMap::new();
     for (port, at) in present(&node.ports) {
@@ -95,6 +100,7 @@ fn node(node: &NodeDraft<'_>) {
 /// card.
 fn card(node: &NodeDraft<'_>) {
     let Some(card) = &node.card else { return };
+    let ports: Vec<NodePort> = all_ports(node).into_iter().map(|(port, _)| port).collect();
     let mut seen = Seen::new();
     if let Some(one_more) = card.nics.list.get(card.ports.list.len()).filter(|_| card.ports.complete) {
         let count = card.nics.list.len();
@@ -105,10 +111,37 @@ fn card(node: &NodeDraft<'_>) {
         if let Some(first) = seen.insert(name.as_str(), at.clone()) {
             duplicate(at, first, format!("port \"{name}\""), "a unique port");
         }
-        if node.ports.complete {
-            known_port(node, name, at);
+        if knows_ports(node)
+            && let Some(port) = known_port(&ports, name, at)
+            && port.peer.is_some()
+            && !card.is_twin()
+        {
+            let found = format!("port \"{name}\", an end of a link inside the node");
+            let hint = "to join two ports of a card, connect them by a cable".to_owned();
+            at.fault(found, "a port with an interface", Some(hint));
         }
     }
+    for (name, at) in present(&card.nics) {
+        if ports.iter().any(|port| port.name == *name && port.peer.is_some()) {
+            let found = format!("port \"{name}\", an end of a link inside the node");
+            at.fault(found, "a port with an interface", None);
+        }
+    }
+}
+
+/// The node's ports and the ends of its links, with the places of their names.
+fn all_ports<'t>(node: &NodeDraft<'t>) -> Vec<(NodePort, Cursor<'t>)> {
+    let own = present(&node.ports).map(|(port, at)| (port.clone(), at.field_or_self("name")));
+    let ends = present(&node.links).flat_map(|(link, at)| {
+        let ends = at.field_or_self("ends");
+        link.ports().enumerate().map(move |(index, port)| (port, ends.entry_or_self(index)))
+    });
+    own.chain(ends).collect()
+}
+
+/// Whether all ports of the node were valid.
+fn knows_ports(node: &NodeDraft<'_>) -> bool {
+    node.ports.complete && node.links.complete
 }
 
 /// A NIC beside a port of the card has no networks of its own. Networks on the card's port use it with the
@@ -145,10 +178,10 @@ fn nics(node: &NodeDraft<'_>, networks: &[NetworkDraft<'_>]) {
 }
 
 /// Finds a port of the node, or reports that it does not exist.
-fn known_port<'a>(node: &'a NodeDraft<'_>, name: &Name, at: &Cursor<'_>) -> Option<&'a NodePort> {
-    let found = present(&node.ports).map(|(port, _)| port).find(|port| port.name == *name);
+fn known_port(ports: &[NodePort], name: &Name, at: &Cursor<'_>) -> Option<NodePort> {
+    let found = ports.iter().find(|port| port.name == *name).cloned();
     if found.is_none() {
-        let names: Vec<&str> = present(&node.ports).map(|(port, _)| port.name.as_str()).collect();
+        let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
         let hint = did_you_mean(name.as_str(), names.iter().copied());
         at.fault(format!("unknown port \"{name}\""), format!("a port of the node: {}", one_of(names)), hint);
     }
@@ -377,7 +410,8 @@ fn burst_bits(network: &NetworkDraft<'_>) {
 }
 
 fn physical_ports(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
-    let mut implied = BTreeSet::new();
+    let known: Vec<NodePort> = nodes.first().into_iter().flat_map(all_ports).map(|(port, _)| port).collect();
+    let (mut implied, mut on_ends) = (BTreeSet::new(), Seen::new());
     for (port, at) in networks.iter().flat_map(|network| present(&network.ports)) {
         let field = at.field_or_self("port");
         match nodes.first() {
@@ -388,10 +422,16 @@ fn physical_ports(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
                 }
                 mtu_fits(port, limits::MTU_DEFAULT, at);
             }
-            Some(node) if !node.ports.complete => {}
-            Some(node) => {
-                if let Some(physical) = known_port(node, &port.port, &field) {
-                    mtu_fits(port, physical.mtu, at);
+            Some(node) if !knows_ports(node) => {}
+            Some(_) => {
+                let Some(physical) = known_port(&known, &port.port, &field) else { continue };
+                mtu_fits(port, physical.mtu, at);
+                if physical.peer.is_some()
+                    && let Some(first) = on_ends.insert(physical.name, field.clone())
+                {
+                    let found =
+                        format!("virtual port on \"{}\", an end of a link inside the node", port.port);
+                    duplicate(&field, first, found, "at most one virtual port on each end of a link");
                 }
             }
         }

@@ -7,6 +7,7 @@
 
 mod afxdp;
 mod batch;
+mod cable;
 mod capture;
 mod error;
 mod faulty;
@@ -24,6 +25,7 @@ mod tap;
 
 pub use afxdp::{AfXdp, AfXdpOptions, GroupLimits, prepare as prepare_afxdp};
 pub use batch::{Batch, Frame};
+pub use cable::{CableEnd, CablePlug};
 pub use capture::{
     CaptureInfo, CaptureReader, INTERFACES_MAX, LINK_TYPE_ETHERNET, MAX_RECORD_BYTES, Resolution, scan,
 };

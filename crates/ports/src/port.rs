@@ -22,6 +22,8 @@ pub enum Driver {
     Packet,
     /// TAP device: a kernel is at the other end.
     Tap,
+    /// A cable inside the process.
+    Link,
     /// Queues in memory.
     Memory,
     /// Capture files.
@@ -37,6 +39,7 @@ impl Driver {
             Self::AfXdp { zero_copy: true } => "afxdp-zc",
             Self::Packet => "packet",
             Self::Tap => "tap",
+            Self::Link => "link",
             Self::Memory => "memory",
             Self::Capture => "capture",
         }

@@ -22,23 +22,20 @@ pub struct Explained {
     /// The explanation, in the format of the API.
     #[serde(flatten)]
     pub trace: Trace,
+    /// What happens to it after each link inside the node that it crosses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub crossed: Vec<Trace>,
 }
 
 /// Explains a frame that arrives on `port`.
-pub fn explain(
-    engine: &mut Engine,
-    port: PortId,
-    time_ns: u64,
-    frame: &[u8],
-    packet: Option<u64>,
-) -> Explained {
+pub fn explain(engine: &mut Engine, port: PortId, time_ns: u64, frame: &[u8]) -> Trace {
     let trace = engine.soft.explain(port, time_ns, frame);
     let (verdict, reason) = match (trace.unclaimed, trace.networks.as_slice()) {
         (Some(reason), _) => (Some(Verdict::Drop.name()), Some(reason.name())),
         (None, [one]) => (Some(one.outcome.verdict().name()), Some(one.outcome.name())),
         (None, _) => (None, None),
     };
-    let trace = Trace {
+    Trace {
         verdict: verdict.map(str::to_owned),
         reason: reason.map(str::to_owned),
         in_port: engine.port_name(port).to_owned(),
@@ -51,8 +48,7 @@ pub fn explain(
             .into_iter()
             .map(|network| in_network(engine, port, frame, network))
             .collect(),
-    };
-    Explained { packet, trace }
+    }
 }
 
 fn in_network(engine: &Engine, port: PortId, frame: &[u8], trace: NetworkTrace) -> InNetwork {

@@ -1,9 +1,11 @@
 //! `hueplane run`: runs captures through networks, and writes captures.
 //!
-//! Flow: captures → merged by time → runner, in batches → a file for each port, and one for punted packets.
+//! Flow: captures → merged by time → runner, in batches → a file for each port, and one for punted packets. What leaves
+//! through an end of a link also enters again at its other end.
 //! Errors that can be detected early (configuration, port names, output directory, captures) are reported
 //! before any packet is processed. The files get their names after the last packet.
 
+use hue_demux::PortId;
 use hue_ports::{Frame, MergedCaptures, OutputDir};
 use serde::Serialize;
 
@@ -64,10 +66,14 @@ pub fn run(args: &Run) -> Result<(), Failure> {
         out.add(&format!("{}.pcap", port.name), captures.resolution())?;
     }
     let punt = out.add("punt.pcap", captures.resolution())?;
+    let peers: Vec<Option<PortId>> = networks.names.ports.iter().map(|port| port.peer).collect();
+    // A frame on a link must not be overtaken by frames that arrived later.
+    let batch = if peers.iter().any(Option::is_some) { 1 } else { BATCH_FRAMES };
+    let mut crossing: Vec<(PortId, u64, Vec<u8>)> = Vec::new();
     let bar = progress::bar("running", captures.packets());
     loop {
         let mut more = true;
-        while more && runner.held() < BATCH_FRAMES {
+        while more && runner.held() < batch {
             let mut pushed = Ok(());
             more = captures.next_frame(|merged| {
                 if let Some(port) = ports.get(merged.source) {
@@ -78,15 +84,23 @@ pub fn run(args: &Run) -> Result<(), Failure> {
         }
         let frames = runner.held() as u64;
         let mut written = Ok(());
-        runner.run(|left| {
-            if written.is_err() {
-                return;
+        while runner.held() > 0 {
+            runner.run(|left| {
+                if written.is_err() {
+                    return;
+                }
+                let index = left.port.map_or(punt, PortId::index);
+                if let Some(peer) = left.port.and_then(|port| *peers.get(port.index())?) {
+                    crossing.push((peer, left.time_ns, left.bytes.to_vec()));
+                }
+                let wire_len = u32::try_from(left.bytes.len()).unwrap_or(u32::MAX);
+                let frame = Frame { bytes: left.bytes, time_ns: left.time_ns, wire_len };
+                written = out.writer(index).map_or(Ok(()), |writer| writer.write(frame));
+            })?;
+            for (port, time_ns, bytes) in crossing.drain(..) {
+                runner.push(port, time_ns, &bytes)?;
             }
-            let index = left.port.map_or(punt, hue_demux::PortId::index);
-            let wire_len = u32::try_from(left.bytes.len()).unwrap_or(u32::MAX);
-            let frame = Frame { bytes: left.bytes, time_ns: left.time_ns, wire_len };
-            written = out.writer(index).map_or(Ok(()), |writer| writer.write(frame));
-        })?;
+        }
         written?;
         bar.inc(frames);
         if !more {

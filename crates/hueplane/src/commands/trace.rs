@@ -1,36 +1,51 @@
 //! `hueplane trace`: each stage that a packet passes, what matched, what changed, and the verdict with its
 //! reason.
 
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
 use std::path::Path;
 
 use hue_demux::PortId;
+use hue_planes::Verdict;
 use hue_ports::CaptureReader;
-use hueplaned::api::{InNetwork, Step, TraceRequest};
+use hueplaned::api::{InNetwork, Step, Trace, TraceRequest};
 use hueplaned::client::Client;
 
 use super::engine::Engine;
 use super::live;
 use super::packet::{Explained, explain, hex, unhex};
-use crate::cli::{Connection, Trace};
+use crate::cli::{self, Connection};
 use crate::failure::Failure;
 use crate::print::{self, BOLD, DIM, GREEN, List, RED, YELLOW, result, styled};
 
 /// Bytes in a line of the hexadecimal dump.
 const DUMP_BYTES: usize = 16;
+/// Most links of which a trace is shown: a packet crosses no more with the largest TTL.
+const CROSSINGS_MAX: usize = 255;
 
 /// Source of explanations: the networks of files, or the running daemon.
 enum Explainer<'a> {
-    Files { engine: Box<Engine>, port: PortId },
-    Daemon { client: Client, port: &'a str, networks: Vec<hueplaned::api::Network> },
+    Files {
+        engine: Box<Engine>,
+        port: PortId,
+    },
+    Daemon {
+        client: Client,
+        port: &'a str,
+        networks: Vec<hueplaned::api::Network>,
+        /// The other ends of links, by name.
+        peers: HashMap<String, String>,
+    },
 }
 
 impl<'a> Explainer<'a> {
-    fn new(args: &'a Trace, connection: &Connection) -> Result<Self, Failure> {
+    fn new(args: &'a cli::Trace, connection: &Connection) -> Result<Self, Failure> {
         if args.live {
             let client = live::client(connection)?;
             let networks = client.networks()?;
-            return Ok(Self::Daemon { client, port: &args.in_port, networks });
+            let ports = client.ports()?.into_iter();
+            let peers = ports.filter_map(|port| Some((port.name, port.peer?))).collect();
+            return Ok(Self::Daemon { client, port: &args.in_port, networks, peers });
         }
         let engine = Engine::load(&args.files)?;
         let port = engine.port(&format!("--in-port {}", args.in_port), &args.in_port)?;
@@ -39,13 +54,46 @@ impl<'a> Explainer<'a> {
 
     /// Explains one frame; `packet` is its number in a capture, counted from 1.
     fn explain(&mut self, time_ns: u64, frame: &[u8], packet: Option<u64>) -> Result<Explained, Failure> {
+        let trace = self.on_port(None, time_ns, frame)?;
+        let mut crossed = Vec::new();
+        let mut next = VecDeque::from(self.onto_links(&trace));
+        while let Some((port, frame)) = next.pop_front().filter(|_| crossed.len() < CROSSINGS_MAX) {
+            let trace = self.on_port(Some(&port), time_ns, &frame)?;
+            next.extend(self.onto_links(&trace));
+            crossed.push(trace);
+        }
+        Ok(Explained { packet, trace, crossed })
+    }
+
+    /// Explains a frame that arrives on a port; by default the port that the user named.
+    fn on_port(&mut self, port: Option<&str>, time_ns: u64, frame: &[u8]) -> Result<Trace, Failure> {
         match self {
-            Self::Files { engine, port } => Ok(explain(engine, *port, time_ns, frame, packet)),
-            Self::Daemon { client, port, .. } => {
-                let request = TraceRequest { port: (*port).to_owned(), frame: hex(frame) };
-                Ok(Explained { packet, trace: client.trace(&request)? })
+            Self::Files { engine, port: named } => {
+                let port = port.map_or(Ok(*named), |port| engine.port(port, port))?;
+                Ok(explain(engine, port, time_ns, frame))
+            }
+            Self::Daemon { client, port: named, .. } => {
+                let request = TraceRequest { port: port.unwrap_or(named).to_owned(), frame: hex(frame) };
+                Ok(client.trace(&request)?)
             }
         }
+    }
+
+    /// The frames that leave onto links inside the node: the port at the other end, and the frame.
+    fn onto_links(&self, trace: &Trace) -> Vec<(String, Vec<u8>)> {
+        let forwarded = trace.networks.iter().filter(|network| network.verdict == Verdict::Forward.name());
+        let crossing = forwarded.filter_map(|network| {
+            let out = network.out_port.as_deref()?;
+            let peer = match self {
+                Self::Files { engine, .. } => {
+                    let port = engine.names.ports.iter().find(|port| port.name == out)?;
+                    engine.port_name(port.peer?).to_owned()
+                }
+                Self::Daemon { peers, .. } => peers.get(out)?.clone(),
+            };
+            Some((peer, unhex(&network.bytes).ok()?))
+        });
+        crossing.collect()
     }
 
     /// A network's name in its colour.
@@ -64,7 +112,7 @@ impl<'a> Explainer<'a> {
 }
 
 /// Runs the command.
-pub fn run(args: &Trace, connection: &Connection) -> Result<(), Failure> {
+pub fn run(args: &cli::Trace, connection: &Connection) -> Result<(), Failure> {
     let mut explainer = Explainer::new(args, connection)?;
     let format = args.output.format;
     if let Some(hex) = &args.hex {
@@ -106,7 +154,7 @@ fn one(explainer: &mut Explainer<'_>, path: &Path, number: u64) -> Result<Explai
 }
 
 /// Explains all packets of a capture, one after another.
-fn all(args: &Trace, explainer: &mut Explainer<'_>, path: &Path) -> Result<(), Failure> {
+fn all(args: &cli::Trace, explainer: &mut Explainer<'_>, path: &Path) -> Result<(), Failure> {
     hue_ports::scan(path)?; // detects damage before anything is printed
     let mut reader = CaptureReader::open(path)?;
     let mut list = List::begin(args.output.format, "")?;
@@ -126,24 +174,32 @@ fn all(args: &Trace, explainer: &mut Explainer<'_>, path: &Path) -> Result<(), F
 /// The explanation of a packet as text.
 fn text(explainer: &Explainer<'_>, explained: &Explained) -> String {
     let packet = explained.packet.map_or_else(|| "packet".to_owned(), |number| format!("packet {number}"));
-    let explained = &explained.trace;
-    let title = format!("{packet} on {}, {} bytes", explained.in_port, explained.length);
-    let mut out = styled(BOLD, title) + "\n";
-    explained.stages.iter().for_each(|step| line(&mut out, 2, step));
+    let mut out = String::new();
+    part(&mut out, explainer, &packet, &explained.trace);
+    for trace in &explained.crossed {
+        part(&mut out, explainer, "over the link:", trace);
+    }
+    out
+}
+
+/// The explanation of a packet on one port.
+fn part(out: &mut String, explainer: &Explainer<'_>, what: &str, explained: &Trace) {
+    let title = format!("{what} on {}, {} bytes", explained.in_port, explained.length);
+    let _ = writeln!(out, "{}", styled(BOLD, title));
+    explained.stages.iter().for_each(|step| line(out, 2, step));
     if let Some(reason) = &explained.unclaimed {
         let _ = writeln!(out, "  {:<9} {}", "verdict", styled(RED, format!("drop {reason}")));
     }
-    explained.networks.iter().for_each(|network| section(&mut out, explainer, network));
-    dump(&mut out, "  before", &explained.bytes, &explained.bytes);
+    explained.networks.iter().for_each(|network| section(out, explainer, network));
+    dump(out, "  before", &explained.bytes, &explained.bytes);
     for network in explained.networks.iter().filter(|network| !network.changes.is_empty()) {
         let title = if explained.networks.len() == 1 {
             "  after".to_owned()
         } else {
             format!("  after {}", network.network)
         };
-        dump(&mut out, &title, &network.bytes, &explained.bytes);
+        dump(out, &title, &network.bytes, &explained.bytes);
     }
-    out
 }
 
 fn line(out: &mut String, indent: usize, step: &Step) {

@@ -10,7 +10,7 @@ use fst_reader::{FstHierarchyEntry, FstReader};
 use hue_testdata::{ALL_IMAGES, IMAGES, TARGET_IMAGES, full, images_alone, root};
 
 use crate::captures::{ALL, captures};
-use crate::support::{RED, Scratch, ipv4, pcap};
+use crate::support::{RED, Scratch, hex, ipv4, pcap};
 
 /// The images for these tests; all images in the full test run, and those for an FPGA.
 fn names() -> &'static [&'static str] {
@@ -346,4 +346,60 @@ fn networks_that_share_prefixes_use_the_conflict_cam() {
         "entries of the first bank, with those of other networks: image dir has 524288",
         None,
     );
+}
+
+const LINKED: &str = "apiVersion: hueplane/v1
+kind: Node
+metadata: {name: box}
+spec: {ports: [{name: p0}, {name: p1}], links: [{ends: [red-blue, blue-red]}]}
+---
+apiVersion: hueplane/v1
+kind: Network
+metadata: {name: red}
+spec:
+  plane: {kind: ipv4}
+  ports:
+    - {name: hosts, port: p0, mac: '02:00:00:00:01:01', addresses: [10.1.0.1/24]}
+    - {name: peer, port: red-blue, mac: '02:00:00:00:01:02', addresses: [10.255.0.1/30]}
+  routes: [{to: 10.2.0.0/24, via: 10.255.0.2}]
+  neighbours: [{port: peer, address: 10.255.0.2, mac: '02:00:00:00:02:02'}]
+---
+apiVersion: hueplane/v1
+kind: Network
+metadata: {name: blue}
+spec:
+  plane: {kind: ipv4}
+  ports:
+    - {name: hosts, port: p1, mac: '02:00:00:00:02:01', addresses: [10.2.0.1/24]}
+    - {name: peer, port: blue-red, mac: '02:00:00:00:02:02', addresses: [10.255.0.2/30]}
+  neighbours: [{port: hosts, address: 10.2.0.9, mac: '02:00:00:00:0a:09'}]
+";
+
+/// A frame crosses a link, and is not overtaken by one that arrives later on the other side.
+#[test]
+fn links_between_networks_are_the_same_on_the_card() {
+    let dir = Scratch::new();
+    dir.write("linked.yaml", LINKED);
+    let to_blue = |ttl| ipv4("02:00:00:00:01:01", ttl, [10, 1, 0, 5], [10, 2, 0, 9]);
+    dir.write("p0.pcap", pcap(&[(1_000_000, to_blue(64)), (2_000_000, to_blue(2)), (3_000_000, to_blue(1))]));
+    let own = ipv4("02:00:00:00:02:01", 9, [10, 2, 0, 7], [10, 2, 0, 9]);
+    dir.write("p1.pcap", pcap(&[(1_500_000, own)]));
+    both(&dir, "-f linked.yaml --in p0=p0.pcap --in p1=p1.pcap", "default");
+    let ttls = |file: &str| -> Vec<(u64, u8)> {
+        dir.packets(&format!("soft/{file}")).iter().map(|(time, frame)| (*time, frame[22])).collect()
+    };
+    assert_eq!(ttls("red-blue.pcap"), [(1_000_000, 63), (2_000_000, 1)], "the link's traffic is a file too");
+    assert_eq!(ttls("p1.pcap"), [(1_000_000, 62), (1_500_000, 8)]);
+    assert_eq!(ttls("punt.pcap"), [(2_000_000, 1), (3_000_000, 1)], "TTL expired in blue, then in red");
+    assert!(ttls("blue-red.pcap").is_empty() && ttls("p0.pcap").is_empty());
+
+    let digits = hex(&to_blue(64));
+    let line = format!("trace -f linked.yaml --in-port p0 --hex {digits}");
+    let text = dir.hueplane(&line).ok().stdout;
+    assert!(
+        text.contains("forward to red-blue") && text.contains("over the link: on blue-red, 42 bytes"),
+        "{text}"
+    );
+    let json = dir.hueplane(&format!("{line} -o json")).ok().json();
+    assert_eq!(json["crossed"][0]["networks"][0]["out_port"], "p1", "{json}");
 }

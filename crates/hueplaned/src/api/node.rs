@@ -369,11 +369,14 @@ impl PortState {
 pub struct Port {
     /// Name.
     pub name: String,
-    /// Linux interface behind it.
+    /// Linux interface behind it; empty for an end of a link.
     pub interface: String,
+    /// Of an end of a link inside the node: the other end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
     /// Its state.
     pub state: PortState,
-    /// Its driver: `afxdp`, `afxdp-zc`, `packet` or `tap`; absent while it is not open.
+    /// Its driver: `afxdp`, `afxdp-zc`, `packet`, `tap` or `link`; absent while it is not open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
     /// A remark, such as why its driver is not AF_XDP.

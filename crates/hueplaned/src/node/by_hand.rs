@@ -344,6 +344,12 @@ impl ByHand {
             }
             Job::Open(opening) => {
                 let index = self.node.links.get(&opening.interface).map(|link| link.index);
+                if let Some(plug) = &opening.plug {
+                    let end = plug.open().map(|end| OpenPort::end_of_link(end, opening.region.clone()));
+                    let done = Done::Open(opening.tag, end.map_err(|error| error.to_string()));
+                    let _ = self.node.sender.send(Message::Done(done));
+                    return true;
+                }
                 let opened = MemoryPort::pair(&opening.interface, ROOM_FRAMES).map(|(port, handle)| {
                     self.wires.insert(opening.interface.clone(), handle);
                     let opened = Opened { port: Box::new(port), note: None };

@@ -260,7 +260,7 @@ impl Node {
             }
         }
         let ports = self.ports.iter().map(|(name, port)| {
-            let link = links.get(port.want.interface());
+            let link = port.kernel_link(links);
             port.view(name, link, on.get(&port.id).cloned().unwrap_or_default())
         });
         let view = View {

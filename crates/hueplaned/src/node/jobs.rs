@@ -16,7 +16,7 @@ use hue_host::control::{Changes, Config, ControlNamespace, Owner};
 use hue_host::holder::Holder;
 use hue_host::links::Links;
 use hue_intent::NodePort;
-use hue_ports::{OpenOptions, Opened, Port, PortError, Region, Tap, open_on};
+use hue_ports::{CableEnd, CablePlug, OpenOptions, Opened, Port, PortError, Region, Tap, open_on};
 
 use super::drift::{self, Look, Seen};
 
@@ -42,6 +42,8 @@ pub struct Setup {
 pub struct Opening {
     /// Its interface.
     pub interface: String,
+    /// Of an end of a link: its plug, which is opened instead of an interface.
+    pub plug: Option<CablePlug>,
     /// Options for opening it.
     pub options: OpenOptions,
     /// MTU of a device that we create; the device is also switched on.
@@ -94,10 +96,17 @@ pub struct Made {
 pub struct OpenPort {
     /// The port.
     pub opened: Opened,
-    /// Index of its interface.
+    /// Index of its interface; 0 for an end of a link.
     pub index: u32,
     /// Packet memory that it was opened with.
     pub region: Region,
+}
+
+impl OpenPort {
+    /// An opened end of a link.
+    pub fn end_of_link(end: CableEnd, region: Region) -> Self {
+        Self { opened: Opened { port: Box::new(end), note: None }, index: 0, region }
+    }
 }
 
 /// Result of a job.
@@ -203,7 +212,11 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 
 /// Opens a port. The index is that of the opened interface, not of one that took its name meanwhile.
 fn open_port(opening: &Opening, claims: &Claims) -> Result<OpenPort, String> {
-    let Opening { interface, options, make, region, .. } = opening;
+    let Opening { interface, plug, options, make, region, .. } = opening;
+    if let Some(plug) = plug {
+        let end = plug.open().map_err(|error| error.to_string())?;
+        return Ok(OpenPort::end_of_link(end, region.clone()));
+    }
     let text = |error: hue_host::HostError| error.to_string();
     let mut links = Links::here().map_err(text)?;
     let before = match make {

@@ -13,7 +13,7 @@ use hue_host::ethtool;
 use hue_host::links::{LinkEvent, Links};
 use hue_host::netlink::Link;
 use hue_intent::{NodePort, PortDriver};
-use hue_ports::{OpenOptions, Opened, SLOT_BYTES, Wanted as Driver};
+use hue_ports::{CablePlug, OpenOptions, Opened, PortError, SLOT_BYTES, Wanted as Driver};
 use hue_soft::PortEvent;
 
 use super::About;
@@ -42,6 +42,8 @@ pub struct PhysicalPort {
     pause: Duration,
     /// State last reported: up, or down. Only changes are reported.
     told_up: Option<bool>,
+    /// Of an end of a link: its side of the cable.
+    plug: Option<CablePlug>,
 }
 
 impl PhysicalPort {
@@ -57,6 +59,7 @@ impl PhysicalPort {
             retry: None,
             pause: RETRY_MIN,
             told_up: None,
+            plug: None,
         }
     }
 
@@ -72,7 +75,9 @@ impl PhysicalPort {
 
     /// Whether a document names the same interface and driver.
     pub(super) fn same_interface(&self, other: &NodePort) -> bool {
-        self.want.interface() == other.interface() && self.want.driver == other.driver
+        self.want.interface() == other.interface()
+            && self.want.driver == other.driver
+            && self.want.peer == other.peer
     }
 
     /// Whether it is open.
@@ -85,14 +90,24 @@ impl PhysicalPort {
         self.open.is_none() && self.error.is_none()
     }
 
-    /// Whether frames can pass.
-    pub(super) fn has_wire(&self, links: &HashMap<String, Link>) -> bool {
-        self.open.is_some()
-            && links.get(self.want.interface()).is_none_or(|link| link.carrier || self.is_ours())
+    /// Its interface, empty if it is an end of a link.
+    fn interface_shown(&self) -> &str {
+        if self.want.peer.is_some() { "" } else { self.want.interface() }
     }
 
+    /// The kernel's state of its interface; an end of a link has none, even if an interface has its name.
+    pub(super) fn kernel_link<'l>(&self, links: &'l HashMap<String, Link>) -> Option<&'l Link> {
+        links.get(self.want.interface()).filter(|_| self.want.peer.is_none())
+    }
+
+    /// Whether frames can pass.
+    pub(super) fn has_wire(&self, links: &HashMap<String, Link>) -> bool {
+        self.open.is_some() && self.kernel_link(links).is_none_or(|link| link.carrier || self.is_ours())
+    }
+
+    /// Whether it exists only while it is open.
     fn is_ours(&self) -> bool {
-        self.want.driver == PortDriver::Tap
+        self.want.driver == PortDriver::Tap || self.want.peer.is_some()
     }
 
     fn try_later(&mut self) {
@@ -124,7 +139,8 @@ impl PhysicalPort {
             id: self.id,
             api: Port {
                 name: name.to_owned(),
-                interface: self.want.interface().to_owned(),
+                interface: self.interface_shown().to_owned(),
+                peer: self.want.peer.as_ref().map(ToString::to_string),
                 state,
                 driver: self.driver.clone(),
                 note: (!notes.is_empty()).then(|| notes.join("; ")),
@@ -143,7 +159,7 @@ impl Node {
     /// Opens or closes a port as its interface requires.
     pub(super) fn tend_port(&mut self, name: &str) {
         let Some(port) = self.ports.get_mut(name) else { return };
-        let link = self.links.get(port.want.interface());
+        let link = port.kernel_link(&self.links);
         port.retry = None;
         if let Some(index) = port.open {
             let why = match link {
@@ -205,11 +221,15 @@ impl Node {
         if self.opening.contains(&interface) {
             return; // continues when the job ends
         }
+        let plug = match self.plug(name) {
+            Ok(plug) => plug,
+            Err(error) => return self.port_refused(name, error.to_string()),
+        };
         self.fit_memory();
         let ring =
-            self.memory.ring(queues(&interface), self.ports.len().div_ceil(self.shared.workers.max(1)));
+            self.memory.ring(self.need(&want).queues, self.ports.len().div_ceil(self.shared.workers.max(1)));
         let Some(port) = self.ports.get_mut(name) else { return };
-        let make = port.is_ours().then_some(u32::from(want.mtu));
+        let make = (port.is_ours() && plug.is_none()).then_some(u32::from(want.mtu));
         let options = OpenOptions { driver: driver(want.driver), ring, ..OpenOptions::default() };
         port.short = (ring < OpenOptions::default().ring).then_some(ring);
         let on_card = self.card_port(name).map(|(_, region)| region);
@@ -217,10 +237,25 @@ impl Node {
             Ok(region) => {
                 self.opening.insert(interface.clone());
                 let tag = PortTag { name: name.to_owned(), id, want };
-                self.jobs.add(Job::Open(Box::new(Opening { interface, options, make, region, tag })));
+                self.jobs.add(Job::Open(Box::new(Opening { interface, plug, options, make, region, tag })));
             }
             Err(error) => self.port_refused(name, error.to_string()),
         }
+    }
+
+    /// The plug of an end of a link, which both ends share the cable of; `None` for other ports.
+    fn plug(&mut self, name: &str) -> Result<Option<CablePlug>, PortError> {
+        let Some(port) = self.ports.get(name) else { return Ok(None) };
+        let Some(peer) = port.want.peer.as_ref() else { return Ok(None) };
+        let plug = match (&port.plug, self.ports.get(peer.as_str()).and_then(|peer| peer.plug.as_ref())) {
+            (Some(plug), _) => plug.clone(),
+            (None, Some(peer)) => peer.other(),
+            (None, None) => CablePlug::new()?,
+        };
+        if let Some(port) = self.ports.get_mut(name) {
+            port.plug = Some(plug.clone());
+        }
+        Ok(Some(plug))
     }
 
     /// A port cannot be opened; it is retried later.
@@ -288,7 +323,10 @@ impl Node {
         port.retry = None;
         port.pause = RETRY_MIN;
         port.told_up = Some(true);
-        let text = format!("interface {} uses driver {driver}", port.want.interface());
+        let text = match &port.want.peer {
+            Some(peer) => format!("linked to {peer}"),
+            None => format!("interface {} uses driver {driver}", port.want.interface()),
+        };
         self.shared.events.add(EventKind::PortUp, About::Port(name), text);
         if let Some(note) = &note {
             self.shared.events.add(EventKind::PortFallback, About::Port(name), note.clone());
@@ -338,6 +376,9 @@ impl Node {
     /// Packet memory that a port needs.
     fn need(&self, want: &NodePort) -> PortNeed {
         let interface = want.interface();
+        if want.peer.is_some() {
+            return PortNeed { mtu: u32::from(want.mtu), queues: 1 };
+        }
         let there = self.links.get(interface).map_or(0, |link| link.mtu);
         // Frames longer than any slot are refused when the port is opened.
         let there = if there > mtu_max(SLOT_BYTES[1]) { 0 } else { there };

@@ -37,7 +37,7 @@ impl Node {
             all.push(node(Part::Card, text.strip_prefix(CARD).unwrap_or(text), remedy));
         }
         for (name, port) in &self.ports {
-            let exists = self.links.contains_key(port.want.interface());
+            let exists = port.kernel_link(&self.links).is_some();
             all.extend(port.problem().map(|text| Trouble {
                 part: Part::Port,
                 name: Some(name.clone()),
@@ -78,7 +78,9 @@ impl Node {
 
 fn port_remedy(port: &PhysicalPort, exists: bool) -> String {
     let interface = port.want.interface();
-    if exists {
+    if port.want.peer.is_some() {
+        "the daemon tries again by itself".to_owned()
+    } else if exists {
         format!(
             "switch it on (`ip link set dev {interface} up`), or correct the port in the node's document; the daemon tries \
              again by itself"

@@ -372,6 +372,7 @@ impl Backend for World {
         self.called();
         let port = |name: &str, networks: &[&str]| Port {
             name: name.to_owned(),
+            peer: None,
             interface: name.to_owned(),
             state: PortState::Up,
             driver: Some("afxdp".to_owned()),

@@ -731,6 +731,7 @@ fn findings_serialize() {
 fn cards_and_placements() {
     let card = |card: &str| errors(&[&format!("{NODE}  card: {card}\n")]);
     assert_eq!(card("{twin: {image: default}, ports: [p0, p1]}"), [""; 0]);
+    assert_eq!(card("{twin: {image: default}, ports: [p0, p1], drained: true}"), [""; 0]);
     for (text, expected) in [
         (
             "{twin: {image: default}, ports: [p0, p2]}",
@@ -747,6 +748,14 @@ fn cards_and_placements() {
         (
             "{ports: [p0]}",
             "a.yaml:6:9: spec.card.twin: found nothing, expected a mapping with image, or pci instead",
+        ),
+        (
+            "{drained: maybe, twin: {image: default}, ports: [p0]}",
+            "a.yaml:6:19: spec.card.drained: found \"maybe\", expected true or false",
+        ),
+        (
+            "{drain: true, twin: {image: default}, ports: [p0]}",
+            "a.yaml:6:10: spec.card.drain: found an unknown field, expected twin, pci, ports, nics or drained",
         ),
         (
             "{twin: {image: ../x}, ports: [p0]}",
@@ -807,4 +816,79 @@ fn cards_and_placements() {
         one("  weight: 1", "  placement: fpga"),
         "a.yaml:14:14: spec.placement: found \"fpga\", expected auto, card or soft"
     );
+}
+
+#[test]
+fn links_inside_a_node() {
+    let node = |more: &str| {
+        format!(
+            "apiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: n}}\nspec:\n  ports: [{{name: p0}}, {{name: p1}}]\n  {more}\n"
+        )
+    };
+    let one = |more: &str| {
+        let errors = errors(&[&node(more)]);
+        assert_eq!(errors.len(), 1, "{more}: {errors:#?}");
+        errors.into_iter().next().unwrap()
+    };
+    let ends = "a list of two names, such as [red-blue, blue-red]";
+    for (more, expected) in [
+        ("links: [{mtu: 1500}]", format!("6:11: spec.links[0].ends: found nothing, expected {ends}")),
+        ("links: [{ends: [a]}]", format!("6:18: spec.links[0].ends: found a list of 1, expected {ends}")),
+        ("links: [{ends: a}]", format!("6:18: spec.links[0].ends: found \"a\", expected {ends}")),
+        (
+            "links: [{ends: [a, a]}]",
+            "6:22: spec.links[0].ends[1]: found duplicate port \"a\", expected a unique name (first used in line 6)"
+                .to_owned(),
+        ),
+        (
+            "links: [{ends: [a, b]}, {ends: [c, b]}]",
+            "6:38: spec.links[1].ends[1]: found duplicate port \"b\", expected a unique name (first used in line 6)"
+                .to_owned(),
+        ),
+        (
+            "links: [{ends: [a, p1]}]",
+            "6:22: spec.links[0].ends[1]: found duplicate port \"p1\", expected a unique name (first used in line 5)"
+                .to_owned(),
+        ),
+        (
+            "links: [{ends: [a, punt]}]",
+            "6:22: spec.links[0].ends[1]: found the name \"punt\", expected another name (this name is reserved for punted packets)"
+                .to_owned(),
+        ),
+        (
+            "links: [{ends: [a, b]}]\n  card: {pci: '0000:01:00.0', ports: [p0, a]}",
+            "7:43: spec.card.ports[1]: found port \"a\", an end of a link inside the node, expected a port with an interface (to join two ports of a card, connect them by a cable)"
+                .to_owned(),
+        ),
+        (
+            "links: [{ends: [a, b]}]\n  card: {twin: {image: default}, ports: [p0], nics: [b]}",
+            "7:54: spec.card.nics[0]: found port \"b\", an end of a link inside the node, expected a port with an interface"
+                .to_owned(),
+        ),
+    ] {
+        assert_eq!(one(more), format!("a.yaml:{expected}"));
+    }
+    let many: Vec<String> = (0..128).map(|n| format!("{{ends: [a{n}, b{n}]}}")).collect();
+    let found = one(&format!("links: [{}]", many.join(", ")));
+    assert!(
+        found.ends_with(
+            "spec.links[127]: found 2 ports and 128 links, each with two ports, expected at most 256 ports"
+        ),
+        "{found}"
+    );
+    let many: Vec<String> = (0..127).map(|n| format!("{{ends: [a{n}, b{n}]}}")).collect();
+    assert_eq!(load(&[&node(&format!("links: [{}]", many.join(", ")))]).unwrap().node.spec.ports.len(), 256);
+
+    let valid = node("links: [{ends: [red-blue, blue-red], mtu: 1400}]");
+    let on =
+        |mac: u8, more: &str| format!("{{name: up, port: red-blue, mac: '02:00:00:00:00:{mac:02}'{more}}}");
+    let (red, blue) = (network("red", &[&on(1, "")], ""), network("blue", &[&on(2, "")], ""));
+    assert_eq!(
+        errors(&[&valid, &red, &blue]),
+        [
+            "c.yaml:7:24: spec.ports[0].port: found duplicate virtual port on \"red-blue\", an end of a link inside the node, expected at most one virtual port on each end of a link (first used in b.yaml:7)"
+        ]
+    );
+    let long = network("red", &[&on(1, ", mtu: 1500")], "");
+    assert!(errors(&[&valid, &long])[0].contains("expected at most 1400"));
 }

@@ -322,3 +322,36 @@ fn names_have_at_most_63_characters() {
     assert_eq!(errors(&[&red_with("name: red", &format!("name: {}", "n".repeat(63)))]), [""; 0]);
     assert_eq!(errors(&[&red_with("name: red", &format!("name: {}", "n".repeat(64)))]).len(), 1);
 }
+
+#[test]
+fn ends_of_links_are_ports_and_the_document_keeps_its_form() {
+    let node = NODE.replace(
+        "spec:\n",
+        "spec:\n  links: [{ends: [red-blue, blue-red], mtu: 9000, bandwidth: 1Gbit/s}]\n",
+    );
+    let intent = load(&[&node]).unwrap();
+    let ports: Vec<_> = intent
+        .node
+        .spec
+        .ports
+        .iter()
+        .map(|port| (port.name.as_str(), port.mtu, port.peer.as_ref().map(ToString::to_string)))
+        .collect();
+    let peer = |name: &str| Some(name.to_owned());
+    assert_eq!(
+        ports,
+        [
+            ("blue-red", 9000, peer("red-blue")),
+            ("p0", 1500, None),
+            ("p1", 1400, None),
+            ("red-blue", 9000, peer("blue-red"))
+        ]
+    );
+    let text = serde_json::to_string(&intent.node).unwrap();
+    assert!(
+        text.contains(r#""links":[{"ends":["red-blue","blue-red"],"mtu":9000,"bandwidth":"1Gbit/s"}]"#),
+        "{text}"
+    );
+    assert!(!text.contains("peer"), "{text}");
+    assert_eq!(load(&[&text]).unwrap(), intent);
+}

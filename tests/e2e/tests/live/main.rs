@@ -21,6 +21,7 @@ mod generator;
 mod harness;
 mod history;
 mod hostile;
+mod links;
 mod memory;
 mod migrate;
 mod multi;

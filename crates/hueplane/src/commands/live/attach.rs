@@ -253,6 +253,10 @@ fn find(client: &Client, place: &str) -> Result<(Network, VirtualPort, Port), Fa
             continue;
         }
         let Some(wire) = ports.iter().find(|wire| wire.name == port.port) else { continue };
+        if let Some(peer) = &wire.peer {
+            taken.push(format!("{}: {} is an end of the link to {peer}", port.name, wire.name));
+            continue;
+        }
         match links.find(&wire.interface).map_err(failed)? {
             None if wire.state == PortState::Missing => {
                 let (port, wire) = (port.clone(), wire.clone());

@@ -206,7 +206,7 @@ fn ports(client: &Client, format: Format, name: Option<&str>, network: Option<&s
             let notes: Vec<&str> = port.error.iter().chain(&port.note).map(String::as_str).collect();
             vec![
                 port.name.clone(),
-                port.interface.clone(),
+                port.peer.as_ref().map_or_else(|| port.interface.clone(), |peer| format!("link to {peer}")),
                 styled(state, port.state.name()),
                 port.driver.clone().unwrap_or_else(|| "-".to_owned()),
                 port.mtu.to_string(),
