@@ -755,7 +755,7 @@ fn cards_and_placements() {
         ),
         (
             "{drain: true, twin: {image: default}, ports: [p0]}",
-            "a.yaml:6:10: spec.card.drain: found an unknown field, expected twin, pci, ports, nics or drained",
+            "a.yaml:6:10: spec.card.drain: found an unknown field, expected twin, pci, ports, nics or drained (did you mean \"drained\"?)",
         ),
         (
             "{twin: {image: ../x}, ports: [p0]}",
