@@ -8,6 +8,7 @@
 //! Units: bytes, seconds and packets unless the name says otherwise; times are UTC, RFC 3339.
 
 mod change;
+mod drain;
 mod events;
 mod history;
 mod image;
@@ -32,6 +33,7 @@ pub use change::{
     Action, ApplyRequest, ApplyResult, DiffRequest, DiffResult, DownOptions, DownResult, FieldChange,
     NetworkResult, ObjectKind, SourceText, TurnQuery, Verb,
 };
+pub use drain::{DrainRequest, DrainResult, NetworkDrained};
 pub use events::{Event, EventKind, EventPage};
 pub use history::{
     Author, CONFIRM_SECONDS_MAX, ConfirmRequest, ConfirmResult, DocumentChange, History, Pending, Revision,

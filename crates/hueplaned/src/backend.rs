@@ -11,10 +11,10 @@ use tokio::sync::watch;
 
 use crate::api::{
     ApplyRequest, ApplyResult, Author, CaptureFilter, CapturedFrame, Config, ConfirmRequest, ConfirmResult,
-    DiffResult, DownOptions, DownResult, EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded,
-    LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node, Placement, Plan,
-    PlanQuery, Port, Problem, RollbackRequest, RollbackResult, Route, RouteFilter, Stats, Status, Tables,
-    Trace, TurnQuery,
+    DiffResult, DownOptions, DownResult, DrainRequest, DrainResult, EventPage, ExecInfo, GateRequest,
+    History, ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter,
+    Network, Node, Placement, Plan, PlanQuery, Port, Problem, RollbackRequest, RollbackResult, Route,
+    RouteFilter, Stats, Status, Tables, Trace, TurnQuery,
 };
 
 /// Pieces of a long list, in order. The list ends with the stream, or with the first problem.
@@ -114,6 +114,9 @@ pub trait Backend: Send + Sync + 'static {
         request: LoadImageRequest,
         turn: Turn,
     ) -> Result<ImageLoaded, Problem>;
+    /// Drains the card, or ends that. Networks that stay on a drained card are listed in the result; the call itself
+    /// succeeds.
+    async fn drain(&self, request: DrainRequest, turn: Turn) -> Result<DrainResult, Problem>;
     /// Begins to stop the daemon.
     async fn down(&self, options: DownOptions) -> Result<DownResult, Problem>;
 

@@ -21,10 +21,10 @@ use thiserror::Error;
 
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, Config, ConfirmRequest, ConfirmResult, DiffRequest, DiffResult,
-    DownOptions, DownResult, EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded,
-    LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node, Placement, Plan,
-    PlanQuery, Port, Problem, ProblemKind, RollbackRequest, RollbackResult, Route, RouteFilter, Stats,
-    Status, Tables, Trace, TraceRequest, TurnQuery,
+    DownOptions, DownResult, DrainRequest, DrainResult, EventPage, ExecInfo, GateRequest, History, ImageInfo,
+    ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, Node,
+    Placement, Plan, PlanQuery, Port, Problem, ProblemKind, RollbackRequest, RollbackResult, Route,
+    RouteFilter, Stats, Status, Tables, Trace, TraceRequest, TurnQuery,
 };
 use crate::tls::{TlsError, TlsFiles};
 
@@ -394,6 +394,14 @@ impl Client {
                 Err(ClientError::Problem(Box::new(problem)))
             }
         }
+    }
+
+    /// Drains the card, or ends that.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn drain(&self, request: &DrainRequest, turn: TurnQuery) -> Result<DrainResult, ClientError> {
+        self.change(Method::POST, &path("/v1/card/drain", &turn)?, Some(request))
     }
 
     /// Explains a frame on the running state.

@@ -138,6 +138,7 @@ pub fn router(backend: Arc<dyn Backend>, limits: ServeLimits, closing: watch::Re
         .route("/v1/networks/{name}/gate", post(change::gate_network))
         .route("/v1/images", get(read::images))
         .route("/v1/images/{name}/load", post(change::load_image))
+        .route("/v1/card/drain", post(change::drain))
         .route("/v1/ports", get(read::ports))
         .route("/v1/routes", get(read::routes))
         .route("/v1/neighbours", get(read::neighbours))

@@ -101,6 +101,11 @@ fn daemon(text: &mut Text, snapshot: &MetricsSnapshot) {
     text.sample(&[], u8::from(status.health == Health::Running));
     text.metric("hueplane_generation", Kind::Gauge, "Number of the desired state in force.");
     text.sample(&[], status.generation);
+    if let Some(card) = &status.card {
+        let help = "Whether the card is drained, so that no network runs on it, 1 or 0.";
+        text.metric("hueplane_card_drained", Kind::Gauge, help);
+        text.sample(&[], u8::from(card.drained));
+    }
 }
 
 fn packets(text: &mut Text, snapshot: &MetricsSnapshot) {

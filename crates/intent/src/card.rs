@@ -30,6 +30,19 @@ pub struct Card {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::card_ports")]
     pub nics: Vec<Name>,
+    /// `true`: no network runs on the card, for maintenance (`hueplane drain card`). `false` ends it. An applied
+    /// document without this field leaves it as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<bool>")]
+    pub drained: Option<bool>,
+}
+
+impl Card {
+    /// Whether no network may run on it.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.drained == Some(true)
+    }
 }
 
 /// Address of a PCI function as `lspci -D` shows it: domain, bus, device, function.

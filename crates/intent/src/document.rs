@@ -72,6 +72,8 @@ pub(crate) struct CardDraft<'t> {
     pub(crate) device: Option<(Option<Twin>, Option<PciAddress>)>,
     pub(crate) ports: Items<'t, Name>,
     pub(crate) nics: Items<'t, Name>,
+    /// `None` if it was invalid.
+    pub(crate) drained: Option<Option<bool>>,
 }
 
 impl CardDraft<'_> {
@@ -134,7 +136,8 @@ impl NodeDraft<'_> {
         let card = match self.card {
             Some(card) => {
                 let (twin, pci) = card.device?;
-                Some(Card { twin, pci, ports: card.ports.take()?, nics: card.nics.take()? })
+                let (ports, nics) = (card.ports.take()?, card.nics.take()?);
+                Some(Card { twin, pci, ports, nics, drained: card.drained? })
             }
             None => None,
         };
@@ -186,7 +189,7 @@ fn node(at: Cursor<'_>) -> NodeDraft<'_> {
 }
 
 fn card<'t>(at: &Cursor<'t>) -> CardDraft<'t> {
-    let fields = at.mapping(&["twin", "pci", "ports", "nics"]);
+    let fields = at.mapping(&["twin", "pci", "ports", "nics", "drained"]);
     let list = "a list of port names of the node";
     let ports = fields.and_then(|_| at.required("ports", list));
     let names = |at| items(at, limits::CARD_PORTS_MAX, list, |at| at.parse::<Name>(NAME));
@@ -208,7 +211,8 @@ fn card<'t>(at: &Cursor<'t>) -> CardDraft<'t> {
             Some((Some(Twin { image }), None))
         }
     });
-    CardDraft { device, nics, ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }) }
+    let drained = fields.and_then(|_| optional(at, "drained", Cursor::flag));
+    CardDraft { device, nics, drained, ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }) }
 }
 
 fn scheduler(at: &Cursor<'_>) -> Option<Scheduler> {

@@ -162,6 +162,7 @@ impl Rings {
         let mut length = [0; HEAD_BYTES];
         let (first, second) = head.as_slices();
         length.iter_mut().zip(first.iter().chain(second)).for_each(|(to, from)| *to = *from);
+        // The length stays in the ring until the frame is removed with it.
         let length = usize::from(u16::from_ne_bytes(length));
         let Ok(record) = self.receives.read_chunk(HEAD_BYTES + length) else { return false };
         let (first, second) = record.as_slices();

@@ -30,11 +30,13 @@ pub enum Bug {
     ByName,
     /// The network for which an image is loaded also moves on its own.
     NotReserved,
+    /// Networks return to a drained card.
+    DrainForgotten,
 }
 
 impl Bug {
     /// All bugs.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::NoFence,
         Self::HoldStays,
         Self::NetStays,
@@ -47,6 +49,7 @@ impl Bug {
         Self::AnswerEarly,
         Self::ByName,
         Self::NotReserved,
+        Self::DrainForgotten,
     ];
 }
 

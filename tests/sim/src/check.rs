@@ -155,8 +155,13 @@ fn settled(network: &NetworkLook, look: &Look, world: &World) -> Result<(), Stri
     let Some(card) = &look.card else {
         return if network.on_card { words("it is on no card") } else { Ok(()) };
     };
+    let told = network.why_soft.as_ref().is_some_and(|why| why.contains("the card is drained"));
+    if told != (world.drained && network.fits_ports && net.place != Place::Soft) {
+        return words("a reason is that the card is drained, and it is not, or the other way");
+    }
     let wanted = match net.place {
         Place::Soft => false,
+        _ if world.drained => false,
         Place::Card => true,
         Place::Auto => match (world.scheduler, network.scheduled) {
             (None, _) => true,

@@ -30,6 +30,8 @@ const INSIDE_MAX: usize = 48;
 pub const LIMITED_SEEDS: u64 = 5;
 const LIMITED_RATE: usize = 20;
 const LIMITED_BURST: u32 = 30;
+/// One seed in so many gives a history in which the card is drained at times.
+pub const DRAINED_SEEDS: u64 = 9;
 /// Passes over all parts after which nothing may move any more.
 const PASSES_MAX: usize = 4_000;
 /// Passes without work after which nothing moves. The card executes one of control's requests a round, which does not count as work.
@@ -50,6 +52,8 @@ pub struct Outcome {
     pub images: u64,
     /// Cards that failed or were removed.
     pub cards_failed: u64,
+    /// How often the card was drained, or no longer drained.
+    pub drains: u64,
     /// Number of checks in a quiet state.
     pub looks: u64,
     /// The steps and their results.
@@ -64,6 +68,7 @@ impl Outcome {
         self.frames = both(self.frames, other.frames);
         self.moves = both(self.moves, other.moves);
         self.images += other.images;
+        self.drains += other.drains;
         self.cards_failed += other.cards_failed;
         self.looks += other.looks;
     }
@@ -121,6 +126,8 @@ struct Sim<'l> {
     had_card: bool,
     /// Whether networks have rate limits.
     limited: bool,
+    /// Whether the card is drained at times.
+    drains: bool,
     /// A network whose frames a move is made to lose.
     losing: Option<u8>,
     outcome: Outcome,
@@ -145,6 +152,7 @@ impl<'l> Sim<'l> {
             stalled: [0; WORKERS],
             had_card: false,
             limited,
+            drains: seed.is_multiple_of(DRAINED_SEEDS),
             losing: None,
             outcome: Outcome::default(),
         };
@@ -191,6 +199,9 @@ impl<'l> Sim<'l> {
     }
 
     fn step(&mut self) -> Result<(), String> {
+        if self.drains && self.random.chance(20) {
+            return self.change_drained();
+        }
         match self.random.below(100) {
             0..25 => self.change_a_network(),
             25..65 => self.migrate(),
@@ -362,7 +373,20 @@ impl<'l> Sim<'l> {
             Some(_) => None,
             None => Some(self.random.pick(&IMAGES)),
         };
+        self.world.drained = false;
         self.apply(&format!("the card is to be {:?}", self.world.image))
+    }
+
+    fn change_drained(&mut self) -> Result<(), String> {
+        if self.node.is_busy() || self.world.image.is_none() {
+            return Ok(());
+        }
+        self.outcome.drains += 1;
+        self.world.drained = !self.world.drained;
+        self.world.says_drained = true;
+        let applied = self.apply(&format!("the card is to be drained: {}", self.world.drained));
+        self.world.says_drained = false;
+        applied
     }
 
     /// Gives a random part a turn.
@@ -527,6 +551,9 @@ impl<'l> Sim<'l> {
                     let to = moved.to.name();
                     let (trouble, report) = (&moved.trouble, moved.verdict());
                     self.say(format!("{network} has moved to {to}, trouble: {trouble:?}, {report}"));
+                    if self.world.drained && moved.to == SubstrateName::Card {
+                        return Err(format!("{network} has moved to a drained card"));
+                    }
                     let net = number(&network);
                     let losing = self.losing.take().is_some();
                     if let Some(net) = self.world.net_mut(net) {

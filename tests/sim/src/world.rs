@@ -55,6 +55,10 @@ pub struct World {
     pub nets: [Option<Net>; NETS as usize],
     /// The image of the card; `None`: there is no card.
     pub image: Option<&'static str>,
+    /// Whether the card is drained.
+    pub drained: bool,
+    /// Whether the documents say so. Otherwise the node must remember it.
+    pub says_drained: bool,
     /// The scheduler, and the bandwidth it assumes for software, Mbit/s.
     pub scheduler: Option<(&'static str, u16)>,
 }
@@ -113,7 +117,9 @@ impl World {
         }
         if let Some(image) = self.image {
             let ports = PORTS[..usize::from(CARD_PORTS)].join(", ");
-            let _ = writeln!(text, "  card: {{twin: {{image: {image}}}, ports: [{ports}]}}");
+            let drained =
+                if self.says_drained { format!(", drained: {}", self.drained) } else { String::new() };
+            let _ = writeln!(text, "  card: {{twin: {{image: {image}}}, ports: [{ports}]{drained}}}");
         }
         if let Some((kind, mbit)) = self.scheduler {
             let _ = writeln!(text, "  scheduler: {{kind: {kind}, soft: {{bandwidth: {mbit}Mbit/s}}}}");

@@ -13,6 +13,9 @@ const WORDS_PER_ROUTE: u64 = 4;
 /// Words of a network without routes: its first node.
 const WORDS_PER_NETWORK: u64 = 32;
 
+/// Why no network can run on a drained card.
+pub const DRAINED: &str = "the card is drained: `hueplane undrain card` ends that";
+
 /// Why a network cannot run on the card.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lack {
@@ -20,6 +23,8 @@ pub enum Lack {
     NoCard,
     /// Its document requests software.
     Document,
+    /// The card is drained.
+    Drained,
     /// The image does not support its kind of plane.
     Kind {
         /// The kind.
@@ -58,6 +63,7 @@ impl fmt::Display for Lack {
         match self {
             Self::NoCard => f.write_str("the node has no card"),
             Self::Document => f.write_str("its document says soft"),
+            Self::Drained => f.write_str(DRAINED),
             Self::Kind { kind, image } => write!(f, "image '{image}' has no plane of kind {kind}"),
             Self::Port(port) => write!(f, "its port '{port}' is not a port of the card"),
             Self::Large { what, needs, max, image } => {
@@ -115,7 +121,7 @@ fn in_banks(usage: &DirUsage, sets: u32, cam_rows: u32) -> [(&'static str, u64, 
     ]
 }
 
-/// Why a network can never run on the card, even without other networks.
+/// Why a network cannot run on the card, even without other networks.
 pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     let Some(card) = &site.card else { return Some(Lack::NoCard) };
     if demand.placement == Placement::Soft {
@@ -130,7 +136,9 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     }
     let (needs, max) = needs(card, demand);
     let large = needs.into_iter().zip(max).find(|((_, needs), max)| needs > max);
-    large.map(|((what, needs), max)| Lack::Large { what, needs, max, image: image() })
+    let large = large.map(|((what, needs), max)| Lack::Large { what, needs, max, image: image() });
+    // The last reason, because the others remain when the card is no longer drained.
+    large.or(card.drained.then_some(Lack::Drained))
 }
 
 /// The used capacity of a card.

@@ -26,8 +26,12 @@ impl Site {
     pub fn of(node: &Node, workers: u16, card: Option<CardSite>) -> Self {
         let scheduler = node.spec.scheduler.clone().unwrap_or_default();
         let bps = |bandwidth: Option<hue_intent::Bandwidth>| bandwidth.map(hue_intent::Bandwidth::bps);
-        let card =
-            card.map(|card| CardSite { bps: bps(scheduler.card_bandwidth).unwrap_or(card.bps), ..card });
+        let drained = node.spec.card.as_ref().is_some_and(hue_intent::Card::is_drained);
+        let card = card.map(|card| CardSite {
+            bps: bps(scheduler.card_bandwidth).unwrap_or(card.bps),
+            drained: card.drained || drained,
+            ..card
+        });
         let ports = node.spec.ports.iter();
         Self {
             soft: SoftSite {

@@ -25,7 +25,7 @@ use hue_intent::{Latency, Placement, SchedulerKind};
 use hue_planes::Kind;
 use hue_tables::dir::DirShape;
 
-pub use capacity::Lack;
+pub use capacity::{DRAINED, Lack};
 pub use demands::{CORE_BPS_DEFAULT, MOVE_COST_BPS_DEFAULT};
 pub use exact::{BINARIES_MAX, NETWORKS_MAX, NODES_MAX};
 pub use explain::rate;
@@ -94,6 +94,8 @@ pub struct CardSite {
     pub table: TableSite,
     /// Bandwidth in bits per second.
     pub bps: u64,
+    /// Whether no network may run on it, for maintenance.
+    pub drained: bool,
 }
 
 /// The organisation of a card's tables.
@@ -282,37 +284,56 @@ pub fn lacks_bandwidth(site: &Site, demands: &[Demand], name: &str, to: Side) ->
     if needed == 0 {
         return None;
     }
-    let moved: Vec<Demand> = demands
-        .iter()
-        .map(|demand| Demand {
-            now: if demand.name == name { Some(to) } else { demand.now },
-            ..demand.clone()
-        })
-        .collect();
+    let short = short_after(site, demands, to, |demand| demand.name == name);
+    let short = short.into_iter().max_by_key(|one| one.name == name)?;
+    Some(if short.name == name {
+        gets_less(site, &short, to)
+    } else {
+        let (gets, needs) = (rate(short.served_bps.into()), rate(short.needed_bps.into()));
+        format!(
+            "it needs {}, but then network '{}' would get {gets} of {needs}: {}",
+            rate(needed.into()),
+            short.name,
+            forwards(site, to)
+        )
+    })
+}
+
+/// The networks that would get less bandwidth than they need if no network ran on the card, although they get all of it
+/// now, sorted by name, and why.
+#[must_use]
+pub fn lacks_without_card(site: &Site, demands: &[Demand]) -> Vec<(String, String)> {
+    let short = short_after(site, demands, Side::Soft, |_| true);
+    short.into_iter().map(|one| (one.name.clone(), gets_less(site, &one, Side::Soft))).collect()
+}
+
+/// The networks that are fully served now, and would not be if these networks moved there.
+fn short_after(site: &Site, demands: &[Demand], to: Side, moves: impl Fn(&Demand) -> bool) -> Vec<Scheduled> {
+    let moved =
+        |demand: &Demand| Demand { now: if moves(demand) { Some(to) } else { demand.now }, ..demand.clone() };
+    let moved: Vec<Demand> = demands.iter().map(moved).collect();
     let (before, after) = (current(site, demands), current(site, &moved));
-    let whole = |one: &&Scheduled| one.served_bps >= one.needed_bps;
-    let short = after.networks.iter().filter(|one| !whole(one));
+    let whole = |one: &Scheduled| one.served_bps >= one.needed_bps;
     // Networks that are not fully served now do not count.
-    let short = short
-        .filter(|one| before.network(&one.name).as_ref().is_some_and(whole))
-        .max_by_key(|one| one.name == name)?;
+    let was_whole = |one: &Scheduled| before.network(&one.name).is_some_and(whole);
+    after.networks.into_iter().filter(|one| !whole(one) && was_whole(one)).collect()
+}
+
+fn gets_less(site: &Site, network: &Scheduled, to: Side) -> String {
+    let (gets, needs) = (rate(network.served_bps.into()), rate(network.needed_bps.into()));
+    format!("it needs {needs} but would get {gets}: {}, shared with other networks", forwards(site, to))
+}
+
+/// What a place can forward, as text.
+fn forwards(site: &Site, at: Side) -> String {
     let rate = |bps: u64| rate(bps.into());
-    let there = match (to, &site.card) {
+    match (at, &site.card) {
         (Side::Card, Some(card)) => format!("the card forwards {}", rate(card.bps)),
         (Side::Card, None) => "there is no card".to_owned(),
         (Side::Soft, _) => {
             format!("software forwards {} on each of {} cores", rate(site.soft.core_bps), site.soft.cores)
         }
-    };
-    let (gets, needs) = (rate(short.served_bps), rate(short.needed_bps));
-    Some(match short.name == name {
-        true => format!("it needs {needs} but would get {gets}: {there}, shared with other networks"),
-        false => format!(
-            "it needs {}, but then network '{}' would get {gets} of {needs}: {there}",
-            rate(needed),
-            short.name
-        ),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -59,6 +59,55 @@ fn a_place_without_enough_bandwidth_is_reported() {
     assert!(why.contains("needs 30") && why.contains("'one'") && why.contains("95"), "{why}");
 }
 
+#[test]
+fn a_drained_card_gets_no_network_and_loses_those_that_it_has() {
+    let drained =
+        |site: Site| Site { card: site.card.map(|card| CardSite { drained: true, ..card }), ..site };
+    let at = |name: &str, mbps, placement, now| Demand { placement, now, ..demand(name, mbps) };
+    let (auto, card) = (Placement::Auto, Placement::Card);
+    let demands = [
+        at("big", 400, auto, Some(Side::Card)),
+        at("kept", 10, card, Some(Side::Card)),
+        Demand { latency: Latency::Low, ..at("new", 10, auto, None) },
+        at("soft", 10, Placement::Soft, Some(Side::Soft)),
+    ];
+    let site = site(1, 100, 4);
+    for kind in [SchedulerKind::Greedy, SchedulerKind::Exact] {
+        let made = schedule(&drained(site.clone()), &demands, kind);
+        assert!(made.networks.iter().all(|network| network.side == Side::Soft), "{made:?}");
+        let why_not = |name: &str| made.network(name).unwrap().why_not.clone();
+        assert_eq!([why_not("big"), why_not("kept"), why_not("new")], [DRAINED; 3]);
+        assert_eq!(why_not("soft"), "its document says soft");
+        // What undrain does not change is said first.
+        let elsewhere = Demand { ports: ["n0".to_owned()].into(), ..demand("elsewhere", 1) };
+        let alone = schedule(&drained(site.clone()), &[elsewhere], kind);
+        assert_eq!(alone.networks[0].why_not, "its port 'n0' is not a port of the card");
+        let moves: Vec<&str> = made.moves.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(moves, ["big", "kept"]);
+        // Those that want the card return when it is no longer drained.
+        let back = schedule(&site, &moved(&demands, &made), kind);
+        let on_card: Vec<&str> =
+            sides(&back).into_iter().filter(|one| one.1 == Side::Card).map(|one| one.0).collect();
+        assert_eq!(on_card, ["big", "kept", "new"]);
+    }
+}
+
+#[test]
+fn networks_that_software_cannot_serve_are_named() {
+    let at = |name: &str, mbps, now| Demand { now: Some(now), ..demand(name, mbps) };
+    let site = site(2, 100, 4);
+    let demands = [
+        at("big", 400, Side::Card),
+        at("idle", 0, Side::Card),
+        at("short", 300, Side::Soft), // it does not get its bandwidth now either
+        at("small", 60, Side::Card),
+    ];
+    let lacks = lacks_without_card(&site, &demands);
+    assert_eq!(lacks.iter().map(|one| one.0.as_str()).collect::<Vec<_>>(), ["big"], "{lacks:?}");
+    assert!(lacks[0].1.starts_with("it needs 400 Mbit/s but would get "), "{lacks:?}");
+    assert_eq!(lacks_without_card(&site, &demands[1..2]), []);
+}
+
 fn site(cores: u16, core_mbps: u64, places: u32) -> Site {
     Site {
         soft: SoftSite { cores, core_bps: core_mbps * M },
@@ -69,6 +118,7 @@ fn site(cores: u16, core_mbps: u64, places: u32) -> Site {
             networks_max: places,
             table: TableSite::Shared { words: 10_000, hops: 500 },
             bps: 10_000 * M,
+            drained: false,
         }),
         ports: BTreeMap::new(),
         move_cost_bps: M,
@@ -300,15 +350,15 @@ prop_compose! {
             (50..4_000u32, 1..40u32, any::<bool>(), 1..80u32)
                 .prop_map(|(routes, locals, neighbours, hops)| TableSite::Each { routes, locals, neighbours, hops }),
             (100..20_000u64, 1..200u32).prop_map(|(words, hops)| TableSite::Shared { words, hops }),
-        ], 1..8_000u64, prop::collection::btree_set(0..5usize, 1..5))),
+        ], 1..8_000u64, prop::collection::btree_set(0..5usize, 1..5), prop::bool::weighted(0.1))),
         ports in prop::collection::btree_map((0..5usize).prop_map(|port| format!("p{port}")), (1..3_000u64).prop_map(|mbps| mbps * M), 0..3),
         move_cost_bps in prop_oneof![1..5 * M, 1..100 * M],
     ) -> Site {
         Site {
             soft: SoftSite { cores, core_bps: core_mbps * M },
-            card: card.map(|(networks_max, table, mbps, ports)| CardSite {
+            card: card.map(|(networks_max, table, mbps, ports, drained)| CardSite {
                 ports: ports.into_iter().map(|port| format!("p{port}")).collect(),
-                networks_max, table, bps: mbps * M,
+                networks_max, table, drained, bps: mbps * M,
                 image: "test".to_owned(),
                 kinds: vec![Kind::Ipv4],
             }),
@@ -343,6 +393,7 @@ fn check(site: &Site, demands: &[Demand], made: &Schedule) {
             (Side::Soft, Some(core)) => cores[usize::from(core)] += network.served_bps,
             (Side::Card, None) => {
                 let card = site.card.as_ref().unwrap();
+                assert!(!card.drained);
                 assert!(demand.ports.is_subset(&card.ports));
                 (on_card, card_bps) = (on_card + 1, card_bps + network.served_bps);
                 words += 32 + 4 * u64::from(demand.routes);

@@ -477,6 +477,62 @@ pub struct CardGate {
     pub output: Output,
 }
 
+/// Part of the node that can be drained.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DrainWhat {
+    /// The card
+    Card,
+}
+
+/// Move all networks off the card, and keep them off it, for maintenance
+///
+/// The card's networks move to software while their packets flow; the command reports the packets that each move lost,
+/// doubled or reordered. From then on no network runs on the card, until `hueplane undrain card`: also after a restart or
+/// an upgrade of the daemon, and after another image is loaded. If software cannot forward the bandwidth that networks
+/// need according to their documents, the command says so for each, and moves nothing.
+///
+/// The card still passes the frames of its ports to software. Exits with code 1 if a network could not leave; it then runs
+/// on, and the same command tries again.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hueplane drain card
+  hueplane drain card --force -o json
+  hueplane drain card && hueplane image load wide && hueplane undrain card")]
+pub struct Drain {
+    /// What to drain
+    #[arg(value_enum)]
+    pub what: DrainWhat,
+    /// Drain the card also if networks then get less bandwidth than they need
+    #[arg(long)]
+    pub force: bool,
+    /// A step that fails, for tests
+    #[arg(long, value_name = "STEP", hide = true)]
+    pub fail: Option<FailStep>,
+    #[command(flatten)]
+    pub turn: Turn,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Let networks run on the card again
+///
+/// Ends `hueplane drain card`. Networks return to the card as their documents and the scheduler say. Returns when no
+/// network is moving, and lists the networks that are on the card, and those whose documents say `card` but that are not.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hueplane undrain card")]
+pub struct Undrain {
+    /// What is no longer drained
+    #[arg(value_enum)]
+    pub what: DrainWhat,
+    #[command(flatten)]
+    pub turn: Turn,
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// Show packet counters
 ///
 /// For each network: packets received, forwarded, punted and dropped, and packets lost before the plane.

@@ -85,6 +85,8 @@ pub enum Command {
     Migrate(Migrate),
     Image(Image),
     Card(Card),
+    Drain(Drain),
+    Undrain(Undrain),
     Plan(Plan),
     Stats(Stats),
     Events(Events),

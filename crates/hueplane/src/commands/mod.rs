@@ -42,6 +42,8 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Delete(args) => live::delete(args, connection),
         Command::Image(args) => live::image(&args.command, connection),
         Command::Card(args) => live::card(&args.command, connection),
+        Command::Drain(args) => live::drain(args, connection),
+        Command::Undrain(args) => live::undrain(args, connection),
         Command::Migrate(args) => live::migrate(args, connection),
         Command::Plan(args) => plan::plan(args, connection),
         Command::Stats(args) => live::stats(args, connection),

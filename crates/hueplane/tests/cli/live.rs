@@ -9,7 +9,7 @@ use crate::support::{Done, RED, Scratch};
 use crate::world::{BLUE, Served, document, eventually};
 
 /// Commands that need a daemon, with valid arguments.
-const NEED_DAEMON: [&str; 23] = [
+const NEED_DAEMON: [&str; 25] = [
     "down",
     "diff -f red.yaml",
     "apply -f red.yaml",
@@ -27,6 +27,8 @@ const NEED_DAEMON: [&str; 23] = [
     "logs",
     "plan",
     "delete network red",
+    "drain card",
+    "undrain card",
     "stats",
     "events",
     "events --follow",
@@ -99,6 +101,10 @@ fn wrong_arguments_are_usage_errors() {
             "cannot be deleted, because networks need its ports: change it with `hueplane apply`",
         ),
         ("delete node box", "hueplane up --empty"),
+        ("drain", "<WHAT>"),
+        ("drain red", "possible values: card"),
+        ("undrain red", "possible values: card"),
+        ("undrain card --force", "unexpected argument"),
         ("logs -n x", "invalid value"),
         ("logs --server https://a:1 --cert a --key b --ca c", "log in there and run `hueplane logs`"),
         ("exec red", "COMMAND"),
@@ -243,6 +249,34 @@ fn the_status_says_whether_all_is_well_and_what_to_do() {
     }
     assert!(!well.stdout.contains("problem:") && well.stderr.is_empty(), "{well:?}");
     assert_eq!(live.run("status -o json").ok().json()["well"], true);
+}
+
+#[test]
+fn a_drain_says_what_moved_and_what_stays() {
+    let live = Live::new();
+    let drained = live.run("drain card").ok().stdout;
+    assert_eq!(
+        drained,
+        "the card is drained: 1 network moved to software\n  red\nno network runs on the card until `hueplane undrain card`\n"
+    );
+    assert!(live.run("drain card").ok().stdout.starts_with("the card is already drained: 1 network"));
+    let line =
+        "card      image blue, down, drained (`hueplane undrain card` ends that), 777,001 networks on it\n";
+    assert!(live.run("status").stdout.contains(line));
+    // Exit code 1 and a hint if a network could not leave; JSON has the same.
+    let stays = live.run("drain card --fail aside");
+    assert!(stays.stdout.contains("  blue stays on the card: step 'aside' failed\n"), "{stays:?}");
+    let hint = "hueplane: a network is still on the card: blue; `hueplane drain card` tries again\n";
+    assert_eq!((stays.code, stays.stderr.as_str()), (1, hint));
+    let json = live.run("drain card --fail aside -o json");
+    assert_eq!((json.code, &json.json()["networks"][0]["substrate"]), (1, &json!("card")));
+    let undrained = live.run("undrain card").ok().stdout;
+    assert_eq!(undrained, "the card is no longer drained\n  blue on soft: it needs 9 rows\n  red on card\n");
+    let again = live.run("undrain card -o json").ok().json();
+    assert_eq!((&again["drained"], &again["changed"]), (&json!(false), &json!(false)));
+    assert!(live.run("undrain card").ok().stdout.starts_with("the card was not drained\n"));
+    live.served.world.busy.store(true, std::sync::atomic::Ordering::SeqCst);
+    live.run("drain card --no-wait").fails(1, "under way");
 }
 
 #[test]

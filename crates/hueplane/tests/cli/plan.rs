@@ -44,6 +44,23 @@ fn places(plan: &Value) -> Vec<(&str, &str, &str)> {
 }
 
 #[test]
+fn nothing_is_planned_for_a_drained_card() {
+    let dir = Scratch::new();
+    let node = format!("{NODE}  card: {{twin: {{image: default}}, ports: [p0, p1], drained: true}}\n");
+    dir.write("all.yaml", documents(&node));
+    let images = images();
+    for scheduler in ["greedy", "exact"] {
+        let command = format!("plan -f all.yaml --scheduler {scheduler} -o json");
+        let plan = dir.hueplane_env(&command, &[("HUEPLANE_IMAGES", images)]).ok().json();
+        let places = places(&plan);
+        assert!(places.iter().all(|(_, substrate, _)| *substrate == "soft"), "{plan}");
+        assert_eq!(places[2].2, "its document says soft");
+        assert_eq!(places[0].2, "the card is drained: `hueplane undrain card` ends that");
+        assert_eq!(places[4].2, "its port 'n0' is not a port of the card");
+    }
+}
+
+#[test]
 fn without_a_card_everything_runs_in_software() {
     let dir = Scratch::new();
     dir.write("all.yaml", documents(NODE));

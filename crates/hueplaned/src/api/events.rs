@@ -65,6 +65,10 @@ pub enum EventKind {
     ImageLoaded,
     /// The image could not be changed: the card continues with the previous one.
     ImageFailed,
+    /// The card is drained: no network runs on it from now on.
+    CardDrained,
+    /// The card is no longer drained.
+    CardUndrained,
     /// The card runs.
     CardUp,
     /// The card does not run, or not as desired.
@@ -109,6 +113,8 @@ impl EventKind {
             Self::ImageLoading => "image_loading",
             Self::ImageLoaded => "image_loaded",
             Self::ImageFailed => "image_failed",
+            Self::CardDrained => "card_drained",
+            Self::CardUndrained => "card_undrained",
             Self::CardUp => "card_up",
             Self::CardDown => "card_down",
             Self::Trouble => "trouble",

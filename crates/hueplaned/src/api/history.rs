@@ -48,6 +48,10 @@ pub enum RevisionKind {
     Migrate,
     /// An image was loaded into the card.
     Image,
+    /// The card was drained.
+    Drain,
+    /// The card is no longer drained.
+    Undrain,
     /// The documents of an earlier revision were restored.
     Rollback,
     /// A change was not confirmed in time, so the daemon restored the documents before it.
@@ -64,6 +68,8 @@ impl RevisionKind {
             Self::Gate => "gate",
             Self::Migrate => "migrate",
             Self::Image => "image",
+            Self::Drain => "drain",
+            Self::Undrain => "undrain",
             Self::Rollback => "rollback",
             Self::AutoRollback => "auto_rollback",
         }

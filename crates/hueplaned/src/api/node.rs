@@ -53,6 +53,9 @@ pub struct CardInfo {
     pub networks_max: u32,
     /// Names of the ports that belong to it, MAC port 0 first.
     pub ports: Vec<String>,
+    /// Whether it is drained: no network runs on it.
+    #[serde(default)]
+    pub drained: bool,
     /// Scheduling of its thread: `realtime`, or `fair`, like ordinary programs.
     #[serde(default)]
     pub scheduling: String,
@@ -258,6 +261,9 @@ pub struct CardStatus {
     pub pci: Option<String>,
     /// Networks that run on it.
     pub networks: u64,
+    /// Whether it is drained: no network runs on it.
+    #[serde(default)]
+    pub drained: bool,
 }
 
 /// Destination of a log.

@@ -247,7 +247,7 @@ impl Operation {
 }
 
 /// All operations of the API, and the rights they need. Anything else is refused.
-pub static OPERATIONS: [Operation; 30] = [
+pub static OPERATIONS: [Operation; 31] = [
     operation(Method::GET, "/healthz", Right::Known),
     operation(Method::GET, "/openapi.json", Right::Known),
     operation(Method::GET, "/metrics", Right::See),
@@ -263,6 +263,7 @@ pub static OPERATIONS: [Operation; 30] = [
     operation(Method::POST, "/v1/networks/{name}/gate", Right::Delete),
     operation(Method::GET, "/v1/images", Right::Oversee),
     operation(Method::POST, "/v1/images/{name}/load", Right::Rule),
+    operation(Method::POST, "/v1/card/drain", Right::Rule),
     operation(Method::GET, "/v1/ports", Right::See),
     operation(Method::GET, "/v1/routes", Right::See),
     operation(Method::GET, "/v1/neighbours", Right::See),

@@ -19,8 +19,8 @@ use super::input::{Ask, Named, answer, bad, json};
 use super::{App, BODY_BYTES_MAX, DOCUMENTS_BYTES_MAX, TENANT_DOCUMENTS_BYTES_MAX, scope};
 use crate::api::{
     Action, ApplyRequest, ApplyResult, CONFIRM_SECONDS_MAX, DiffRequest, DiffResult, DownOptions, DownResult,
-    GateRequest, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, ObjectKind, Problem, ProblemKind,
-    SourceText, Trace, TraceRequest, TurnQuery,
+    DrainRequest, DrainResult, GateRequest, ImageLoaded, LoadImageRequest, MigrateRequest, Migration,
+    ObjectKind, Problem, ProblemKind, SourceText, Trace, TraceRequest, TurnQuery,
 };
 use crate::backend::Turn;
 
@@ -213,6 +213,35 @@ pub(super) async fn load_image(
         app.backend.load_image(&name, request, self::turn(&caller, turn).await?).await
     };
     answer::<ImageLoaded>(work().await)
+}
+
+/// Drains the card, or ends that, and records it in the node's document (`card.drained`). While the card is drained, no
+/// network runs on it: its networks move to software while their packets flow, and the answer has the report of each
+/// move. When that ends, networks move to where their documents or the scheduler place them. The call waits for earlier
+/// changes, and until no network is moving; none is moving when it returns. To drain a drained card is no error: networks
+/// that could not move before are moved again.
+#[utoipa::path(post, path = "/v1/card/drain", tag = "desired state", request_body = DrainRequest, params(TurnQuery),
+    responses(
+        (status = 200, description = "The card is drained, or is no longer drained. `networks` says where networks run.",
+            body = DrainResult),
+        (status = 409, description = "There is no card; with `no_wait`: it would have to wait.", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 507, description = "Software cannot forward the bandwidth that networks need; nothing has changed.",
+            body = Problem, content_type = "application/problem+json"),
+        (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn drain(
+    State(app): State<App>,
+    caller: Caller,
+    Ask(turn): Ask<TurnQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let work = async || {
+        let request: DrainRequest = json(&app, &headers, body, BODY_BYTES_MAX).await?;
+        app.backend.drain(request, self::turn(&caller, turn).await?).await
+    };
+    answer::<DrainResult>(work().await)
 }
 
 /// Stops the daemon.

@@ -41,6 +41,7 @@ const ROLES: &str = "x-hueplane-roles";
         change::migrate,
         read::images,
         change::load_image,
+        change::drain,
         read::ports,
         read::routes,
         read::neighbours,

@@ -20,10 +20,10 @@ use super::view::{CardView, NetworkView, View};
 use super::{About, NodeHandle, capture, files, image, moves, stats};
 use crate::api::{
     self, ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions,
-    DownResult, EventKind, EventPage, ExecInfo, GateRequest, History, ImageInfo, ImageLoaded,
-    LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network, NetworkState,
-    Placement, Plan, PlanQuery, Port, PortState, Problem, ProblemKind, RevisionKind, Route, RouteFilter,
-    Stats, Status, StoreStatus, Summary, Tables, Timestamp, Trace, TurnQuery, Usage,
+    DownResult, DrainRequest, DrainResult, EventKind, EventPage, ExecInfo, GateRequest, History, ImageInfo,
+    ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network,
+    NetworkState, Placement, Plan, PlanQuery, Port, PortState, Problem, ProblemKind, RevisionKind, Route,
+    RouteFilter, Stats, Status, StoreStatus, Summary, Tables, Timestamp, Trace, TurnQuery, Usage,
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces, Turn};
 use crate::history::Origin;
@@ -233,6 +233,14 @@ impl Backend for NodeHandle {
         .await
     }
 
+    async fn drain(&self, request: DrainRequest, turn: Turn) -> Result<DrainResult, Problem> {
+        let what = if request.drained { "the card is drained" } else { "the card is undrained" };
+        self.in_turn(turn, what.to_owned(), move |node, asked| async move {
+            node.drain_now(&request, &asked).await
+        })
+        .await
+    }
+
     async fn down(&self, options: DownOptions) -> Result<DownResult, Problem> {
         let networks = self.shared.view().networks.len() as u64;
         self.go_down(options);
@@ -386,6 +394,7 @@ impl NodeHandle {
         let now = self.shared.desired();
         let generation = now.generation;
         let node = self.clone();
+        let was_drained = change::is_drained(&now.intent);
         let waits = turn.as_ref().and_then(|(_, origin, within)| Some((origin.by.clone(), (*within)?)));
         // What undoes a change that waits may be made; else one change could hide another.
         let settles = now.pending.as_ref().is_none_or(|pending| {
@@ -421,6 +430,10 @@ impl NodeHandle {
         };
         let desired = Arc::clone(&prepared.desired);
         if desired.generation != generation {
+            if !was_drained && origin.kind == RevisionKind::Apply && change::is_drained(&desired.intent) {
+                // What undoes a change is never refused.
+                self.ask(|node| node.can_drain()).await??;
+            }
             let (generation, restored, auto) =
                 (desired.generation, origin.restored, origin.kind == RevisionKind::AutoRollback);
             self.store(Arc::clone(&desired), origin).await?;
@@ -472,7 +485,7 @@ impl NodeHandle {
     }
 
     /// Passes work to the node's thread once no network is moving and network `name`, if given, is set up.
-    async fn ask_when_idle<T: Send + 'static>(
+    pub(super) async fn ask_when_idle<T: Send + 'static>(
         &self,
         asked: &Asking,
         name: Option<String>,
@@ -594,7 +607,7 @@ impl NodeHandle {
     }
 
     /// Writes desired state to the disk.
-    async fn store(&self, desired: Arc<Desired>, origin: Origin) -> Result<(), Problem> {
+    pub(super) async fn store(&self, desired: Arc<Desired>, origin: Origin) -> Result<(), Problem> {
         match self.with_store(move |store| store.save(&desired, &origin)).await? {
             // A failure of the copy counts as a problem of the store, and `with_store` has reported it.
             Ok(_) => Ok(()),
@@ -620,7 +633,7 @@ pub(super) struct Asking {
 
 impl Asking {
     /// Its origin, for the history.
-    fn origin(&self, kind: RevisionKind) -> Origin {
+    pub(super) fn origin(&self, kind: RevisionKind) -> Origin {
         Origin { by: self.by.clone(), kind, restored: None }
     }
 }

@@ -596,7 +596,7 @@ impl CardSide {
     }
 
     /// The public view of it.
-    pub(super) fn view(&self) -> CardView {
+    pub(super) fn view(&self, drained: bool) -> CardView {
         let description = self.live.description();
         let api = CardInfo {
             image: description.name.clone(),
@@ -605,6 +605,7 @@ impl CardSide {
             layout: description.layout.name().to_owned(),
             networks_max: description.nets,
             ports: self.want.ports.iter().map(ToString::to_string).collect(),
+            drained,
             scheduling: self.live.scheduling().scheduling.name().to_owned(),
             cycles: 0,
             simulated_seconds: 0.0,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hue_control::{Compiled, Ids, Plan, compile_with, plan};
 use hue_host::control::Owner;
-use hue_intent::{Intent, Placement, Source};
+use hue_intent::{Card, Intent, Placement, Source};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -58,16 +58,42 @@ pub fn expect(now: &Desired, generation: Option<u64>) -> Result<(), Problem> {
     }
 }
 
-/// Prepares the change that restores documents of a revision. Without `prune`, other documents in force stay.
+/// Prepares the change that restores documents of a revision. Without `prune`, other documents in force stay. Whether
+/// the card is drained stays too: that is a fact about the card now, and not a part of an earlier configuration.
 ///
 /// # Errors
-/// When documents are not valid any more, alone or together with those that stay.
+/// When documents are not valid any more, alone or together with those that stay; `conflict` if the revision differs
+/// only in whether the card is drained.
 pub fn prepare_rollback(
     now: &Desired,
     (revision, documents): (u64, &Documents),
     prune: bool,
     owner: &Owner,
 ) -> Result<Prepared, Problem> {
+    let mut intent = restored(now, (revision, documents), prune)?;
+    let drained = is_drained(&now.intent);
+    let other = intent.node.spec.card.as_mut().is_some_and(|card| {
+        let other = card.is_drained() != drained;
+        card.drained = drained.then_some(true);
+        other
+    });
+    let prepared = changed(now, intent, owner)?;
+    if other && prepared.desired.generation == now.generation {
+        let (state, command) = match drained {
+            true => ("not drained", "undrain"),
+            false => ("drained", "drain"),
+        };
+        let detail = format!(
+            "revision {revision} differs only in that the card is {state}, and a rollback does not change that: \
+             `hueplane {command} card` does"
+        );
+        return Err(Problem::new(ProblemKind::Conflict, detail));
+    }
+    Ok(prepared)
+}
+
+/// The documents of a revision, with those in force that stay.
+fn restored(now: &Desired, (revision, documents): (u64, &Documents), prune: bool) -> Result<Intent, Problem> {
     let restored = documents.iter().map(|(key, text)| {
         let name = format!("(revision {revision}) {}", key.replace('/', " "));
         Source { name, bytes: text.clone().into_bytes() }
@@ -79,11 +105,10 @@ pub fn prepare_rollback(
         }
         sources.extend(in_force(&now.intent, |name| !documents.contains_key(&network_key(name)))?);
     }
-    let intent = match sources.is_empty() {
-        true => nothing(),
-        false => hue_intent::parse(sources).map_err(|errors| Problem::from(&errors))?,
-    };
-    changed(now, intent, owner)
+    match sources.is_empty() {
+        true => Ok(nothing()),
+        false => hue_intent::parse(sources).map_err(|errors| Problem::from(&errors)),
+    }
 }
 
 /// The change that undoes the one that waits for its confirmation: the documents are exactly those before it.
@@ -94,7 +119,7 @@ pub fn prepare_undo(now: &Desired, revision: u64, owner: &Owner) -> Result<Prepa
     let pending = now.pending.as_ref().filter(|pending| pending.revision == revision);
     let pending = pending.ok_or_else(|| none_pending(revision))?;
     let documents = pending.documents(now.documents());
-    prepare_rollback(now, (pending.restores, &documents), true, owner)
+    changed(now, restored(now, (pending.restores, &documents), true)?, owner)
 }
 
 /// The problem that a change does not wait for its confirmation.
@@ -155,6 +180,21 @@ pub fn with_image(now: &Desired, image: &str) -> Option<Desired> {
     (before != twin.image).then_some(desired)
 }
 
+/// Desired state whose card is drained, or is not; `None` when that is so already, or there is no card.
+pub fn with_drained(now: &Desired, drained: bool) -> Option<Desired> {
+    let mut desired =
+        Desired { generation: now.generation + 1, applied: Some(Timestamp::now()), ..now.clone() };
+    let card = desired.intent.node.spec.card.as_mut()?;
+    let before = card.is_drained();
+    card.drained = drained.then_some(true);
+    (before != drained).then_some(desired)
+}
+
+/// Whether the card is drained.
+pub fn is_drained(intent: &Intent) -> bool {
+    intent.node.spec.card.as_ref().is_some_and(Card::is_drained)
+}
+
 /// Prepares stored desired state for a starting daemon.
 ///
 /// # Errors
@@ -179,7 +219,13 @@ fn merged(now: &Intent, request: &ApplyRequest) -> Result<Intent, Problem> {
         sources.push(in_force_node(now)?);
     }
     sources.extend(in_force(now, |name| !request.prune && !named.contains(name))?);
-    hue_intent::parse(sources).map_err(|errors| Problem::from(&errors))
+    let mut intent = hue_intent::parse(sources).map_err(|errors| Problem::from(&errors))?;
+    if let Some(card) = &mut intent.node.spec.card {
+        // A document that does not mention it must not put networks on a card under maintenance. `false` is stored like a
+        // missing field, so that the same document changes nothing when it is applied again.
+        card.drained = card.drained.unwrap_or(is_drained(now)).then_some(true);
+    }
+    Ok(intent)
 }
 
 /// The node's document in force.
@@ -285,11 +331,16 @@ impl Node {
                 touched.insert(name);
             }
         }
+        let was_drained = self.is_drained();
         self.desired = desired;
         self.compiled = compiled;
         touched.iter().for_each(|name| self.release(name));
         self.reconcile_card();
-        self.ask_scheduler();
+        if self.is_drained() == was_drained {
+            self.ask_scheduler();
+        } else {
+            self.follow_drained();
+        }
         let opening = self.reconcile_ports();
         self.waiters.push(Waiter { names: touched.clone(), opening, results: BTreeMap::new(), reply });
         touched.iter().for_each(|name| self.advance(name));

@@ -280,7 +280,7 @@ impl Node {
                 table_bytes_max: capacity.table_bytes_max,
             }),
             ports: ports.collect(),
-            card: self.card.as_ref().map(CardSide::view),
+            card: self.card.as_ref().map(|card| card.view(self.is_drained())),
             networks: self.networks.values_mut().filter_map(Entry::view).collect(),
         };
         self.shared.set_view(view);

@@ -10,6 +10,7 @@ mod capture;
 mod card;
 mod change;
 mod core;
+mod drain;
 mod drift;
 mod drive;
 mod events;

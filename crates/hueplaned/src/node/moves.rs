@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hue_card::{Fail, Mishap, Order, Phase, Report, Runner, Seen, Side};
+use hue_control::schedule::DRAINED;
 use hue_demux::Demux;
 use hue_intent::Placement;
 use hue_substrate::planted::{Bug, planted};
@@ -33,6 +34,8 @@ const LIMIT: Duration = Duration::from_secs(1);
 pub struct Asked {
     name: String,
     request: MigrateRequest,
+    /// Whether the network's document names the new place from then on.
+    pin: bool,
     /// How neighbours were redirected before it began, and how many frames the card had received then.
     steering: Option<(MigrationSteering, Option<u64>)>,
     reply: oneshot::Sender<Result<Migration, Problem>>,
@@ -112,6 +115,7 @@ impl Node {
             self.moves_deferred = true;
             return;
         }
+        let drained = self.is_drained() && !planted(Bug::DrainForgotten);
         let Some(card) = &self.card else { return };
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = entry.have.clone() else { return };
@@ -122,6 +126,7 @@ impl Node {
         // Without a scheduler, every network that fits is placed on the card.
         let schedule = self.desired.intent.node.spec.scheduler.is_some();
         let (wanted, why) = match have.network.spec.placement {
+            Placement::Auto | Placement::Card if drained => (Placement::Soft, DRAINED.to_owned()),
             Placement::Auto if schedule => match self.scheduled.as_ref().and_then(|sides| sides.get(name)) {
                 None => return, // the scheduler has not answered yet
                 Some((hue_control::schedule::Side::Soft, why)) => {
@@ -138,7 +143,12 @@ impl Node {
             return;
         }
         self.changed = true;
-        let why = if wanted == Placement::Soft { Some(why) } else { self.elsewhere(name) };
+        let why = match wanted {
+            // The other reason remains when the card is no longer drained.
+            Placement::Soft if why == DRAINED => self.elsewhere(name).or(Some(why)),
+            Placement::Soft => Some(why),
+            Placement::Auto | Placement::Card => self.elsewhere(name),
+        };
         let Some(entry) = self.networks.get_mut(name) else { return };
         match why {
             Some(_) => entry.why_soft = why,
@@ -209,6 +219,9 @@ impl Node {
         if self.loading.is_some() {
             return no("the card's image is being changed: try again afterwards".to_owned());
         }
+        if self.is_drained() && request.to == SubstrateName::Card {
+            return no(DRAINED.to_owned());
+        }
         let seat = card.seats.get(&have.program.vid);
         match seat.map(|seat| seat.stage) {
             Some(Stage::Coming | Stage::Leaving) => {
@@ -241,12 +254,25 @@ impl Node {
         let text = format!("the network begins to move to {to}");
         self.shared.events.add(EventKind::MigrationStarted, About::Network(name), text);
         let (reply, answer) = oneshot::channel();
-        let asked = Asked { name: name.to_owned(), request: request.clone(), steering: None, reply };
-        match request.to {
+        let (name_asked, request) = (name.to_owned(), request.clone());
+        let asked = Asked { name: name_asked, request, pin: true, steering: None, reply };
+        match asked.request.to {
             SubstrateName::Card => self.come(name, Some(asked)),
             SubstrateName::Soft => self.leave(name, Some(asked)),
         }
         Ok(answer)
+    }
+
+    /// Moves a network of a drained card to software. Its document stays, so that the network returns to the card later.
+    pub(super) fn leave_drained(
+        &mut self,
+        name: &str,
+        request: &MigrateRequest,
+    ) -> oneshot::Receiver<Result<Migration, Problem>> {
+        let (reply, answer) = oneshot::channel();
+        let (asked, request) = (name.to_owned(), request.clone());
+        self.leave(name, Some(Asked { name: asked, request, pin: false, steering: None, reply }));
+        answer
     }
 
     /// Writes a network's table to the card, and moves the network there.
@@ -403,7 +429,8 @@ impl Node {
             Some(SubstrateName::Soft) => at == Side::Software,
             None => failed.is_none(),
         };
-        if let (Some(to), true) = (to, arrived) {
+        let pins = asked.as_ref().is_some_and(|asked| asked.pin);
+        if let (Some(to), true) = (to, arrived && pins) {
             // The new place is stored with the answer. Until then, nothing may move the network back.
             self.pin(&name, to);
         }
@@ -430,6 +457,7 @@ impl Node {
         }
         let planned = self.scheduled.as_ref().and_then(|sides| sides.get(&name));
         let planned = planned.map(|(_, why)| format!("the scheduler: {why}"));
+        let drained = self.is_drained();
         let Some(entry) = self.networks.get_mut(&name) else { return };
         entry.on_card = at == Side::Card;
         let soft = entry.have.as_ref().is_some_and(|have| have.network.spec.placement == Placement::Soft);
@@ -437,6 +465,7 @@ impl Node {
         entry.why_soft = match (at, &failed) {
             (Side::Card, _) => None,
             (Side::Software, _) if soft => Some("its document says so".to_owned()),
+            (Side::Software, _) if drained => Some(DRAINED.to_owned()),
             (Side::Software, None) => planned,
             (Side::Software, why) => why.clone(),
         };
@@ -448,7 +477,8 @@ impl Node {
                 format!("the network runs in software: the card cannot run it: {why}")
             }
         };
-        if asked.is_none() && (failed.is_none() || before != entry.why_soft) {
+        // One that could not leave the card is always told: nobody waits for its answer.
+        if asked.is_none() && (failed.is_none() || before != entry.why_soft || at == Side::Card) {
             self.shared.events.add(EventKind::Placed, About::Network(&name), text);
         }
         self.changed = true;

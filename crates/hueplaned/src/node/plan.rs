@@ -8,7 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hue_control::schedule::traffic::{Counted, Rates, Smoothing};
-use hue_control::schedule::{Demand, Schedule, Side, Site, TableSite, current, lacks_bandwidth, schedule};
+use hue_control::schedule::{
+    Demand, Schedule, Side, Site, TableSite, current, lacks_bandwidth, lacks_without_card, schedule,
+};
 use hue_intent::SchedulerKind;
 use hue_planes::Loss;
 use hue_substrate::Program;
@@ -98,7 +100,12 @@ impl Question {
         lacks_bandwidth(&self.site, &self.demands, name, to)
     }
 
-    /// The same for the API.
+    /// The networks that cannot have the rates that they need in software alone, and why.
+    pub fn lacks_without_card(&self) -> Vec<(String, String)> {
+        lacks_without_card(&self.site, &self.demands)
+    }
+
+    /// A schedule for the API.
     pub fn plan(&self, kind: Option<SchedulerKind>) -> Plan {
         let mut plan = plan(&self.schedule(kind), self.measured.is_some());
         let unknown = self.measured.map_or(0, |measured| self.demands.len() - measured);

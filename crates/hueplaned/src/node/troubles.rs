@@ -71,6 +71,7 @@ impl Node {
             image: runs.or(named),
             pci: want.pci.map(|address| address.to_string()),
             networks: self.networks.values().filter(|entry| entry.on_card).count() as u64,
+            drained: want.is_drained(),
         })
     }
 }

@@ -387,6 +387,7 @@ fn changes_wait_unless_told_not_to_and_disconnected_callers_leave_the_queue() {
         client.migrate("red", &MigrateRequest::new(SubstrateName::Card), at_once).unwrap_err(),
         client.gate_network("red", GateRequest { gated: true }, at_once).unwrap_err(),
         client.load_image("wide", image, at_once).unwrap_err(),
+        client.drain(&DrainRequest { drained: true, force: false, fail: None }, at_once).unwrap_err(),
     ];
     for problem in problems {
         assert!(
@@ -404,6 +405,7 @@ fn changes_wait_unless_told_not_to_and_disconnected_callers_leave_the_queue() {
         ("POST", "/v1/networks/red/migrate", r#"{"to": "card"}"#),
         ("POST", "/v1/networks/red/gate", r#"{"gated": true}"#),
         ("POST", "/v1/images/wide/load", "{}"),
+        ("POST", "/v1/card/drain", r#"{"drained": true}"#),
     ];
     for ((method, path, body), before) in calls.into_iter().zip(0..) {
         let mut stream = served.connect();

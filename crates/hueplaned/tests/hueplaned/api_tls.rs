@@ -122,6 +122,8 @@ fn the_certificate_determines_its_owners_role() {
     ] {
         assert_eq!(client.networks().unwrap().len(), 2);
         assert_eq!(kind(client.apply(&apply(document("red")), TurnQuery::default())), changes);
+        let drain = DrainRequest { drained: true, force: false, fail: None };
+        assert_eq!(kind(client.drain(&drain, TurnQuery::default())), ends);
         assert_eq!(kind(client.down(&DownOptions::default())), ends);
     }
     let tenant = setting.role("tenant", "red");

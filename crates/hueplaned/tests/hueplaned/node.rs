@@ -9,8 +9,8 @@ use hue_host::links::Links;
 use hue_host::netns::{self, Namespace};
 use hue_soft::LiveConfig;
 use hueplaned::api::{
-    ApplyRequest, Author, EventKind, LogPlace, NetworkState, PlanQuery, PortState, ProblemKind, RevisionKind,
-    RollbackRequest, SchedulerName, SourceText, Verb,
+    ApplyRequest, Author, ConfirmRequest, DrainRequest, DrainResult, EventKind, LogPlace, NetworkState,
+    PlanQuery, PortState, ProblemKind, RevisionKind, RollbackRequest, SchedulerName, SourceText, Verb,
 };
 use hueplaned::backend::{Backend, Turn};
 use hueplaned::node::{self, NodeHandle, Running};
@@ -461,6 +461,106 @@ fn a_rollback_touches_what_differs_and_deletes_nothing_by_accident() {
     let done = only("b", None).unwrap();
     assert_eq!((done.revision, done.actions.len()), (8, 1));
     assert_eq!(only("d", Some(1)).unwrap_err().kind, ProblemKind::NotFound);
+}
+
+/// A node whose card is not there: whether it is drained is a matter of documents all the same.
+const NODE_WITH_CARD: &str = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: box}\nspec:\n  \
+    ports: [{name: p0}, {name: p1}]\n  card: {pci: \"ffff:ff:1f.7\", ports: [p0, p1]}\n";
+
+impl Lab {
+    fn drain(&self, drained: bool) -> Result<DrainResult, hueplaned::api::Problem> {
+        let by = Author { role: "admin".into(), name: Some("alice".into()) };
+        let turn = Turn { by, ..Turn::default() };
+        let request = DrainRequest { drained, force: false, fail: None };
+        self.runtime.block_on(self.node().drain(request, turn))
+    }
+
+    fn is_drained(&self) -> bool {
+        self.runtime.block_on(self.node().status()).unwrap().card.unwrap().drained
+    }
+
+    fn rollback(
+        &self,
+        request: RollbackRequest,
+    ) -> Result<hueplaned::api::RollbackResult, hueplaned::api::Problem> {
+        self.runtime.block_on(self.node().rollback(request, None, Turn::default()))
+    }
+}
+
+#[test]
+fn a_drained_card_stays_drained_until_somebody_says_otherwise() {
+    let Some(mut lab) = Lab::new() else { return };
+    let drained = NODE_WITH_CARD.replace("{pci", "{drained: true, pci");
+    let undrained = NODE_WITH_CARD.replace("{pci", "{drained: false, pci");
+    let problem = lab.drain(true).unwrap_err();
+    assert!(problem.kind == ProblemKind::Conflict && problem.detail.contains("has no card"), "{problem}");
+    lab.apply(NODE);
+    assert_eq!(lab.drain(false).unwrap_err().kind, ProblemKind::Conflict);
+    lab.apply(NODE_WITH_CARD);
+    let done = lab.drain(false).unwrap();
+    assert_eq!((done.drained, done.changed, done.generation), (false, false, 2));
+    let done = lab.drain(true).unwrap();
+    assert_eq!((done.drained, done.changed, done.generation), (true, true, 3));
+    let done = lab.drain(true).unwrap();
+    assert_eq!((done.drained, done.changed, done.generation), (true, false, 3));
+    assert_eq!(lab.events(EventKind::CardDrained).len(), 1);
+
+    // Documents without the field change nothing about it, whatever else they change.
+    assert!(lab.apply(NODE_WITH_CARD).actions.is_empty());
+    let other = NODE_WITH_CARD.replace("1f.7", "1f.6");
+    assert_eq!(lab.apply(&other).actions.len(), 1);
+    lab.apply(&network("a", 1, ""));
+    assert!(lab.is_drained());
+
+    // A restart keeps it and says it, and so does the copy when the store is lost.
+    for lost in [false, true] {
+        lab.stop(true);
+        if lost {
+            std::fs::remove_file(lab.state.path().join(hueplaned::store::FILE)).unwrap();
+        }
+        lab.start();
+        until("it runs", || lab.state("a") == Some(NetworkState::Running));
+        assert!(lab.is_drained() && lab.events(EventKind::CardDrained).len() == 1);
+    }
+    // The history was in the store.
+    let history = || lab.runtime.block_on(lab.node().history()).unwrap();
+    assert_eq!(history().generation, 5);
+
+    // A rollback neither ends nor begins it.
+    lab.apply(&network("a", 1, "  weight: 3\n"));
+    lab.drain(false).unwrap();
+    lab.drain(true).unwrap();
+    let kinds: Vec<_> = history().revisions.iter().map(|one| (one.number, one.kind)).collect();
+    let (apply, drain, undrain) = (RevisionKind::Apply, RevisionKind::Drain, RevisionKind::Undrain);
+    assert_eq!(kinds[..3], [(8, drain), (7, undrain), (6, apply)]);
+    assert_eq!(history().revisions[0].by.name.as_deref(), Some("alice"));
+    let same = lab.rollback(RollbackRequest::default()).unwrap_err();
+    assert!(
+        same.kind == ProblemKind::Conflict && same.detail.contains("`hueplane undrain card` does"),
+        "{same}"
+    );
+    let done = lab.rollback(RollbackRequest { revision: Some(5), ..RollbackRequest::default() }).unwrap();
+    assert_eq!((done.actions.len(), lab.is_drained()), (1, true));
+    lab.drain(false).unwrap();
+    let done = lab.rollback(RollbackRequest { revision: Some(8), ..RollbackRequest::default() }).unwrap();
+    assert_eq!((done.actions.len(), lab.is_drained()), (1, false));
+
+    // A document that says it. `false` twice is the same as once.
+    assert_eq!(lab.apply(&drained).actions.len(), 1);
+    assert!(lab.is_drained());
+    assert_eq!((lab.apply(&undrained).actions.len(), lab.is_drained()), (1, false));
+    assert!(lab.apply(&undrained).actions.is_empty() && lab.apply(NODE_WITH_CARD).actions.is_empty());
+
+    // What waits for a confirmation excludes it, and is undone exactly.
+    lab.drain(true).unwrap();
+    let waits = ApplyRequest { confirm_within_s: Some(60), ..Lab::request(&undrained) };
+    lab.runtime.block_on(lab.node().apply(waits.clone(), Turn::default())).unwrap();
+    assert!(!lab.is_drained() && lab.drain(true).unwrap_err().detail.contains("hueplane confirm"));
+    lab.rollback(RollbackRequest::default()).unwrap();
+    assert!(lab.is_drained());
+    lab.runtime.block_on(lab.node().apply(waits, Turn::default())).unwrap();
+    lab.runtime.block_on(lab.node().confirm(ConfirmRequest::default(), Turn::default())).unwrap();
+    assert!(!lab.is_drained());
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub struct World {
     pub starting: AtomicBool,
     /// Whether nothing has a problem.
     pub well: AtomicBool,
+    /// Whether its card is drained.
+    pub drained: AtomicBool,
     /// Where its log is.
     pub log: Mutex<LogPlace>,
     /// Calls that reached the backend.
@@ -111,6 +113,7 @@ impl World {
             captures_end: AtomicBool::new(false),
             starting: AtomicBool::new(false),
             well: AtomicBool::new(false),
+            drained: AtomicBool::new(false),
             log: Mutex::new(LogPlace {
                 to: LogTarget::File,
                 path: Some("/nowhere/blue.log".to_owned()),
@@ -320,6 +323,7 @@ impl Backend for World {
                 image: Some("blue".to_owned()),
                 pci: None,
                 networks: BLUE,
+                drained: self.drained.load(Ordering::SeqCst),
             }),
             log: Some(self.log.lock().unwrap().clone()),
             networks: Summary::of(["running", network], "running"),
@@ -721,6 +725,29 @@ impl Backend for World {
         self.in_turn(turn.query).await?;
         let (image, before) = (name.to_owned(), "default".to_owned());
         Ok(ImageLoaded { image, before, phases: Vec::new(), duration_us: 1, networks: Vec::new() })
+    }
+
+    async fn drain(&self, request: DrainRequest, turn: Turn) -> Result<DrainResult, Problem> {
+        self.called();
+        self.in_turn(turn.query).await?;
+        let changed = self.drained.swap(request.drained, Ordering::SeqCst) != request.drained;
+        let drained = |network: &str, substrate: &str, why: Option<&str>| NetworkDrained {
+            network: network.to_owned(),
+            substrate: substrate.to_owned(),
+            why: why.map(str::to_owned),
+            migration: None,
+        };
+        let networks = match (request.drained, request.fail) {
+            (true, Some(_)) => {
+                vec![drained("blue", "card", Some("step 'aside' failed")), drained("red", "soft", None)]
+            }
+            (true, None) => vec![drained("red", "soft", None)],
+            (false, _) => {
+                vec![drained("blue", "soft", Some("it needs 9 rows")), drained("red", "card", None)]
+            }
+        };
+        let generation = self.generation();
+        Ok(DrainResult { drained: request.drained, changed, generation, networks })
     }
 
     async fn down(&self, _: DownOptions) -> Result<DownResult, Problem> {

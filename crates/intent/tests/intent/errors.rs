@@ -731,6 +731,7 @@ fn findings_serialize() {
 fn cards_and_placements() {
     let card = |card: &str| errors(&[&format!("{NODE}  card: {card}\n")]);
     assert_eq!(card("{twin: {image: default}, ports: [p0, p1]}"), [""; 0]);
+    assert_eq!(card("{twin: {image: default}, ports: [p0, p1], drained: true}"), [""; 0]);
     for (text, expected) in [
         (
             "{twin: {image: default}, ports: [p0, p2]}",
@@ -747,6 +748,14 @@ fn cards_and_placements() {
         (
             "{ports: [p0]}",
             "a.yaml:6:9: spec.card.twin: found nothing, expected a mapping with image, or pci instead",
+        ),
+        (
+            "{drained: maybe, twin: {image: default}, ports: [p0]}",
+            "a.yaml:6:19: spec.card.drained: found \"maybe\", expected true or false",
+        ),
+        (
+            "{drain: true, twin: {image: default}, ports: [p0]}",
+            "a.yaml:6:10: spec.card.drain: found an unknown field, expected twin, pci, ports, nics or drained (did you mean \"drained\"?)",
         ),
         (
             "{twin: {image: ../x}, ports: [p0]}",

@@ -56,7 +56,7 @@ fn a_link_joins_two_networks_and_no_third() {
     let mut daemon = Daemon::start(&lab, &all(&documents));
     until("red's host reaches blue's", 20, || red.ping(blue.address, 1) == 1);
     let flows = [Flow::start(&red, &blue, 500, 200), Flow::start(&blue, &red, 500, 1400)];
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 300));
     flows.into_iter().for_each(is_whole);
 
     let end = |daemon: &Daemon, name: &str| daemon.cli.json(&["get", "ports", name]);

@@ -12,6 +12,7 @@ mod card_floods;
 mod contention;
 mod crash;
 mod daemon;
+mod drain;
 mod drift;
 mod faults;
 mod forwarding;

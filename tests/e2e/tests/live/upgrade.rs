@@ -10,7 +10,7 @@ use hue_e2e::traffic::Flow;
 use hue_e2e::{Cli, Daemon, Lab, can_run, daemon, until};
 
 /// Ends the lab's daemon in the background, whatever happens to the test.
-struct Running<'a>(&'a Cli);
+pub struct Running<'a>(pub &'a Cli);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {

@@ -82,6 +82,7 @@ fn histories_hold() {
         enough(sum.moves.1, 2);
         enough(sum.images, 4);
         enough(sum.cards_failed, 16);
+        enough(sum.drains, 16);
         enough(sum.looks, 1);
         enough(sum.frames.1 / 200, 1);
     }

@@ -1,7 +1,7 @@
 //! Planted bugs are found: a test of the checks of histories.
 
 use hue_differential::images_alone;
-use hue_sim::{IMAGES, LIMITED_SEEDS, play};
+use hue_sim::{DRAINED_SEEDS, IMAGES, LIMITED_SEEDS, play};
 use hue_substrate::planted::{Bug, plant};
 
 /// Bugs that are found within the first histories, and (`LATE`) those that only rare histories find.
@@ -10,6 +10,8 @@ const EARLY: [Bug; 5] = [Bug::NoFence, Bug::HoldStays, Bug::NetStays, Bug::Wrong
 const LATE: [Bug; 4] = [Bug::SeatForgotten, Bug::BypassEarly, Bug::RowFirst, Bug::AnswerEarly];
 /// Bugs that are found only if networks have rate limits.
 const LIMITED: [Bug; 1] = [Bug::DebtsStay];
+/// Bugs that are found only if the card is drained.
+const DRAINED: [Bug; 1] = [Bug::DrainForgotten];
 /// Bugs that are found only on a crowded card, by [`crate::crowded`].
 const CROWDED: [Bug; 2] = [Bug::ByName, Bug::NotReserved];
 
@@ -37,7 +39,7 @@ fn found_in(bugs: &[Bug], seeds: &[u64]) {
 
 #[test]
 fn a_planted_bug_is_found() {
-    let listed: Vec<Bug> = [&EARLY[..], &LATE, &LIMITED, &CROWDED].concat();
+    let listed: Vec<Bug> = [&EARLY[..], &LATE, &LIMITED, &DRAINED, &CROWDED].concat();
     assert!(Bug::ALL.iter().all(|bug| listed.contains(bug)), "not every bug is in a list: {listed:?}");
     found_within(&EARLY, 10);
 }
@@ -45,6 +47,11 @@ fn a_planted_bug_is_found() {
 #[test]
 fn rate_limits_that_restart_are_found() {
     found_in(&LIMITED, &(1..=40).map(|nth| nth * LIMITED_SEEDS).collect::<Vec<u64>>());
+}
+
+#[test]
+fn a_drained_card_that_networks_return_to_is_found() {
+    found_in(&DRAINED, &(1..=10).map(|nth| nth * DRAINED_SEEDS).collect::<Vec<u64>>());
 }
 
 #[test]

@@ -58,8 +58,9 @@ fn show(args: &CardShow, client: &hueplaned::client::Client) -> Result<(), Failu
             |one: &Gate| vec![painter.paint(&one.network), state(one.gated).to_owned(), grouped(one.dropped)];
         let Shown { card, networks } = &shown;
         let (clock, ports) = (f64::from(card.clock_khz) / 1000.0, card.ports.join(" "));
+        let drained = if card.drained { ", drained (`hueplane undrain card` ends that)" } else { "" };
         format!(
-            "image {}, {} bits at {clock} MHz, {} of {} networks, ports {ports}\n{}",
+            "image {}, {} bits at {clock} MHz, {} of {} networks, ports {ports}{drained}\n{}",
             card.image,
             card.bus_bits,
             networks.len(),

@@ -48,11 +48,13 @@ pub fn row(event: &Event, painter: &Painter) -> String {
         EventKind::PortFallback
         | EventKind::SchedulingFallback
         | EventKind::Gap
+        | EventKind::CardDrained
         | EventKind::Stopping
         | EventKind::NetworkDeleted => YELLOW,
         EventKind::NetworkRecovered
         | EventKind::Mended
         | EventKind::PortUp
+        | EventKind::CardUndrained
         | EventKind::CardUp
         | EventKind::Migrated
         | EventKind::ImageLoaded

@@ -102,7 +102,10 @@ fn nodes(client: &Client, format: Format, name: Option<&str>) -> Result<(), Fail
                 node.version.clone(),
                 node.card.as_ref().map_or_else(
                     || node.substrate.clone(),
-                    |card| format!("{} + card {}", node.substrate, card.image),
+                    |card| {
+                        let drained = if card.drained { " (drained)" } else { "" };
+                        format!("{} + card {}{drained}", node.substrate, card.image)
+                    },
                 ),
                 node.workers.to_string(),
                 node.scheduling.clone(),

@@ -25,7 +25,14 @@ fn load(args: &ImageLoad, client: &hueplaned::client::Client) -> Result<(), Fail
         .map_err(|_| Failure::Usage("--reconfigure-time: expected at most 10m".to_owned()))?;
     let painter = Painter::ask(client);
     let loaded = client.load_image(&args.name, LoadImageRequest { reconfigure_ms }, args.turn.query())?;
-    result(args.output.format, &loaded, || text(&loaded, &painter))
+    let drained = client.node().is_ok_and(|node| node.card.is_some_and(|card| card.drained));
+    result(args.output.format, &loaded, || {
+        let mut out = text(&loaded, &painter);
+        if drained {
+            out.push_str("the card is drained: networks run in software until `hueplane undrain card`\n");
+        }
+        out
+    })
 }
 
 fn row(image: &ImageInfo) -> String {

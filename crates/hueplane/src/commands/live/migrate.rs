@@ -24,16 +24,7 @@ pub fn migrate(args: &Migrate, connection: &Connection) -> Result<(), Failure> {
         watch_ms: args.look_ms,
         limit_ms: args.limit_ms,
         drain_ms: args.drain_ms,
-        fail: args.fail.map(|step| match step {
-            FailStep::Prepare => MigrationStep::Prepare,
-            FailStep::Aside => MigrationStep::Aside,
-            FailStep::Switch => MigrationStep::Switch,
-            FailStep::Drain => MigrationStep::Drain,
-            FailStep::Card => MigrationStep::Card,
-            FailStep::Packets => MigrationStep::Packets,
-            FailStep::Doubled => MigrationStep::Doubled,
-            FailStep::Reordered => MigrationStep::Reordered,
-        }),
+        fail: args.fail.map(failing),
         ..MigrateRequest::new(to)
     };
     let over = Arc::new(AtomicBool::new(false));
@@ -45,6 +36,20 @@ pub fn migrate(args: &Migrate, connection: &Connection) -> Result<(), Failure> {
     over.store(true, Ordering::Relaxed);
     let migration = migration?;
     result(args.output.format, &migration, || text(&migration, &painter))
+}
+
+/// A step that fails, in API terms.
+pub fn failing(step: FailStep) -> MigrationStep {
+    match step {
+        FailStep::Prepare => MigrationStep::Prepare,
+        FailStep::Aside => MigrationStep::Aside,
+        FailStep::Switch => MigrationStep::Switch,
+        FailStep::Drain => MigrationStep::Drain,
+        FailStep::Card => MigrationStep::Card,
+        FailStep::Packets => MigrationStep::Packets,
+        FailStep::Doubled => MigrationStep::Doubled,
+        FailStep::Reordered => MigrationStep::Reordered,
+    }
 }
 
 /// Shows the network's events on standard error during the move.

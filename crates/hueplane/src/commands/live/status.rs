@@ -113,7 +113,13 @@ fn card(status: &Status) -> String {
         (None, Some(pci)) => format!("PCI {pci}, "),
         (None, None) => String::new(),
     };
-    format!("{what}{}, {} on it", styled(style, card.state.name()), count(card.networks, "network"))
+    let drained = if card.drained {
+        format!(", {} (`hueplane undrain card` ends that)", styled(YELLOW, "drained"))
+    } else {
+        String::new()
+    };
+    let networks = count(card.networks, "network");
+    format!("{what}{}{drained}, {networks} on it", styled(style, card.state.name()))
 }
 
 /// `4: 3 up, 1 missing`.
