@@ -18,14 +18,12 @@ mod reference;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
     if hue_host::holder::run_if_asked() {
         return ExitCode::SUCCESS;
     }
     complete::answer();
-    let cli = cli::Cli::parse();
+    let cli = cli::parse();
     match commands::run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::options::{Listen, Options, SchedulingName, run_dir, state_dir};
+use crate::number::whole_or_automatic;
+use crate::options::{Listen, Options, SchedulingName, WORKERS_MAX, run_dir, state_dir};
 use crate::tls::TlsFiles;
 
 /// Run many virtual networks on this machine
@@ -25,7 +26,13 @@ pub struct Arguments {
     #[arg(long, value_name = "TEXT", default_value = hue_host::control::PREFIX)]
     namespace_prefix: String,
     /// Number of worker threads; 0 selects it automatically
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        value_parser = whole_or_automatic(0..=WORKERS_MAX),
+        allow_negative_numbers = true
+    )]
     workers: usize,
     /// Pin each worker thread to a core
     #[arg(long)]

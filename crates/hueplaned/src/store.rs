@@ -217,7 +217,7 @@ impl Rows {
         let intent = if sources.is_empty() {
             nothing()
         } else {
-            hue_intent::parse(sources).map_err(|errors| errors.to_string())?
+            hue_intent::parse_accepted(sources).map_err(|errors| errors.to_string())?
         };
         let mut ids = Ids::default();
         for (key, number) in &self.ids {

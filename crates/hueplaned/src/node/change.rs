@@ -81,7 +81,8 @@ pub fn prepare_rollback(
     }
     let intent = match sources.is_empty() {
         true => nothing(),
-        false => hue_intent::parse(sources).map_err(|errors| Problem::from(&errors))?,
+        // What was accepted once can be restored.
+        false => hue_intent::parse_accepted(sources).map_err(|errors| Problem::from(&errors))?,
     };
     changed(now, intent, owner)
 }
@@ -172,14 +173,14 @@ fn merged(now: &Intent, request: &ApplyRequest) -> Result<Intent, Problem> {
         .iter()
         .map(|source| Source { name: source.name.clone(), bytes: source.text.clone().into_bytes() })
         .collect();
-    // Parsed only to get their names; all documents are validated together below.
+    // All rules apply to the new documents; their names say which documents in force they replace.
     let new = hue_intent::parse(sources.clone()).map_err(|errors| Problem::from(&errors))?;
     let named: BTreeSet<&str> = new.networks.iter().map(hue_intent::Network::name).collect();
     if now.node_given && !new.node_given {
         sources.push(in_force_node(now)?);
     }
     sources.extend(in_force(now, |name| !request.prune && !named.contains(name))?);
-    hue_intent::parse(sources).map_err(|errors| Problem::from(&errors))
+    hue_intent::parse_accepted(sources).map_err(|errors| Problem::from(&errors))
 }
 
 /// The node's document in force.
