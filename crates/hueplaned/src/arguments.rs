@@ -80,3 +80,21 @@ impl Arguments {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_are_a_number_that_the_data_plane_accepts() {
+        let workers = |text: &str| Arguments::try_parse_from(["hueplaned", "--workers", text]);
+        assert_eq!(workers("64").unwrap().options().workers, WORKERS_MAX);
+        for text in ["-1", "65", "9999", "99999999999999999999", "x"] {
+            let error = workers(text).unwrap_err().to_string();
+            assert!(
+                error.contains("expected a whole number from 0 to 64; 0 selects it automatically"),
+                "{error}"
+            );
+        }
+    }
+}

@@ -15,7 +15,8 @@ const MULTIPLES: [(&str, u64); 4] =
     [("Gbit", 1_000_000_000), ("Mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
 
 /// What a rate must be, for errors.
-pub(crate) const RATE: &str = "a rate from 1bit/s to 1000Gbit/s, such as 10Mbit/s, or a number of bits per second";
+pub(crate) const RATE: &str =
+    "a rate from 1bit/s to 1000Gbit/s, such as 10Mbit/s, or a number of bits per second";
 /// What an amount of bits must be, for errors.
 pub(crate) const AMOUNT: &str = "an amount from 1bit to 1000Gbit, such as 80kbit, or a number of bits";
 
@@ -29,7 +30,8 @@ pub(crate) struct Bits(pub(crate) u64);
 
 /// Reads `DIGITSbit`, with a multiple.
 fn amount(text: &str) -> Option<u64> {
-    let (digits, multiple) = MULTIPLES.iter().find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, bits)))?;
+    let (digits, multiple) =
+        MULTIPLES.iter().find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, bits)))?;
     let decimal = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     let bits = digits.parse::<u64>().ok().filter(|_| decimal)?.checked_mul(*multiple)?;
     (1..=limits::RATE_MAX).contains(&bits).then_some(bits)
@@ -102,7 +104,9 @@ mod tests {
             assert_eq!(format!("{text}/s").parse::<BitRate>().map(|rate| rate.0), Ok(bits));
             assert_eq!(BitRate(bits).to_string(), format!("{shown}/s"));
         }
-        for text in ["", "bit", "0bit", "01bit", "1.5Mbit", "1 Mbit", "1Mb", "-1bit", "+1bit", "1001Gbit", "1mbit"] {
+        for text in
+            ["", "bit", "0bit", "01bit", "1.5Mbit", "1 Mbit", "1Mb", "-1bit", "+1bit", "1001Gbit", "1mbit"]
+        {
             assert!(text.parse::<Bits>().is_err(), "{text}");
             assert!(format!("{text}/s").parse::<BitRate>().is_err(), "{text}");
         }

@@ -49,8 +49,8 @@ pub struct Rollback {
 
 /// Keep a change that was applied with --confirm-within
 ///
-/// Until then, or until its time is over, no other change is accepted. Without a confirmation the daemon goes
-/// back to the configuration before by itself. `hueplane rollback` goes back at once.
+/// Until then, or until its time is over, no other change is accepted. Without a confirmation, the daemon restores
+/// the previous configuration. `hueplane rollback` restores it at once.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -205,7 +205,7 @@ pub struct Apply {
     /// Delete networks that the files do not describe
     #[arg(long)]
     pub prune: bool,
-    /// Go back by itself unless `hueplane confirm` comes within this time, such as 60s or 10m; at most a day
+    /// Undo the change unless it is confirmed (`hueplane confirm`) within this time, such as 60s or 10m; at most a day
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, conflicts_with = "dry_run")]
     pub confirm_within: Option<std::time::Duration>,
     #[command(flatten)]
@@ -493,7 +493,7 @@ pub struct Stats {
     /// Only this network
     #[arg(value_name = "NAME", add = ArgValueCandidates::new(complete::networks))]
     pub name: Option<String>,
-    /// Show rates until q is pressed
+    /// Show rates until q is pressed; needs a terminal
     #[arg(short = 'w', long)]
     pub watch: bool,
     /// Time between two updates in milliseconds

@@ -16,7 +16,8 @@ const DOCUMENTS: [&str; 3] = ["yaml", "yml", "json"];
 pub fn parse() -> Cli {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let mut command = with_negative_numbers(Cli::command());
-    let parsed = command.try_get_matches_from_mut(&arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed =
+        command.try_get_matches_from_mut(&arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.unwrap_or_else(|error| explained(error, &command, &arguments).exit())
 }
 
@@ -47,7 +48,8 @@ fn explained(mut error: clap::Error, command: &Command, arguments: &[OsString]) 
             called = format!("{called} {argument}");
         }
     }
-    let takes_files = named.get_arguments().any(|arg| arg.get_short() == Some('f') && arg.get_long() == Some("file"));
+    let takes_files =
+        named.get_arguments().any(|arg| arg.get_short() == Some('f') && arg.get_long() == Some("file"));
     if is_file && takes_files {
         let tip = format!("files are given with -f: '{called} -f {unknown}'");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));

@@ -209,7 +209,7 @@ fn invalid_experiments_are_reported() {
         "'red' forwards nothing by p0 to a known neighbour",
     );
     fails("--traffic p0=rate:1G", 2, "set a duration");
-    fails("--traffic p0=rate:1G --duration-us 0", 2, "0 is not in 1..=60000000");
+    fails("--traffic p0=rate:1G --duration-us 0", 2, "expected a whole number from 1 to 60000000");
     fails(&format!("--traffic p0=rate:1G --line 0 {us}"), 2, "found rate '0'");
     let narrow = "--image tcam3 --duration-us 1000";
     fails(&format!("--traffic p0=rate:9G {narrow}"), 2, "traffic of p0: 9 Gbit/s exceeds the port's bus");

@@ -27,7 +27,7 @@ impl Node {
             all.push(node(Part::Store, text, remedy));
         }
         if let Some(text) = &self.store_problem {
-            let remedy = "make room on the disk of the state directory, and see that root may write to it; the daemon \
+            let remedy = "free space on the disk of the state directory, and check that root can write to it; the daemon \
                           tries again by itself";
             all.push(node(Part::Store, text, remedy));
         }

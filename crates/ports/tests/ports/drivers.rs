@@ -125,7 +125,10 @@ fn packets_are_offered_at_once_and_stamped_by_the_kernel() {
     close(Box::new(port), &mut pool);
 
     let state = |interface: &str| lab.inside("near", || Link::of(interface)).unwrap();
-    assert_eq!(state("near"), Some(Link { mtu_bytes: 1500, is_up: true, has_carrier: true }));
+    assert_eq!(
+        state("near"),
+        Some(Link { mtu_bytes: 1500, is_up: true, has_carrier: true, is_loopback: false })
+    );
     crate::common::run(&format!("ip -n {} link set dev near down", lab.namespace("near")));
     assert!(state("near").is_some_and(|link| !link.is_up && !link.has_carrier));
     assert_eq!((state("absent"), state("a-name-that-is-too-long")), (None, None));

@@ -160,7 +160,7 @@ fn counters_say_since_when_they_count() {
     let stats = cli.stats(red.name());
     assert!(stats["card_since"].as_str().unwrap() > stats["since"].as_str().unwrap(), "{stats}");
     let one = cli.run(&["stats", red.name()]).expect_ok().stdout;
-    assert!(one.contains("what a card had counted before 2"), "{one}");
+    assert!(one.contains("counters of the card before 2"), "{one}");
     daemon.down(&[]);
 }
 

@@ -13,7 +13,7 @@ use hueplaned::client::Client;
 use serde::Serialize;
 
 use super::history::pending_text;
-use super::{Painter, client};
+use super::{Painter, client, moment};
 use crate::cli::{Connection, Format, Get, Kind};
 use crate::failure::Failure;
 use crate::print::{Align, DIM, GREEN, List, RED, YELLOW, columns, grouped, result, styled, text, yaml};
@@ -193,6 +193,7 @@ fn ports(client: &Client, format: Format, name: Option<&str>, network: Option<&s
             ("NETWORKS", Align::Right),
             ("RECEIVED", Align::Right),
             ("SENT", Align::Right),
+            ("SINCE", Align::Left),
             ("NOTE", Align::Left),
         ];
         let row = |port: &Port| {
@@ -210,6 +211,7 @@ fn ports(client: &Client, format: Format, name: Option<&str>, network: Option<&s
                 port.networks.len().to_string(),
                 count(|stats| stats.received),
                 count(|stats| stats.sent),
+                port.stats.as_ref().and_then(|stats| stats.since).map_or_else(|| "-".to_owned(), moment),
                 notes.join("; "),
             ]
         };
@@ -411,7 +413,7 @@ fn placements(client: &Client, format: Format, name: Option<&str>) -> Result<(),
     show(format, &list, name.is_some(), |placements| {
         let head = [
             ("NETWORK", Align::Left),
-            ("ASKS FOR", Align::Left),
+            ("PLACEMENT", Align::Left),
             ("SUBSTRATE", Align::Left),
             ("SINCE", Align::Left),
             ("WHY", Align::Left),
