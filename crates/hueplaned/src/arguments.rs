@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::number::whole_or_automatic;
+use crate::number::{address_and_port, whole_or_automatic};
 use crate::options::{Listen, Options, SchedulingName, WORKERS_MAX, run_dir, state_dir};
 use crate::tls::TlsFiles;
 
@@ -44,7 +44,12 @@ pub struct Arguments {
     #[arg(long)]
     empty: bool,
     /// Also offer the API over TCP, with mutual TLS
-    #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["tls_cert", "tls_key", "tls_ca"])]
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        value_parser = address_and_port,
+        requires_all = ["tls_cert", "tls_key", "tls_ca"]
+    )]
     listen: Option<SocketAddr>,
     /// Certificate of the daemon (PEM)
     #[arg(long, value_name = "FILE", requires = "listen")]

@@ -3,6 +3,7 @@
 //! clap's own parsers say "invalid digit found in string" and name the range only to numbers that fit the type.
 
 use std::fmt::Display;
+use std::net::SocketAddr;
 use std::ops::{Bound, RangeBounds};
 use std::str::FromStr;
 
@@ -28,6 +29,15 @@ where
 {
     let parse = whole(range);
     move |text| parse(text).map_err(|error| error + "; 0 selects it automatically")
+}
+
+/// Parses the address and port of a socket.
+///
+/// # Errors
+/// When the text is something else; the message says what is expected.
+pub fn address_and_port(text: &str) -> Result<SocketAddr, String> {
+    let expected = "expected an IP address and a port from 0 to 65535, such as 0.0.0.0:7443 or [::]:7443";
+    text.parse().map_err(|_| expected.to_owned())
 }
 
 fn expected<T: Display>(from: Bound<&T>, to: Bound<&T>) -> String {

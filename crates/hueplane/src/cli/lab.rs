@@ -114,7 +114,7 @@ pub struct LabRun {
     #[arg(long, value_name = "FILE", value_parser = wave_file)]
     pub wave: Option<PathBuf>,
     /// Clock cycles in the waveform, counted from the start of the traffic
-    #[arg(long, value_name = "FROM-TO", value_parser = cycles, requires = "wave")]
+    #[arg(long, value_name = "FROM-TO", value_parser = cycles, allow_hyphen_values = true, requires = "wave")]
     pub wave_cycles: Option<(u64, u64)>,
     #[command(flatten)]
     pub output: Output,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::ArgValueCandidates;
 use hueplaned::api::TurnQuery;
-use hueplaned::number::{whole, whole_or_automatic};
+use hueplaned::number::{address_and_port, whole, whole_or_automatic};
 use hueplaned::options::{SchedulingName, WORKERS_MAX};
 
 use super::{Output, time};
@@ -101,7 +101,7 @@ pub struct Places {
 #[derive(Args, Clone, Debug, Default)]
 pub struct Listen {
     /// Also offer the API over TCP, with mutual TLS
-    #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["tls_cert", "tls_key", "tls_ca"])]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address_and_port, requires_all = ["tls_cert", "tls_key", "tls_ca"])]
     pub listen: Option<SocketAddr>,
     /// Certificate of the daemon (PEM)
     #[arg(long, value_name = "FILE", requires = "listen")]

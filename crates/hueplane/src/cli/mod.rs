@@ -206,7 +206,7 @@ pub struct Run {
     #[arg(long, value_name = "FILE", value_parser = wave_file)]
     pub wave: Option<PathBuf>,
     /// Clock cycles in the waveform, counted from reset; they include loading the networks
-    #[arg(long, value_name = "FROM-TO", value_parser = cycles, requires = "wave", conflicts_with = "wave_packet")]
+    #[arg(long, value_name = "FROM-TO", value_parser = cycles, allow_hyphen_values = true, requires = "wave", conflicts_with = "wave_packet")]
     pub wave_cycles: Option<(u64, u64)>,
     /// Record only this packet, counted from 1 over all inputs by time, alone in the card
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..), requires = "wave")]

@@ -236,6 +236,11 @@ fn live_traffic_needs_interfaces() {
     fails(&format!("--live p0=lo p1=lo {rest}"), 3, "lo: it is already cabled to another port");
     fails(&format!("--live p0=lo p0=absent {rest}"), 3, "absent: its port already has an interface");
     fails(&format!("--live p0=absent {rest}"), 3, "absent: no interface here has this name");
+    fails(
+        &format!("--live p0=lo {rest}"),
+        3,
+        "lo: the loopback has no Ethernet segment; use one end of a veth pair",
+    );
     fails("--live p0=absent --traffic p0=rate:1M", 2, "set a duration");
     fails("--live p0=absent --traffic p0=rate:10T --duration-us 60000000", 4, "use a shorter duration");
     for other in ["--on soft", "--on card", "--image tcam1", "--line 1G", "--wave x.fst"] {

@@ -176,7 +176,7 @@ fn get_prints_each_kind_as_table_json_and_yaml() {
         ),
         (
             "plan --from-traffic --scheduler exact",
-            ["exact: 1.5 Mbit/s of 3 Mbit/s measured", "note: not measured yet"],
+            ["exact: serves 1.5 Mbit/s of 3 Mbit/s measured", "note: not measured yet"],
         ),
     ] {
         let table = live.run(args).ok().stdout;
@@ -459,6 +459,11 @@ fn numbers_out_of_range_are_refused_with_the_range() {
         ("image load wide --reconfigure-time -5", time),
         ("migrate red --to card --look-ms -1", "expected a whole number from 0 to 10000"),
         ("certs init a --days -1", "expected a whole number from 1 to 3650"),
+        ("run -f a.yaml --in p0=a --out o --wave a.fst --wave-cycles -1-2", "FROM-TO"),
+        ("table size --routes a=b --limit -1", "such as 1048576, 1024KiB or 1GiB"),
+        ("table size --routes a=b --limit 99999999999GiB", "expected a size below 16 EiB"),
+        ("up --listen 127.0.0.1:99999 --tls-cert a --tls-key a --tls-ca a", "a port from 0 to 65535"),
+        ("up --listen localhost --tls-cert a --tls-key a --tls-ca a", "such as 0.0.0.0:7443"),
         ("certs init a --days 0", "expected a whole number from 1 to 3650"),
         ("table size --routes a=b --cam-rows -1", natural),
         ("table size --routes a=b --derive-hops 70000", positive),
@@ -473,8 +478,8 @@ fn numbers_out_of_range_are_refused_with_the_range() {
 #[test]
 fn a_file_without_its_option_is_explained() {
     let dir = Scratch::new();
-    dir.write("red.yaml", crate::support::RED);
-    dir.write("documents", crate::support::RED);
+    dir.write("red.yaml", RED);
+    dir.write("documents", RED);
     for command in ["apply", "diff", "plan", "validate", "up", "trace", "run", "lab run", "lab power"] {
         let tip = |file: &str| format!("tip: files are given with -f: 'hueplane {command} -f {file}'");
         dir.hueplane(&format!("{command} red.yaml")).fails(2, &tip("red.yaml"));
@@ -541,6 +546,7 @@ fn events_are_listed_or_followed() {
     let all = live.run("events -o json").ok().json();
     assert_eq!(all.as_array().unwrap().len(), 3);
     let later = live.run("events --since 2 -o json").ok().json();
+    assert_eq!(live.run("events --since 18446744073709551615 -o json").ok().json(), json!([]));
     assert_eq!((&later[0]["sequence"], later.as_array().unwrap().len()), (&json!(3), 1));
     let red = live.run("events -n red -o json").ok().json();
     assert_eq!((&red[0]["network"], red.as_array().unwrap().len()), (&json!("red"), 1));

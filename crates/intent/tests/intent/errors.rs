@@ -219,8 +219,16 @@ fn interface_addresses() {
         bad("10.1.0.1"),
         format!("{at} found \"10.1.0.1\", {expected} (the prefix length is missing)")
     );
-    assert_eq!(bad("10.1.0.1/33"), format!("{at} found \"10.1.0.1/33\", {expected}"));
-    assert_eq!(bad("10.1.0.256/24"), format!("{at} found \"10.1.0.256/24\", {expected}"));
+    assert_eq!(
+        bad("10.1.0.1/33"),
+        format!(
+            "{at} found \"10.1.0.1/33\", {expected} (a prefix length is a number from 1 to 32, not \"33\")"
+        )
+    );
+    assert_eq!(
+        bad("10.1.0.256/24"),
+        format!("{at} found \"10.1.0.256/24\", {expected} (256 is not from 0 to 255)")
+    );
     assert_eq!(
         bad("fe80::1/64"),
         format!("{at} found \"fe80::1/64\", {expected} (this kind of plane has no IPv6)")

@@ -159,7 +159,7 @@ fn the_loopback_is_refused_in_new_documents_only() {
         "expected an Ethernet interface (the loopback has no Ethernet segment; use one end of a veth pair)";
     assert_eq!(
         errors(&[node]),
-        [format!("a.yaml:5:34: spec.ports[0].interface: found interface \"lo\", {expected}")]
+        [format!("a.yaml:5:33: spec.ports[0].interface: found interface \"lo\", {expected}")]
     );
     let implied =
         network("a", &["{name: x, port: lo, mac: '02:00:00:00:00:01', addresses: [10.1.0.1/24]}"], "");
@@ -169,8 +169,7 @@ fn the_loopback_is_refused_in_new_documents_only() {
     );
     let named = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: n}\nspec:\n  ports: [{name: lo, interface: eth0}]\n";
     assert!(load(&[named, &implied]).is_ok(), "a port may be called lo");
-    let stored =
-        |text: &str| Source { name: "stored".to_owned(), bytes: text.as_bytes().to_vec() };
+    let stored = |text: &str| Source { name: "stored".to_owned(), bytes: text.as_bytes().to_vec() };
     assert!(hue_intent::parse_accepted(vec![stored(node)]).is_ok());
     assert!(hue_intent::parse_accepted(vec![stored(&implied)]).is_ok());
 }

@@ -389,6 +389,13 @@ fn open_takes_the_best_driver_and_says_why_not_the_first() {
     assert!(matches!(error, PortError::System { .. }) && error.to_string().contains("another"), "{error}");
     close(first.port, &mut pool);
 
+    for driver in [Wanted::Auto, Wanted::AfXdp, Wanted::Packet] {
+        let options = OpenOptions { driver, ..OpenOptions::default() };
+        let Err(error) = lab.inside("near", || open("lo", &options, &pool)) else { panic!("the loopback") };
+        assert!(matches!(error, PortError::Loopback { .. }), "{error}");
+        assert_eq!(error.to_string(), "lo: the loopback has no Ethernet segment; use one end of a veth pair");
+    }
+
     crate::common::run(&format!("ip -n {} link set dev near mtu 3000", lab.namespace("near")));
     let Err(error) = near(&OpenOptions::default(), &pool) else { panic!("it does not fit") };
     assert!(matches!(error, PortError::Unfit { .. }) && error.to_string().contains("3000"), "{error}");
