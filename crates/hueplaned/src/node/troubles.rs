@@ -3,6 +3,8 @@
 //! Flow: node thread → **[`Trouble`]s** → `view` → status, `hueplane status`. Invariant: a remedy names nothing of other
 //! networks, because a tenant sees it.
 
+use hue_host::netlink::Link;
+
 use super::core::Node;
 use super::networks::Entry;
 use super::ports::PhysicalPort;
@@ -37,12 +39,12 @@ impl Node {
             all.push(node(Part::Card, text.strip_prefix(CARD).unwrap_or(text), remedy));
         }
         for (name, port) in &self.ports {
-            let exists = self.links.contains_key(port.want.interface());
+            let link = self.links.get(port.want.interface());
             all.extend(port.problem().map(|text| Trouble {
                 part: Part::Port,
                 name: Some(name.clone()),
                 text: text.to_owned(),
-                remedy: port_remedy(port, exists),
+                remedy: port_remedy(port, link),
             }));
         }
         for (name, entry) in &self.networks {
@@ -75,9 +77,12 @@ impl Node {
     }
 }
 
-fn port_remedy(port: &PhysicalPort, exists: bool) -> String {
+fn port_remedy(port: &PhysicalPort, link: Option<&Link>) -> String {
     let interface = port.want.interface();
-    if exists {
+    if link.is_some_and(|link| link.loopback) {
+        "name one end of a veth pair in the node's document (`ip link add left type veth peer name right`)"
+            .to_owned()
+    } else if link.is_some() {
         format!(
             "switch it on (`ip link set dev {interface} up`), or correct the port in the node's document; the daemon tries \
              again by itself"
