@@ -33,7 +33,7 @@ Examples:
   hueplane rollback 12 --prune")]
 pub struct Rollback {
     /// Number of the revision, from `hueplane history`; by default the one before the latest change
-    #[arg(value_name = "N", value_parser = whole::<u64>(1..), allow_negative_numbers = true)]
+    #[arg(value_name = "N", value_parser = whole::<u64>(0..), allow_negative_numbers = true)]
     pub revision: Option<u64>,
     /// Show the changes, but change nothing
     #[arg(long)]

@@ -204,7 +204,7 @@ pub struct LabTables {
     pub derive_hops: u16,
     /// Number of a table's prefixes to distribute; also used as the number for each network, if the table has
     /// enough
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = whole::<usize>(1..))]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = whole::<usize>(0..))]
     pub sample: usize,
     /// Number of networks to distribute a table to
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = whole::<u16>(2..=4095))]
