@@ -50,7 +50,7 @@ pub enum HistoryError {
     NotKept {
         /// Its number.
         asked: u64,
-        /// Number of the earliest one whose documents can be had.
+        /// Number of the earliest one whose documents are kept.
         first: u64,
         /// Number of the one in force.
         last: u64,

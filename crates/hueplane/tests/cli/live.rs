@@ -121,6 +121,9 @@ fn wrong_arguments_are_usage_errors() {
     dir.hueplane("--server nowhere --cert a --key b --ca c stats").fails(2, "expected https://HOST:PORT");
     dir.hueplane("--server https://a:1 --cert a --key b --ca c stats").fails(3, "cannot be read");
     dir.hueplane("get routes nonsense --socket none").fails(2, "expected a prefix such as 10.1.0.0/16");
+    dir.hueplane("get routes 10.0.0.0/33 --socket none")
+        .fails(2, "(prefix length '33' is not a number from 0 to 32)");
+    dir.hueplane("get routes 10.0.0.1/24 --socket none").fails(2, "expected 10.0.0.0/24)");
     dir.hueplane("get neighbours nonsense --socket none").fails(2, "expected an IPv4 address");
     dir.hueplane("stats --watch -o json --socket none").fails(2, "--watch: cannot be combined with -o");
     dir.hueplane("apply -f absent.yaml --socket none").fails(3, "absent.yaml: cannot be read");

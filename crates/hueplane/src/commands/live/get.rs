@@ -5,6 +5,7 @@
 
 use std::net::Ipv4Addr;
 
+use hue_tables::{Prefix4, PrefixError};
 use hueplaned::api::{
     CardShare, CardTables, Neighbour, NeighbourFilter, Network, NetworkState, Node, Placement, Port,
     PortState, Problem, Route, RouteFilter, RouteKind, Status, TableShare,
@@ -222,12 +223,14 @@ fn ports(client: &Client, format: Format, name: Option<&str>, network: Option<&s
 fn routes(client: &Client, format: Format, name: Option<&str>, network: Option<&str>) -> Result<(), Failure> {
     let address = name.map(str::parse::<Ipv4Addr>).and_then(Result::ok);
     if let Some(name) = name.filter(|_| address.is_none())
-        && !name.split_once('/').is_some_and(|(address, len)| {
-            address.parse::<Ipv4Addr>().is_ok() && len.parse::<u8>().is_ok_and(|len| len <= 32)
-        })
+        && let Err(error) = name.parse::<Prefix4>()
     {
+        let why = match error {
+            PrefixError::Length(..) | PrefixError::HostBits(..) => format!(" ({error})"),
+            PrefixError::Form(_) | PrefixError::Address(..) => String::new(),
+        };
         return Err(Failure::Usage(format!(
-            "found {name:?}, expected a prefix such as 10.1.0.0/16, or an address"
+            "found {name:?}, expected a prefix such as 10.1.0.0/16, or an address{why}"
         )));
     }
     let filter = RouteFilter { network: network.map(str::to_owned), address, limit: None };
