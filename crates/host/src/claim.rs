@@ -173,7 +173,7 @@ fn holder(name: &str, index: u32, others: &mut HashMap<u32, (OwnedFd, Option<u32
         Ok((peer, _)) => Holder::Stranger(format!("process {} of user {}", peer.pid(), peer.uid())),
         Err(Errno::ECONNREFUSED) => Holder::Unsure,
         // A full queue, above all: any user could fill it, so it must not refuse the port.
-        Err(error) => Holder::Stranger(format!("a process that cannot be asked ({error})")),
+        Err(error) => Holder::Stranger(format!("a process that cannot be identified ({error})")),
     }
 }
 
@@ -267,7 +267,7 @@ mod tests {
         let Ok(Claimed::Unguarded(why)) = Claims::default().take("p0", index) else {
             panic!("it has the name")
         };
-        assert!(why.contains("cannot be asked"), "{why}");
+        assert!(why.contains("cannot be identified"), "{why}");
     }
 
     #[test]

@@ -18,23 +18,27 @@ mod reference;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
     if hue_host::holder::run_if_asked() {
         return ExitCode::SUCCESS;
     }
     complete::answer();
-    let cli = cli::Cli::parse();
+    let cli = cli::parse();
     match commands::run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             let text = failure.to_string();
-            for line in text.lines() {
+            for line in text.lines().map(unprefixed) {
                 anstream::eprintln!("{} {line}", print::styled(print::RED, "hueplane:"));
             }
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// The line without the prefix that a daemon's own program has put before it: failures quote its output.
+fn unprefixed(line: &str) -> &str {
+    let stripped = line.strip_prefix("hueplane: ").or_else(|| line.strip_prefix("hueplaned: "));
+    stripped.map_or(line, unprefixed)
 }

@@ -28,6 +28,9 @@ impl FromStr for NamedFile {
     }
 }
 
+/// What a size must be, for errors.
+const SIZE: &str = "expected a size below 16 EiB, such as 1048576, 1024KiB or 1GiB";
+
 /// A size in bytes: `1048576`, `1024KiB` or `1MiB`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bytes(pub u64);
@@ -45,9 +48,10 @@ impl FromStr for Bytes {
             "KiB" => 10,
             "MiB" => 20,
             "GiB" => 30,
+            _ if number.is_empty() => return Err(SIZE.to_owned()),
             _ => return Err(format!("found unit '{unit}', expected KiB, MiB or GiB")),
         };
-        let number: u64 = number.parse().map_err(|_| "expected a number of bytes".to_owned())?;
-        number.checked_mul(1 << shift).map(Self).ok_or_else(|| "too large for 64 bits".to_owned())
+        let number: u64 = number.parse().map_err(|_| SIZE.to_owned())?;
+        number.checked_mul(1 << shift).map(Self).ok_or_else(|| SIZE.to_owned())
     }
 }

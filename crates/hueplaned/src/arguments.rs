@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::options::{Listen, Options, SchedulingName, run_dir, state_dir};
+use crate::number::{address_and_port, whole_or_automatic};
+use crate::options::{Listen, Options, SchedulingName, WORKERS_MAX, run_dir, state_dir};
 use crate::tls::TlsFiles;
 
 /// Run many virtual networks on this machine
@@ -25,7 +26,13 @@ pub struct Arguments {
     #[arg(long, value_name = "TEXT", default_value = hue_host::control::PREFIX)]
     namespace_prefix: String,
     /// Number of worker threads; 0 selects it automatically
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        value_parser = whole_or_automatic(0..=WORKERS_MAX),
+        allow_negative_numbers = true
+    )]
     workers: usize,
     /// Pin each worker thread to a core
     #[arg(long)]
@@ -37,7 +44,12 @@ pub struct Arguments {
     #[arg(long)]
     empty: bool,
     /// Also offer the API over TCP, with mutual TLS
-    #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["tls_cert", "tls_key", "tls_ca"])]
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        value_parser = address_and_port,
+        requires_all = ["tls_cert", "tls_key", "tls_ca"]
+    )]
     listen: Option<SocketAddr>,
     /// Certificate of the daemon (PEM)
     #[arg(long, value_name = "FILE", requires = "listen")]
@@ -70,6 +82,24 @@ impl Arguments {
             empty: self.empty,
             take_over: false,
             hold: true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_are_a_number_that_the_data_plane_accepts() {
+        let workers = |text: &str| Arguments::try_parse_from(["hueplaned", "--workers", text]);
+        assert_eq!(workers("64").unwrap().options().workers, WORKERS_MAX);
+        for text in ["-1", "65", "9999", "99999999999999999999", "x"] {
+            let error = workers(text).unwrap_err().to_string();
+            assert!(
+                error.contains("expected a whole number from 0 to 64; 0 selects it automatically"),
+                "{error}"
+            );
         }
     }
 }

@@ -29,9 +29,7 @@ const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 #[derive(Debug, Error)]
 pub enum CertError {
     /// A file exists.
-    #[error(
-        "{0}: exists already; nothing was made. Name another directory or another certificate, or remove it yourself"
-    )]
+    #[error("{0}: already exists; nothing was written. Choose another directory or name, or delete it first")]
     Exists(PathBuf),
     /// A file cannot be read or written.
     #[error("{path}: {source}")]

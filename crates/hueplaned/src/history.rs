@@ -50,7 +50,7 @@ pub enum HistoryError {
     NotKept {
         /// Its number.
         asked: u64,
-        /// Number of the earliest one whose documents can be had.
+        /// Number of the earliest one whose documents are kept.
         first: u64,
         /// Number of the one in force.
         last: u64,
@@ -62,11 +62,11 @@ pub enum HistoryError {
 
 fn kept(asked: u64, first: u64, last: u64) -> String {
     if first == last {
-        format!("; only {last}, which is in force, is")
+        format!("; only revision {last}, the current one, is kept")
     } else if (first..last).contains(&asked) {
         ": it was merged with the next one, because tenants made many changes".to_owned()
     } else {
-        format!("; {first} to {last} are")
+        format!("; revisions {first} to {last} are kept")
     }
 }
 

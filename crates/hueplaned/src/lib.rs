@@ -14,6 +14,7 @@ pub mod limits;
 pub mod log;
 pub mod metrics;
 pub mod node;
+pub mod number;
 pub mod options;
 pub mod pending;
 mod place;

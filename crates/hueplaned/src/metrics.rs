@@ -110,6 +110,14 @@ fn daemon(text: &mut Text, snapshot: &MetricsSnapshot) {
 
 fn packets(text: &mut Text, snapshot: &MetricsSnapshot) {
     let networks = &snapshot.stats.networks;
+    text.metric(
+        "hueplane_network_start_time_seconds",
+        Kind::Gauge,
+        "Since when the counters of a network count, seconds since 1970.",
+    );
+    for network in networks {
+        text.sample(&[("network", &network.network)], network.since.us() as f64 / 1e6);
+    }
     text.counter(&METRIC_VERDICTS);
     for network in networks {
         for (verdict, count) in by_verdict(network.forwarded, network.punted, network.dropped) {
@@ -292,6 +300,14 @@ fn ports(text: &mut Text, snapshot: &MetricsSnapshot) {
     }
     text.metric("hueplane_port_up", Kind::Gauge, "Whether a physical port receives and sends, 1 or 0.");
     ports.iter().for_each(|port| text.sample(&[("port", &port.name)], u8::from(port.state == PortState::Up)));
+    text.metric(
+        "hueplane_port_start_time_seconds",
+        Kind::Gauge,
+        "Since when the counters of a physical port count, seconds since 1970; absent until it is opened.",
+    );
+    for (port, since) in stats.iter().filter_map(|port| Some((port, port.since?))) {
+        text.sample(&[("port", &port.port)], since.us() as f64 / 1e6);
+    }
     let mut each = |metric: &Metric, counts: fn(&PortStats) -> [u64; 2]| {
         text.counter(metric);
         for port in stats {

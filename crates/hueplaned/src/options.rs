@@ -12,6 +12,8 @@ use hue_substrate::scheduling::Scheduling;
 
 use crate::tls::TlsFiles;
 
+pub use hue_soft::live::WORKERS_MAX;
+
 /// Environment variable that names the run directory.
 pub const RUN_DIR_VARIABLE: &str = "HUEPLANE_RUN_DIR";
 /// Environment variable that names the state directory.

@@ -217,7 +217,7 @@ impl Rows {
         let intent = if sources.is_empty() {
             nothing()
         } else {
-            hue_intent::parse(sources).map_err(|errors| errors.to_string())?
+            hue_intent::parse_accepted(sources).map_err(|errors| errors.to_string())?
         };
         let mut ids = Ids::default();
         for (key, number) in &self.ids {
@@ -463,7 +463,7 @@ impl Store {
             made = make(opener, directory, &rows);
         }
         let new = made.map_err(|error| {
-            let what = format!("it is damaged ({reason}), and cannot be made anew from {COPY}: {error}");
+            let what = format!("it is damaged ({reason}), and cannot be restored from {COPY}: {error}");
             refused(&path, &what, is_full(&error))
         })?;
         let mut kept = String::new();
@@ -810,7 +810,7 @@ fn read_checked(opener: &Opener, path: &Path) -> Result<(Database, Rows, Desired
         Err(error) => return Err(error.into()),
     };
     if !database.check_integrity()? {
-        return Err(Fault::Damaged("its checksums do not hold".to_owned()));
+        return Err(Fault::Damaged("its checksums are wrong".to_owned()));
     }
     let rows = rows(&database)?;
     if rows.format > FORMAT {

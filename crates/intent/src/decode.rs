@@ -238,6 +238,25 @@ impl<'t> Cursor<'t> {
         value
     }
 
+    /// The value as a whole number from 1 to `max`, or as text with a unit that `parse` understands.
+    pub(crate) fn number_or_text(
+        &self,
+        max: u64,
+        expected: &str,
+        parse: impl Fn(&str) -> Option<u64>,
+    ) -> Option<u64> {
+        let value = match &self.value().data {
+            Data::Scalar { text, plain: true } if plain_type(text) == Plain::Whole => whole(text),
+            Data::Scalar { text, .. } => parse(text),
+            _ => None,
+        };
+        let value = value.filter(|value| (1..=max).contains(value));
+        if value.is_none() {
+            self.unexpected(expected);
+        }
+        value
+    }
+
     /// The value as a number in thousandths. Returns `None`, without reporting it, if it is not a plain
     /// decimal number or has more than three decimals.
     pub(crate) fn thousandths(&self) -> Option<u32> {

@@ -3,16 +3,17 @@
 //! Flow: cursor → **drafts** (typed values with their places; invalid ones are missing) → validator →
 //! `types`. Decoding continues after an error, so that one load reports all of them.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use hue_planes::Kind;
 use hue_tables::{Prefix4, PrefixError, Vid};
 use hue_wire::Mac;
 
+use crate::bits::{self, BitRate, Bits};
 use crate::card::{Card, PCI_ADDRESS, PciAddress, Placement, Twin};
 use crate::decode::Cursor;
-use crate::error::one_of;
+use crate::error::{one_of, quoted};
 use crate::limits;
 use crate::live::{Cores, InterfaceName, Memory, PortDriver, PuntLimit, Resources};
 use crate::needs::{Bandwidth, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
@@ -493,19 +494,48 @@ fn ipv4(at: &Cursor<'_>) -> Option<Ipv4Addr> {
     if let Ok(address) = Ipv4Addr::from_str(text) {
         return host_address(at, address, address.to_string());
     }
-    at.fault(at.description(), IPV4, family_hint(text));
+    at.fault(at.description(), IPV4, address_hint(text));
     None
 }
 
-fn family_hint(text: &str) -> Option<String> {
-    let (address, _) = text.split_once('/').unwrap_or((text, ""));
-    let six = address.parse::<std::net::Ipv6Addr>().is_ok();
-    if six {
+/// Why a text is not an IPv4 address.
+fn address_hint(text: &str) -> Option<String> {
+    if text.parse::<Ipv6Addr>().is_ok() {
         return Some("this kind of plane has no IPv6".to_owned());
     }
-    (!text.contains('/') || text.ends_with('/'))
-        .then(|| "the prefix length is missing".to_owned())
-        .filter(|_| address.parse::<Ipv4Addr>().is_ok())
+    if let Some((address, _)) = text.split_once('/')
+        && address.parse::<Ipv4Addr>().is_ok()
+    {
+        return Some("without a prefix length".to_owned());
+    }
+    let parts: Vec<&str> = text.split('.').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !parts.iter().all(is_number) {
+        return None;
+    }
+    if parts.len() != 4 {
+        return Some(format!("an IPv4 address has 4 numbers, this one has {}", parts.len()));
+    }
+    let large = parts.iter().find(|part| part.parse::<u8>().is_err());
+    Some(match large {
+        Some(part) => format!("{part} is not from 0 to 255"),
+        None => "its numbers are written without leading zeros".to_owned(),
+    })
+}
+
+/// Why a text is not an address with a prefix length from `least` to 32.
+fn prefix_hint(text: &str, least: u8) -> Option<String> {
+    let Some((address, len)) = text.split_once('/').filter(|(_, len)| !len.is_empty()) else {
+        let address = text.strip_suffix('/').unwrap_or(text);
+        return match address.parse::<Ipv4Addr>() {
+            Ok(_) => Some("the prefix length is missing".to_owned()),
+            Err(_) => address_hint(address),
+        };
+    };
+    if address.parse::<Ipv4Addr>().is_err() {
+        return address_hint(address);
+    }
+    Some(format!("a prefix length is a number from {least} to 32, not {}", quoted(len)))
 }
 
 fn interface_address(at: &Cursor<'_>) -> Option<InterfaceAddress> {
@@ -515,7 +545,7 @@ fn interface_address(at: &Cursor<'_>) -> Option<InterfaceAddress> {
         Some(InterfaceAddress { address: address.parse().ok()?, len })
     });
     let Some(own) = parts else {
-        at.fault(at.description(), INTERFACE, family_hint(text));
+        at.fault(at.description(), INTERFACE, prefix_hint(text, 1));
         return None;
     };
     host_address(at, own.address, own.to_string())?;
@@ -540,7 +570,7 @@ fn prefix(at: &Cursor<'_>) -> Option<Prefix4> {
             None
         }
         Err(_) => {
-            at.fault(at.description(), PREFIX, family_hint(text));
+            at.fault(at.description(), PREFIX, prefix_hint(text, 0));
             None
         }
     }
@@ -575,8 +605,19 @@ fn neighbour(at: &Cursor<'_>) -> Option<Neighbour> {
 
 fn rate_limit(at: &Cursor<'_>) -> Option<RateLimit> {
     at.mapping(&["packets_per_second", "burst_packets", "bits_per_second", "burst_bits"])?;
-    let packets = bucket(at, "packets_per_second", "burst_packets");
-    let bits = bucket(at, "bits_per_second", "burst_bits");
+    let expected = format!("a whole number from 1 to {}", limits::RATE_MAX);
+    let number = |name| at.required(name, &expected)?.number(1, limits::RATE_MAX, "");
+    let packets = bucket(at, "packets_per_second", "burst_packets", number, number);
+    let max = limits::RATE_MAX;
+    let rate = |name| {
+        let parse = |text: &str| text.parse::<BitRate>().ok().map(|rate| rate.0);
+        at.required(name, bits::RATE)?.number_or_text(max, bits::RATE, parse)
+    };
+    let amount = |name| {
+        let parse = |text: &str| text.parse::<Bits>().ok().map(|bits| bits.0);
+        at.required(name, bits::AMOUNT)?.number_or_text(max, bits::AMOUNT, parse)
+    };
+    let bits = bucket(at, "bits_per_second", "burst_bits", rate, amount);
     let limit = RateLimit { packets: packets?, bits: bits? };
     if limit.packets.is_none() && limit.bits.is_none() {
         let expected = "packets_per_second with burst_packets, bits_per_second with burst_bits, or both";
@@ -587,13 +628,17 @@ fn rate_limit(at: &Cursor<'_>) -> Option<RateLimit> {
 }
 
 /// A rate and its burst: both or neither.
-fn bucket(at: &Cursor<'_>, rate: &'static str, burst: &'static str) -> Option<Option<Bucket>> {
+fn bucket(
+    at: &Cursor<'_>,
+    rate: &'static str,
+    burst: &'static str,
+    rate_of: impl Fn(&'static str) -> Option<u64>,
+    burst_of: impl Fn(&'static str) -> Option<u64>,
+) -> Option<Option<Bucket>> {
     if at.field(rate).is_none() && at.field(burst).is_none() {
         return Some(None);
     }
-    let expected = format!("a whole number from 1 to {}", limits::RATE_MAX);
-    let number = |name| at.required(name, &expected)?.number(1, limits::RATE_MAX, "");
-    let (per_second, burst) = (number(rate), number(burst));
+    let (per_second, burst) = (rate_of(rate), burst_of(burst));
     Some(Some(Bucket { per_second: per_second?, burst: burst? }))
 }
 

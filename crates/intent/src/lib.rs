@@ -4,6 +4,7 @@
 //! column, field, the value found and the value expected. The types of this crate define the format;
 //! `docs/reference/schema.json` is derived from them.
 
+mod bits;
 mod card;
 mod decode;
 mod document;
@@ -25,7 +26,7 @@ pub use links::{Link, Links};
 pub use live::{
     Cores, InterfaceName, InterfaceNameError, Memory, MemoryError, PortDriver, PuntLimit, Resources,
 };
-pub use load::{Intent, STDIN, Source, load, parse};
+pub use load::{Intent, STDIN, Source, load, parse, parse_accepted};
 pub use needs::{Bandwidth, BandwidthError, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
 pub use schema::{schema, schema_text};
 pub use table::{TableBytes, TableBytesError, TableLimit};

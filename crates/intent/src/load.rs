@@ -12,7 +12,7 @@ use crate::document::{Draft, NetworkDraft, NodeDraft, document};
 use crate::error::{Error, Errors, Finding, Place, Report};
 use crate::limits;
 use crate::types::{ApiVersion, Metadata, Name, Network, NetworkTag, Node, NodePort, NodeSpec, NodeTag};
-use crate::validate;
+use crate::validate::{self, Rules};
 use crate::yaml;
 
 /// The path that means standard input.
@@ -51,7 +51,7 @@ pub fn load<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Intent
             Err(error) => report.add(index, error),
         }
     }
-    parse_reported(&sources, report)
+    parse_reported(&sources, report, Rules::All)
 }
 
 /// Validates the contents of files.
@@ -59,7 +59,16 @@ pub fn load<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Intent
 /// # Errors
 /// All errors of the files.
 pub fn parse(sources: Vec<Source>) -> Result<Intent, Errors> {
-    parse_reported(&sources.into_iter().enumerate().collect::<Vec<_>>(), Report::default())
+    parse_reported(&sources.into_iter().enumerate().collect::<Vec<_>>(), Report::default(), Rules::All)
+}
+
+/// Validates documents that are in force or stored, by the rules that always existed. What was accepted once must
+/// load again: a daemon could not start otherwise.
+///
+/// # Errors
+/// All errors of the documents.
+pub fn parse_accepted(sources: Vec<Source>) -> Result<Intent, Errors> {
+    parse_reported(&sources.into_iter().enumerate().collect::<Vec<_>>(), Report::default(), Rules::Accepted)
 }
 
 fn read(path: &Path) -> Result<Source, Error> {
@@ -79,7 +88,7 @@ fn read(path: &Path) -> Result<Source, Error> {
     }
 }
 
-fn parse_reported(sources: &[(usize, Source)], report: Report) -> Result<Intent, Errors> {
+fn parse_reported(sources: &[(usize, Source)], report: Report, rules: Rules) -> Result<Intent, Errors> {
     let trees: Vec<_> = sources
         .iter()
         .map(|(index, source)| yaml::read(&source.name, *index, &source.bytes, &report))
@@ -107,7 +116,7 @@ fn parse_reported(sources: &[(usize, Source)], report: Report) -> Result<Intent,
     if documents == 0 && report.count() == 0 {
         empty(&report, sources.first().map(|(_, source)| source));
     }
-    validate::all(&nodes, &networks);
+    validate::all(&nodes, &networks, rules);
     let intent = if report.count() == 0 { build(nodes, networks) } else { None };
     report.finish()?;
     intent.ok_or_else(|| Errors { list: vec![Error::Incomplete], more: 0 })

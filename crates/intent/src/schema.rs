@@ -113,6 +113,27 @@ pub(crate) fn rate(_: &mut SchemaGenerator) -> Schema {
     range(1, limits::RATE_MAX)
 }
 
+/// Bits per second, with or without a unit.
+pub(crate) fn bit_rate(_: &mut SchemaGenerator) -> Schema {
+    bits_with("bit/s", "10Mbit/s")
+}
+
+/// A number of bits, with or without a unit.
+pub(crate) fn bits(_: &mut SchemaGenerator) -> Schema {
+    bits_with("bit", "80kbit")
+}
+
+fn bits_with(unit: &str, example: &str) -> Schema {
+    let most = "1000G|1000000M|1000000000k|1000000000000";
+    json_schema!({
+        "type": ["integer", "string"],
+        "minimum": 1,
+        "maximum": limits::RATE_MAX,
+        "pattern": format!("^([1-9][0-9]{{0,11}}|[1-9][0-9]{{0,8}}k|[1-9][0-9]{{0,5}}M|[1-9][0-9]{{0,2}}G|{most}){unit}$"),
+        "examples": [example],
+    })
+}
+
 pub(crate) fn punt_rate(_: &mut SchemaGenerator) -> Schema {
     range(1, limits::PUNT_RATE_MAX)
 }

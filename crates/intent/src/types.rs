@@ -16,6 +16,7 @@ use hue_wire::Mac;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use crate::bits::{BitRate, Bits};
 use crate::card::{Card, Placement};
 use crate::limits;
 use crate::live::{InterfaceName, PortDriver, PuntLimit, Resources};
@@ -471,14 +472,14 @@ pub(crate) struct RateLimitText {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::rate")]
     burst_packets: Option<u64>,
-    /// Bits of frames per second.
+    /// Bits of frames per second: a number, or a rate such as `10Mbit/s`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(default, schema_with = "schema::rate")]
-    bits_per_second: Option<u64>,
-    /// Bits of frames at once: at least one frame of the largest MTU.
+    #[schemars(default, schema_with = "schema::bit_rate")]
+    bits_per_second: Option<BitRate>,
+    /// Bits of frames at once, at least one frame of the largest MTU: a number, or an amount such as `80kbit`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(default, schema_with = "schema::rate")]
-    burst_bits: Option<u64>,
+    #[schemars(default, schema_with = "schema::bits")]
+    burst_bits: Option<Bits>,
 }
 
 impl From<RateLimit> for RateLimitText {
@@ -486,8 +487,8 @@ impl From<RateLimit> for RateLimitText {
         Self {
             packets_per_second: limit.packets.map(|bucket| bucket.per_second),
             burst_packets: limit.packets.map(|bucket| bucket.burst),
-            bits_per_second: limit.bits.map(|bucket| bucket.per_second),
-            burst_bits: limit.bits.map(|bucket| bucket.burst),
+            bits_per_second: limit.bits.map(|bucket| BitRate(bucket.per_second)),
+            burst_bits: limit.bits.map(|bucket| Bits(bucket.burst)),
         }
     }
 }

@@ -45,8 +45,20 @@ fn duplicate(at: &Cursor<'_>, first: &Cursor<'_>, found: String, expected: &str)
     );
 }
 
+/// Name of the loopback interface in every network namespace.
+const LOOPBACK: &str = "lo";
+
+/// Which rules apply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rules {
+    /// Those for new documents.
+    All,
+    /// Those for documents that an earlier version may have accepted.
+    Accepted,
+}
+
 /// Runs all checks.
-pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
+pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>], rules: Rules) {
     if let [first, others @ ..] = nodes {
         for other in others {
             let hint = Some(format!("first in {}", first.at.location_for(&other.at)));
@@ -69,6 +81,9 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
     }
     physical_ports(nodes, networks);
     shared_ports(networks);
+    if rules == Rules::All {
+        loopback(nodes, networks);
+    }
 }
 
 fn node(node: &NodeDraft<'_>) {
@@ -186,6 +201,27 @@ fn known_port(ports: &[NodePort], name: &Name, at: &Cursor<'_>) -> Option<NodePo
         at.fault(format!("unknown port \"{name}\""), format!("a port of the node: {}", one_of(names)), hint);
     }
     found
+}
+
+/// The loopback is not a link: its frames have no neighbours. Documents with it were accepted once, and the port stayed
+/// down.
+fn loopback(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
+    let refuse = |name: &str, at: &Cursor<'_>| {
+        if name == LOOPBACK {
+            let hint = "the loopback has no Ethernet segment; use one end of a veth pair".to_owned();
+            at.fault(format!("interface \"{name}\""), "an Ethernet interface", Some(hint));
+        }
+    };
+    for (port, at) in nodes.iter().flat_map(|node| present(&node.ports)) {
+        let field = if at.field("interface").is_some() { "interface" } else { "name" };
+        refuse(port.interface(), &at.field_or_self(field));
+    }
+    // Without a Node document, ports are interfaces of the same name.
+    if nodes.is_empty() {
+        for (port, at) in networks.iter().flat_map(|network| present(&network.ports)) {
+            refuse(port.port.as_str(), &at.field_or_self("port"));
+        }
+    }
 }
 
 /// `hueplane run` writes a capture for each port into one folder, and also `punt.pcap`.
@@ -405,7 +441,7 @@ fn burst_bits(network: &NetworkDraft<'_>) {
     if bits.burst < least {
         let at = network.spec.field_or_self("rate_limit").field_or_self("burst_bits");
         let hint = Some(format!("a frame with {mtu} bytes of IP packet"));
-        at.fault(bits.burst.to_string(), format!("at least {least}"), hint);
+        at.fault(at.description(), format!("at least {least}bit"), hint);
     }
 }
 

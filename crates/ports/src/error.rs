@@ -112,6 +112,12 @@ pub enum PortError {
         /// Why.
         found: String,
     },
+    /// The interface is the loopback; the caller's fault.
+    #[error("{interface}: the loopback has no Ethernet segment; use one end of a veth pair")]
+    Loopback {
+        /// The interface.
+        interface: String,
+    },
     /// A class is out of range; a bug of the caller.
     #[error(
         "{interface}: invalid class {class}: expected 1 to {}, or the class of group frames or of others",

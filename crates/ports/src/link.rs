@@ -11,6 +11,8 @@ pub struct Link {
     pub is_up: bool,
     /// Whether it has a carrier: a device is connected at the other end.
     pub has_carrier: bool,
+    /// Whether it is the loopback.
+    pub is_loopback: bool,
 }
 
 impl Link {
@@ -25,6 +27,7 @@ impl Link {
                 mtu_bytes: found.mtu,
                 is_up: flags & libc::IFF_UP != 0,
                 has_carrier: flags & libc::IFF_RUNNING != 0,
+                is_loopback: flags & libc::IFF_LOOPBACK != 0,
             })),
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
             // The text cannot be the name of an interface.

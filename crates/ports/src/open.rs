@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::pool::Region;
-use crate::{AfXdp, AfXdpOptions, GroupLimits, PacketSocket, Pool, Port, PortError, Tap};
+use crate::{AfXdp, AfXdpOptions, GroupLimits, PacketSocket, Pool, Port, PortError, Tap, sys};
 
 /// The driver that the configuration requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -77,7 +77,7 @@ pub struct Opened {
 ///
 /// # Errors
 /// `System` and `Unfit` describe the problem of the driver, or of the last one tried; `Gone` if the interface does
-/// not exist.
+/// not exist; `Loopback` if it is the loopback.
 pub fn open(interface: &str, options: &OpenOptions, pool: &Pool) -> Result<Opened, PortError> {
     open_on(interface, options, &pool.region())
 }
@@ -88,6 +88,10 @@ pub fn open(interface: &str, options: &OpenOptions, pool: &Pool) -> Result<Opene
 /// # Errors
 /// As [`open`].
 pub fn open_on(interface: &str, options: &OpenOptions, region: &Region) -> Result<Opened, PortError> {
+    // An interface that does not exist is reported by its driver, which may create it.
+    if sys::flags(interface).is_ok_and(|flags| flags & libc::IFF_LOOPBACK != 0) {
+        return Err(PortError::Loopback { interface: interface.to_owned() });
+    }
     let packet = |note: Option<String>| -> Result<Opened, PortError> {
         let port = PacketSocket::open(interface, options.ring, region)?.keeping(options.keep.clone());
         Ok(Opened { port: Box::new(port), note })

@@ -33,7 +33,7 @@ impl AnyPrefix {
         match addr.parse() {
             Ok(IpAddr::V4(ip)) => Ok(Self::V4(Prefix::new(ip.to_bits(), bits(32)?)?)),
             Ok(IpAddr::V6(ip)) => Ok(Self::V6(Prefix::new(ip.to_bits(), bits(128)?)?)),
-            Err(_) => Err(PrefixError::Address(addr.to_owned())),
+            Err(_) => Err(PrefixError::Address(addr.to_owned(), "IPv4 or IPv6")),
         }
     }
 }

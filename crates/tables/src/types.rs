@@ -154,9 +154,9 @@ pub enum PrefixError {
     /// The text has no `/`.
     #[error("'{0}' is not a prefix: expected ADDRESS/LENGTH")]
     Form(String),
-    /// The address part is not an address, or belongs to the other family.
-    #[error("'{0}' is not an address of this family")]
-    Address(String),
+    /// The address part is not an address of the families that are possible here.
+    #[error("'{0}' is not an {1} address")]
+    Address(String, &'static str),
     /// The length is not a number from 0 to the key width.
     #[error("prefix length '{0}' is not a number from 0 to {1}")]
     Length(String, u8),
@@ -227,11 +227,9 @@ impl<K: Key> FromStr for Prefix<K> {
 
     fn from_str(text: &str) -> Result<Self, PrefixError> {
         let (addr, len) = text.split_once('/').ok_or_else(|| PrefixError::Form(text.to_owned()))?;
-        let addr = addr
-            .parse::<IpAddr>()
-            .ok()
-            .and_then(K::from_ip)
-            .ok_or_else(|| PrefixError::Address(addr.to_owned()))?;
+        let addr = addr.parse::<IpAddr>().ok().and_then(K::from_ip).ok_or_else(|| {
+            PrefixError::Address(addr.to_owned(), if K::BITS == 32 { "IPv4" } else { "IPv6" })
+        })?;
         let bits = len
             .parse::<u8>()
             .ok()

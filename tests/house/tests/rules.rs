@@ -226,3 +226,29 @@ fn texts_name_no_people_machines_or_issues() {
         assert!(root().join(file).is_file(), "{file} is missing");
     }
 }
+
+/// Phrases that users could not understand, and that must not come back.
+#[test]
+fn texts_are_plain() {
+    let clumsy = [
+        "to be had",
+        "who asks may",
+        "none of this name",
+        "that mends it",
+        "which is about all",
+        "whosoever",
+        "invalid digit found",
+    ];
+    let sources = files("crates").into_iter().filter(|path| path.iter().any(|part| part == "src"));
+    for path in sources.chain(files("docs")).chain([root().join("README.md")]) {
+        // It translates the sentences of a library.
+        if path.ends_with("http/plain.rs") || path.ends_with("hueplaned/src/number.rs") {
+            continue;
+        }
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let text = text.to_lowercase();
+        for phrase in clumsy {
+            assert!(!text.contains(phrase), "{} says \"{phrase}\"", relative(&path));
+        }
+    }
+}

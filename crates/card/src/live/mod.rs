@@ -92,7 +92,7 @@ impl LiveCard {
             runner.set_bound(bound);
             let _ = granted.send(got); // the caller waits for it
             let ended = catch_unwind(AssertUnwindSafe(|| runner.run(&mailbox, &events)));
-            let bug = || Err("a bug of hueplane stopped its thread; see the log, and report it".to_owned());
+            let bug = || Err("a bug in hueplane stopped its thread; see the log, and report it".to_owned());
             if let Err(reason) = ended.unwrap_or_else(|_| bug()) {
                 events(CardEvent::Failed(reason));
             }

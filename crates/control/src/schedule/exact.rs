@@ -61,8 +61,8 @@ pub fn exact(site: &Site, demands: &[&Demand], greedy: Choice) -> (Choice, Sched
         return (greedy, SchedulerKind::Greedy, Some(note));
     }
     if site.card.as_ref().is_some_and(|card| matches!(card.table, TableSite::Banks { .. })) {
-        let note = "what networks need in two banks with a Conflict CAM depends on each other, which the \
-                    solver does not know; this is the greedy schedule";
+        let note = "with two banks and a Conflict CAM, the needs of networks depend on each other, which the \
+                    solver cannot model; this is the greedy schedule";
         return (greedy, SchedulerKind::Greedy, Some(note.to_owned()));
     }
     let task = Task::new(site, demands);

@@ -64,14 +64,14 @@ fn on_card(site: &Site, demands: &[&Demand], choice: &Choice, at: usize) -> (Str
     let other = gain(site, demands, choice, at, Side::Soft);
     let why_not = match (demand.placement, demand.latency) {
         (Placement::Card, _) => "its document says card".to_owned(),
-        (_, Latency::Low) => "it asks for low latency".to_owned(),
+        (_, Latency::Low) => "it needs low latency".to_owned(),
         _ if other < 0 => format!("software would serve {} less", rate(other.unsigned_abs())),
         _ if demand.now == Some(Side::Card) => not_worth(site, other, "software"),
         _ => "software would serve no more".to_owned(),
     };
     let why = match (demand.placement, demand.latency) {
         (Placement::Card, _) => "its document says card".to_owned(),
-        (_, Latency::Low) => "it asks for low latency, and the card has room".to_owned(),
+        (_, Latency::Low) => "it needs low latency, and the card has room".to_owned(),
         _ if other < 0 => {
             let core = rate(site.soft.core_bps.into());
             format!(
@@ -97,7 +97,7 @@ fn in_software(
     let core = choice.cores[at].map_or_else(String::new, |core| format!("core {core} "));
     let why = match (barred(site, demand), needed) {
         (Some(super::Lack::Document), _) => "its document says soft".to_owned(),
-        (_, 0) => "it asks for no bandwidth".to_owned(),
+        (_, 0) => "it needs no bandwidth".to_owned(),
         (_, _) if served == needed => format!("{core}serves its {}", rate(needed.into())),
         (_, _) => format!("{core}serves {} of its {}", rate(served.into()), rate(needed.into())),
     };

@@ -292,7 +292,7 @@ fn the_current_placement_is_explained() {
             "the card would serve 100 Mbit/s more, but a move costs 1 Mbit/s"
         )
     );
-    assert_eq!(reasons("c"), ("it asks for no bandwidth", "the card would serve no more"));
+    assert_eq!(reasons("c"), ("it needs no bandwidth", "the card would serve no more"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 use clap_complete::ArgValueCandidates;
+use hueplaned::number::whole;
 
 use super::Output;
 use crate::complete;
@@ -35,7 +36,7 @@ pub struct Attach {
     #[arg(long, value_name = "NAME|PATH")]
     pub netns: Option<PathBuf>,
     /// Namespace of this process, for example of a container
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", value_parser = whole::<u32>(1..))]
     pub pid: Option<u32>,
     /// New TAP device of this name, which a virtual machine opens
     #[arg(long, value_name = "NAME")]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use hueplaned::number::whole;
 
 use super::Output;
 
@@ -35,7 +36,7 @@ pub struct CertsInit {
     #[arg(long = "for", value_name = "NAME|ADDRESS")]
     pub names: Vec<String>,
     /// Days for which the certificates are valid; the authority is valid for ten years
-    #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    #[arg(long, value_name = "N", default_value_t = 365, value_parser = whole::<u32>(1..=3650))]
     pub days: u32,
     #[command(flatten)]
     pub output: Output,
@@ -62,7 +63,7 @@ pub struct CertsAdd {
     #[arg(long = "for", value_name = "NAME|ADDRESS", required_if_eq("role", "daemon"))]
     pub names: Vec<String>,
     /// Days for which the certificate is valid
-    #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    #[arg(long, value_name = "N", default_value_t = 365, value_parser = whole::<u32>(1..=3650))]
     pub days: u32,
     #[command(flatten)]
     pub output: Output,

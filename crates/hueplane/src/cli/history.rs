@@ -1,6 +1,7 @@
 //! `hueplane history`, `hueplane rollback` and `hueplane confirm`.
 
 use clap::Args;
+use hueplaned::number::whole;
 
 use super::{Output, Turn};
 
@@ -32,7 +33,7 @@ Examples:
   hueplane rollback 12 --prune")]
 pub struct Rollback {
     /// Number of the revision, from `hueplane history`; by default the one before the latest change
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = whole::<u64>(0..), allow_negative_numbers = true)]
     pub revision: Option<u64>,
     /// Show the changes, but change nothing
     #[arg(long)]
@@ -48,8 +49,8 @@ pub struct Rollback {
 
 /// Keep a change that was applied with --confirm-within
 ///
-/// Until then, or until its time is over, no other change is accepted. Without a confirmation the daemon goes
-/// back to the configuration before by itself. `hueplane rollback` goes back at once.
+/// Until then, or until its time is over, no other change is accepted. Without a confirmation, the daemon restores
+/// the previous configuration. `hueplane rollback` restores it at once.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

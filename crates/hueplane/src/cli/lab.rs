@@ -8,6 +8,7 @@ use std::str::FromStr;
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use hue_lab::{Rate, Traffic};
+use hueplaned::number::whole;
 
 use super::{Files, On, Output, cycles, wave_file};
 use crate::complete;
@@ -100,7 +101,7 @@ pub struct LabRun {
     pub image: String,
     /// Duration of the traffic in microseconds of the card's time, of the wires' time in software, or of real time on
     /// interfaces; by default, captures are sent once
-    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=60_000_000))]
+    #[arg(long, value_name = "US", value_parser = whole::<u64>(1..=60_000_000))]
     pub duration_us: Option<u64>,
     /// Speed of the lines that the ports send to; by default one beat in each clock cycle
     #[arg(long, value_name = "RATE")]
@@ -113,7 +114,7 @@ pub struct LabRun {
     #[arg(long, value_name = "FILE", value_parser = wave_file)]
     pub wave: Option<PathBuf>,
     /// Clock cycles in the waveform, counted from the start of the traffic
-    #[arg(long, value_name = "FROM-TO", value_parser = cycles, requires = "wave")]
+    #[arg(long, value_name = "FROM-TO", value_parser = cycles, allow_hyphen_values = true, requires = "wave")]
     pub wave_cycles: Option<(u64, u64)>,
     #[command(flatten)]
     pub output: Output,
@@ -141,7 +142,7 @@ pub struct LabPower {
     #[arg(long, value_name = "NAME", default_value = "default", add = ArgValueCandidates::new(complete::local_images))]
     pub image: String,
     /// Clock cycles to count
-    #[arg(long, value_name = "N", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 5000, value_parser = whole::<u64>(100..=1_000_000))]
     pub cycles: u64,
     #[command(flatten)]
     pub output: Output,
@@ -160,20 +161,20 @@ Examples:
   hueplane lab sweep --networks 1 4 15 --sizes 64 1518 -o json")]
 pub struct LabSweep {
     /// Numbers of networks
-    #[arg(long, value_name = "N", num_args = 1.., default_values_t = 1..=15, value_parser = clap::value_parser!(u8).range(1..=15))]
+    #[arg(long, value_name = "N", num_args = 1.., default_values_t = 1..=15, value_parser = whole::<u8>(1..=15))]
     pub networks: Vec<u8>,
     /// Frame sizes in bytes, with check sequence
     #[arg(long, value_name = "BYTES", num_args = 1.., default_values_t = [64, 256, 512, 1024, 1518],
-          value_parser = clap::value_parser!(u16).range(64..=1518))]
+          value_parser = whole::<u16>(64..=1518))]
     pub sizes: Vec<u16>,
     /// Largest number of networks on the card
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=4))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = whole::<u8>(1..=4))]
     pub on_card: u8,
     /// Duration of the traffic on the card in microseconds of its time
-    #[arg(long, value_name = "US", default_value_t = 500, value_parser = clap::value_parser!(u64).range(50..=100_000))]
+    #[arg(long, value_name = "US", default_value_t = 500, value_parser = whole::<u64>(50..=100_000))]
     pub duration_us: u64,
     /// Frames for each measurement in software
-    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1_000..=4_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = whole::<u32>(1_000..=4_000_000))]
     pub frames: u32,
     #[command(flatten)]
     pub output: Output,
@@ -199,17 +200,17 @@ pub struct LabTables {
     #[arg(long)]
     pub skip_bad: bool,
     /// Derive next hops for routes that have none, from the first 20 bits of the prefix (FNV-1a modulo N)
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole::<u16>(1..))]
     pub derive_hops: u16,
     /// Number of a table's prefixes to distribute; also used as the number for each network, if the table has
     /// enough
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = whole::<usize>(0..))]
     pub sample: usize,
     /// Number of networks to distribute a table to
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=4095))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = whole::<u16>(2..=4095))]
     pub parts: u16,
     /// Seed of the random choice of prefixes
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = whole::<u64>(0..))]
     pub seed: u64,
     /// Directory for lab-tables.json and lab-tables.md; created if absent
     #[arg(long, value_name = "DIR")]

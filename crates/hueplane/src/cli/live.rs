@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::ArgValueCandidates;
 use hueplaned::api::TurnQuery;
-use hueplaned::options::SchedulingName;
+use hueplaned::number::{address_and_port, whole, whole_or_automatic};
+use hueplaned::options::{SchedulingName, WORKERS_MAX};
 
-use super::Output;
+use super::{Output, time};
 use crate::complete;
 
 /// How to reach the daemon.
@@ -56,7 +57,7 @@ pub struct Up {
     #[arg(long)]
     pub detach: bool,
     /// Number of worker threads; 0 selects it automatically
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole_or_automatic(0..=WORKERS_MAX))]
     pub workers: usize,
     /// Pin each worker thread to a core
     #[arg(long)]
@@ -100,7 +101,7 @@ pub struct Places {
 #[derive(Args, Clone, Debug, Default)]
 pub struct Listen {
     /// Also offer the API over TCP, with mutual TLS
-    #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["tls_cert", "tls_key", "tls_ca"])]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address_and_port, requires_all = ["tls_cert", "tls_key", "tls_ca"])]
     pub listen: Option<SocketAddr>,
     /// Certificate of the daemon (PEM)
     #[arg(long, value_name = "FILE", requires = "listen")]
@@ -204,8 +205,8 @@ pub struct Apply {
     /// Delete networks that the files do not describe
     #[arg(long)]
     pub prune: bool,
-    /// Go back by itself unless `hueplane confirm` comes within this time, such as 60s or 10m; at most a day
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "dry_run")]
+    /// Undo the change unless it is confirmed (`hueplane confirm`) within this time, such as 60s or 10m; at most a day
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, conflicts_with = "dry_run")]
     pub confirm_within: Option<std::time::Duration>,
     #[command(flatten)]
     pub turn: Turn,
@@ -331,16 +332,16 @@ pub struct Migrate {
     #[arg(short = 'w', long)]
     pub watch: bool,
     /// Milliseconds for which packets are observed before and after the move
-    #[arg(long, value_name = "MS", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, value_name = "MS", default_value_t = 20, value_parser = whole::<u32>(0..=10_000))]
     pub look_ms: u32,
     /// Time limit of the move in milliseconds; then the move is cancelled
-    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = whole::<u32>(1..=10_000))]
     pub limit_ms: u32,
     /// A step that fails, for tests
     #[arg(long, value_name = "STEP", hide = true)]
     pub fail: Option<FailStep>,
     /// Least time in milliseconds that software takes to drain, for tests
-    #[arg(long, value_name = "MS", hide = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, value_name = "MS", hide = true, default_value_t = 0, value_parser = whole::<u32>(0..=10_000))]
     pub drain_ms: u32,
     #[command(flatten)]
     pub turn: Turn,
@@ -418,7 +419,7 @@ pub struct ImageLoad {
     #[arg(value_name = "NAME", add = ArgValueCandidates::new(complete::images))]
     pub name: String,
     /// Least time that the card is unavailable, to model the configuration of an FPGA, such as 500ms or 5s
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time, allow_hyphen_values = true)]
     pub reconfigure_time: std::time::Duration,
     #[command(flatten)]
     pub turn: Turn,
@@ -548,12 +549,12 @@ pub struct Stats {
     /// Only this network
     #[arg(value_name = "NAME", add = ArgValueCandidates::new(complete::networks))]
     pub name: Option<String>,
-    /// Show rates until q is pressed
+    /// Show rates until q is pressed; needs a terminal
     #[arg(short = 'w', long)]
     pub watch: bool,
     /// Time between two updates in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1000, requires = "watch",
-          value_parser = clap::value_parser!(u64).range(100..=60_000))]
+          value_parser = whole::<u64>(100..=60_000))]
     pub interval_ms: u64,
     #[command(flatten)]
     pub output: Output,
@@ -569,7 +570,7 @@ Examples:
   hueplane events --since 120 --follow -o json")]
 pub struct Events {
     /// Only events after this sequence number
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..))]
     pub since: Option<u64>,
     /// Wait for new events until Ctrl-C
     #[arg(long)]
@@ -619,10 +620,10 @@ pub struct Capture {
     #[arg(short = 'p', long, value_name = "PORT", add = ArgValueCandidates::new(complete::ports))]
     pub port: Option<String>,
     /// Stop after this many packets
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'c', long, value_name = "N", value_parser = whole::<u64>(1..))]
     pub count: Option<u64>,
     /// Bytes to keep of each packet
-    #[arg(short = 's', long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(14..=65_535))]
+    #[arg(short = 's', long, value_name = "BYTES", value_parser = whole::<u32>(14..=65_535))]
     pub snap: Option<u32>,
     /// Output file (pcapng); - for standard output
     #[arg(short = 'w', long = "write", value_name = "FILE")]
@@ -659,7 +660,7 @@ Examples:
   hueplane demo --keep")]
 pub struct Demo {
     /// Number of networks
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=200))]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = whole::<u16>(1..=200))]
     pub networks: u16,
     /// Keep the lab and its daemon running, and print how to use and remove them
     #[arg(long)]
@@ -677,7 +678,7 @@ pub struct Demo {
     #[arg(long, conflicts_with = "no_card")]
     pub nics: bool,
     /// Duration of the iperf3 measurement in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=60))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = whole::<u16>(1..=60))]
     pub seconds: u16,
     #[command(flatten)]
     pub output: Output,

@@ -9,6 +9,7 @@ mod certs;
 mod history;
 mod lab;
 mod live;
+mod parse;
 mod plan;
 mod status;
 
@@ -16,12 +17,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::styling};
 use clap_complete::{ArgValueCandidates, Shell};
+use hueplaned::number::whole;
 
 pub use attach::*;
 pub use certs::*;
 pub use history::*;
 pub use lab::*;
 pub use live::*;
+pub use parse::parse;
 pub use plan::*;
 pub use status::*;
 
@@ -205,10 +208,10 @@ pub struct Run {
     #[arg(long, value_name = "FILE", value_parser = wave_file)]
     pub wave: Option<PathBuf>,
     /// Clock cycles in the waveform, counted from reset; they include loading the networks
-    #[arg(long, value_name = "FROM-TO", value_parser = cycles, requires = "wave", conflicts_with = "wave_packet")]
+    #[arg(long, value_name = "FROM-TO", value_parser = cycles, allow_hyphen_values = true, requires = "wave", conflicts_with = "wave_packet")]
     pub wave_cycles: Option<(u64, u64)>,
     /// Record only this packet, counted from 1 over all inputs by time, alone in the card
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "wave")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..), requires = "wave")]
     pub wave_packet: Option<u64>,
     #[command(flatten)]
     pub output: Output,
@@ -222,6 +225,11 @@ fn wave_file(text: &str) -> Result<PathBuf, String> {
     }
     Err("expected a name that ends in .fst, the format of the waveform (`fst2vcd` of GTKWave converts it)"
         .to_owned())
+}
+
+/// A time with a unit.
+fn time(text: &str) -> Result<std::time::Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "expected a time such as 500ms, 30s, 5m or 1h 30m".to_owned())
 }
 
 /// A range of clock cycles; the end is exclusive.
@@ -271,7 +279,7 @@ pub struct Trace {
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
     /// Number of the packet in the capture, from 1; by default all packets
-    #[arg(long, value_name = "N", requires = "pcap", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "pcap", value_parser = whole::<u64>(1..))]
     pub packet: Option<u64>,
     #[command(flatten)]
     pub output: Output,
@@ -344,13 +352,13 @@ pub struct Tables {
     #[arg(long, value_enum, default_value_t = Encoding::Dag64)]
     pub encoding: Encoding,
     /// Number of sets of 2^13 entries in the second bank, for layout dir
-    #[arg(long, value_name = "N", default_value_t = hue_tables::dir::SETS, value_parser = clap::value_parser!(u32).range(0..=hue_tables::dir::SETS_MAX as i64))]
+    #[arg(long, value_name = "N", default_value_t = hue_tables::dir::SETS, value_parser = whole::<u32>(0..=hue_tables::dir::SETS_MAX))]
     pub sets: u32,
     /// Number of rows of the Conflict CAM, for layout dir
-    #[arg(long, value_name = "N", default_value_t = hue_tables::dir::CAM_ROWS)]
+    #[arg(long, value_name = "N", default_value_t = hue_tables::dir::CAM_ROWS, value_parser = whole::<usize>(0..))]
     pub cam_rows: usize,
     /// Number of rows of a network's plane, for layout tcam
-    #[arg(long, value_name = "N", default_value_t = hue_tables::tcam::PLANE_ROWS)]
+    #[arg(long, value_name = "N", default_value_t = hue_tables::tcam::PLANE_ROWS, value_parser = whole::<usize>(0..))]
     pub plane_rows: usize,
     /// Where the tables are. With --on card, the image determines layout and encoding; the tables are written
     /// through the card's registers, and packets look up addresses
@@ -368,7 +376,7 @@ pub struct Tables {
     #[arg(long)]
     pub skip_bad: bool,
     /// Derive next hops for routes that have none, from the first 20 bits of the prefix (FNV-1a modulo N)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..))]
     pub derive_hops: Option<u16>,
     /// Size limit of the table image for each address family: bytes, or with KiB, MiB or GiB; default: 3 GiB
     /// for dag64, the card's two banks of 2^19 words for dag36
@@ -450,13 +458,13 @@ pub struct Replay {
     #[arg(long, value_name = "[NAME=]FILE")]
     pub updates: String,
     /// Number of changes that become visible together
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..))]
     pub batch: u32,
     /// Compare the table with a linear search at this many random moments
-    #[arg(long, value_name = "MOMENTS", num_args = 0..=1, default_missing_value = "16")]
+    #[arg(long, value_name = "MOMENTS", num_args = 0..=1, default_missing_value = "16", value_parser = whole::<u32>(0..))]
     pub verify: Option<u32>,
     /// Seed of the random moments, as printed by an earlier run
-    #[arg(long, value_name = "SEED", requires = "verify")]
+    #[arg(long, value_name = "SEED", requires = "verify", value_parser = whole::<u64>(0..))]
     pub seed: Option<u64>,
 }
 

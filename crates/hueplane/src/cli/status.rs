@@ -1,6 +1,7 @@
 //! `hueplane status` and `hueplane logs`.
 
 use clap::Args;
+use hueplaned::number::whole;
 
 use super::Output;
 
@@ -37,6 +38,6 @@ pub struct Logs {
     #[arg(short = 'f', long)]
     pub follow: bool,
     /// Number of lines to show from the end of the log
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = whole::<usize>(0..))]
     pub lines: usize,
 }

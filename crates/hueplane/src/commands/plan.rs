@@ -66,7 +66,7 @@ fn card(node: &Node) -> Result<Option<CardSite>, Failure> {
 fn table(plan: &api::Plan) -> String {
     let head = [
         ("NETWORK", Align::Left),
-        ("ASKS FOR", Align::Left),
+        ("PLACEMENT", Align::Left),
         ("NOW", Align::Left),
         ("TO", Align::Left),
         ("NEEDS", Align::Right),
@@ -100,9 +100,9 @@ fn table(plan: &api::Plan) -> String {
         let way = format!("{} from {} to {}", one.network, one.from, one.to);
         out.push_str(&format!("{} {way}: {}\n", styled(YELLOW, "move:"), one.why));
     }
-    let basis = if plan.from_traffic { "measured" } else { "asked for" };
+    let basis = if plan.from_traffic { "measured" } else { "needed" };
     out.push_str(&format!(
-        "{}: {} of {} {basis} served, {} ({} each)\n",
+        "{}: serves {} of {} {basis}, {} ({} each)\n",
         plan.scheduler.name(),
         rate(plan.served_bps.into()),
         rate(plan.needed_bps.into()),

@@ -27,8 +27,8 @@ fn certificates_are_made_once_and_keys_are_private() {
     // Nothing is replaced, and what fails leaves nothing.
     let before: Vec<_> =
         dir.files("certs").iter().map(|name| fs::read(dir.path(&format!("certs/{name}"))).unwrap()).collect();
-    dir.hueplane("certs init certs").fails(3, "certs/ca.pem: exists already; nothing was made");
-    dir.hueplane("certs add certs red --role viewer").fails(3, "certs/red.pem: exists already");
+    dir.hueplane("certs init certs").fails(3, "certs/ca.pem: already exists; nothing was written");
+    dir.hueplane("certs add certs red --role viewer").fails(3, "certs/red.pem: already exists");
     dir.hueplane("certs add certs ca --role viewer")
         .fails(2, "'ca': expected a name that can be that of a file");
     dir.hueplane("certs add certs ../x --role viewer").fails(2, "'../x': expected a name");
@@ -45,7 +45,7 @@ fn certificates_are_made_once_and_keys_are_private() {
         .fails(2, "'two words': expected a DNS name");
     assert!(dir.files("other").is_empty());
     dir.write("half/daemon.key", "mine");
-    dir.hueplane("certs init half").fails(3, "half/daemon.key: exists already; nothing was made");
+    dir.hueplane("certs init half").fails(3, "half/daemon.key: already exists; nothing was written");
     assert_eq!(dir.files("half"), ["daemon.key"]);
     assert_eq!(fs::read(dir.path("half/daemon.key")).unwrap(), b"mine");
 }

@@ -72,6 +72,42 @@ fn faults() -> Vec<(&'static str, String, Vec<&'static str>)> {
             replaced("via: 10.2.0.2", "via: 10.3.0.2"),
             vec!["red.yaml:11:", "spec.routes[0].via: found 10.3.0.2, which is not on any link"],
         ),
+        (
+            "prefix length",
+            replaced("10.9.0.0/16", "10.9.0.0/33"),
+            vec![
+                "red.yaml:11:12: spec.routes[0].to: found \"10.9.0.0/33\"",
+                "a prefix length is a number from 0 to 32, not \"33\"",
+            ],
+        ),
+        (
+            "prefix length of an address",
+            replaced("10.1.0.1/24", "10.1.0.1/-1"),
+            vec!["red.yaml:8:", "a prefix length is a number from 1 to 32, not \"-1\""],
+        ),
+        (
+            "three numbers",
+            replaced("10.9.0.0/16", "10.9.0/24"),
+            vec!["red.yaml:11:12:", "an IPv4 address has 4 numbers, this one has 3"],
+        ),
+        (
+            "host bits",
+            replaced("10.9.0.0/16", "10.9.0.1/24"),
+            vec!["red.yaml:11:12:", "expected 10.9.0.0/24 (bits beyond the length must be zero)"],
+        ),
+        (
+            "the loopback",
+            replaced("port: p0", "port: lo"),
+            vec!["spec.ports[0].port: found interface \"lo\"", "use one end of a veth pair"],
+        ),
+        (
+            "a rate without its unit of time",
+            replaced(
+                "packets_per_second: 100000, burst_packets: 1000",
+                "bits_per_second: 10Mbit, burst_bits: 80kbit",
+            ),
+            vec!["red.yaml:15:33: spec.rate_limit.bits_per_second: found \"10Mbit\"", "such as 10Mbit/s"],
+        ),
         ("missing field", replaced("  plane: {kind: ipv4}\n", ""), vec!["plane"]),
         ("unknown kind", replaced("kind: ipv4", "kind: ipv5"), vec!["spec.plane.kind"]),
     ]
@@ -99,6 +135,28 @@ fn every_error_has_its_place() {
         assert!(dir.files("out").is_empty() && !dir.path("out").exists());
         assert_eq!(dir.hueplane("trace -f red.yaml --in-port p0 --hex 00").code, 3, "{name}");
     }
+}
+
+/// Written with a unit or without, a limit lets the same frames pass.
+#[test]
+fn rates_have_units() {
+    use crate::support::{ipv4, pcap};
+    let dir = Scratch::new();
+    let frame = ipv4("02:00:00:00:01:01", 64, [10, 1, 0, 9], [10, 9, 0, 1]);
+    let frames: Vec<_> = (0..200).map(|at| (at, frame.clone())).collect();
+    dir.write("in.pcap", pcap(&frames));
+    let mut passed = Vec::new();
+    for (rate, burst) in [("1kbit/s", "13kbit"), ("1000", "13000"), ("\"1000bit/s\"", "13000bit")] {
+        let limit = format!("bits_per_second: {rate}, burst_bits: {burst}");
+        dir.write("red.yaml", replaced("packets_per_second: 100000, burst_packets: 1000", &limit));
+        dir.hueplane("validate -f red.yaml").ok();
+        dir.hueplane("run -f red.yaml --in p0=in.pcap --out out").ok();
+        passed.push(dir.packets("out/p1.pcap").len());
+    }
+    assert!(
+        passed[0] > 0 && passed[0] < frames.len() && passed.iter().all(|one| *one == passed[0]),
+        "{passed:?}"
+    );
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn invalid_experiments_are_reported() {
         "'red' forwards nothing by p0 to a known neighbour",
     );
     fails("--traffic p0=rate:1G", 2, "set a duration");
-    fails("--traffic p0=rate:1G --duration-us 0", 2, "0 is not in 1..=60000000");
+    fails("--traffic p0=rate:1G --duration-us 0", 2, "expected a whole number from 1 to 60000000");
     fails(&format!("--traffic p0=rate:1G --line 0 {us}"), 2, "found rate '0'");
     let narrow = "--image tcam3 --duration-us 1000";
     fails(&format!("--traffic p0=rate:9G {narrow}"), 2, "traffic of p0: 9 Gbit/s exceeds the port's bus");
@@ -236,6 +236,11 @@ fn live_traffic_needs_interfaces() {
     fails(&format!("--live p0=lo p1=lo {rest}"), 3, "lo: it is already cabled to another port");
     fails(&format!("--live p0=lo p0=absent {rest}"), 3, "absent: its port already has an interface");
     fails(&format!("--live p0=absent {rest}"), 3, "absent: no interface here has this name");
+    fails(
+        &format!("--live p0=lo {rest}"),
+        3,
+        "lo: the loopback has no Ethernet segment; use one end of a veth pair",
+    );
     fails("--live p0=absent --traffic p0=rate:1M", 2, "set a duration");
     fails("--live p0=absent --traffic p0=rate:10T --duration-us 60000000", 4, "use a shorter duration");
     for other in ["--on soft", "--on card", "--image tcam1", "--line 1G", "--wave x.fst"] {

@@ -78,8 +78,7 @@ fn without_a_card_everything_runs_in_software() {
         assert_eq!(plan["moves"], serde_json::json!([]));
     }
     let text = dir.hueplane("plan -f all.yaml").ok().stdout;
-    for part in
-        ["WHY NOT ELSEWHERE", "auto, low latency", "500 Mbit/s of 1.75 Gbit/s asked for served, 0 moves"]
+    for part in ["WHY NOT ELSEWHERE", "auto, low latency", "serves 500 Mbit/s of 1.75 Gbit/s needed, 0 moves"]
     {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -99,7 +98,7 @@ fn the_card_in_the_document_is_used() {
     assert_eq!(plan["note"], Value::Null);
     let found = places(&plan);
     assert_eq!((found[0].0, found[0].1), ("big", "card"));
-    assert_eq!(found[1], ("fast", "card", "it asks for low latency"));
+    assert_eq!(found[1], ("fast", "card", "it needs low latency"));
     assert_eq!(found[2], ("kept", "soft", "its document says soft"));
     assert_eq!(found[4], ("wide", "soft", "its port 'n0' is not a port of the card"));
     let uses = plan["uses"].to_string();

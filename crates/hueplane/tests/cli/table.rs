@@ -321,6 +321,9 @@ fn invalid_files_are_reported_with_file_and_line() {
     dir.write("bad.txt", "10.0.0.0/8 a\n10.0.0.0/33 b\n11.0.0.1/8 c\n12.0.0.0/8 d\n");
     let done = dir.hueplane("table size --routes a=a.txt --routes bad=bad.txt -o json");
     done.fails(3, "bad.txt:2: found '10.0.0.0/33 b', expected PREFIX [NEXTHOP]");
+    done.fails(3, "(prefix length '33' is not a number from 0 to 32)");
+    dir.write("short.txt", "10.0.0/24 b\n");
+    dir.hueplane("table size --routes a=short.txt").fails(3, "('10.0.0' is not an IPv4 or IPv6 address)");
     let done = dir.hueplane("table size --routes bad=bad.txt --skip-bad -o json").ok();
     assert_eq!((&done.json()["skipped"], &done.json()["networks"][0]["routes"]), (&2.into(), &2.into()));
     assert!(done.stderr.contains("bad.txt: 2 invalid lines skipped"), "{}", done.stderr);

@@ -41,7 +41,7 @@ pub struct ApplyRequest {
     /// Apply only if the desired state has this generation; otherwise the call fails with `conflict`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_generation: Option<u64>,
-    /// Go back by itself to the documents before unless the change is confirmed within so many seconds, 1 to 86,400.
+    /// Restore the previous documents unless the change is confirmed within this many seconds, 1 to 86,400.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_within_s: Option<u32>,
 }

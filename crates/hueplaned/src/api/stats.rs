@@ -39,7 +39,7 @@ pub struct Stats {
 pub struct NetworkStats {
     /// The network.
     pub network: String,
-    /// Since when they count: when the daemon started, the network was created or set up anew.
+    /// Since when they count: when the daemon started, the network was created or set up again.
     #[serde(default)]
     pub since: Timestamp,
     /// When the card was removed, exchanged or failed while the network had a place on it, if that was later. What the

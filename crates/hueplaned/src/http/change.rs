@@ -381,10 +381,10 @@ async fn tenant_may(app: &App, caller: &Caller, only: &str, request: &ApplyReque
     }
     let (config, intent) = (app.backend.config().await?, parsed(&request.sources).await?);
     let [network] = intent.networks.as_slice() else {
-        return Err(caller.forbidden("a change of anything but its network"));
+        return Err(caller.forbidden("changes outside its own network"));
     };
     if intent.node_given || network.name() != only {
-        return Err(caller.forbidden("a change of anything but its network"));
+        return Err(caller.forbidden("changes outside its own network"));
     }
     let current = config.documents.iter().find(|document| scope::is_network(document, only));
     let current = current.ok_or_else(|| Problem::no_network(only))?;

@@ -141,7 +141,7 @@ impl Follower {
             page = self.app.backend.events_since(0, EVENTS_AT_ONCE);
         }
         let Some(last) = page.events.last().map(|event| event.sequence) else { return false };
-        if self.since > 0 && page.first > self.since + 1 {
+        if self.since > 0 && page.first > self.since.saturating_add(1) {
             self.ready.push_back(frame(&gap(self.since, page.first)));
         }
         self.since = last;

@@ -148,7 +148,7 @@ async fn rolled_back(
 fn refused(caller: &Caller, action: &Action) -> Option<String> {
     let Some(only) = caller.only() else { return refused_to_operator(action) };
     if action.object != ObjectKind::Network || action.name != only {
-        return Some("a change of anything but its network".to_owned());
+        return Some("changes outside its own network".to_owned());
     }
     if action.verb != Verb::Change {
         return Some(this(action));

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::App;
+use super::plain::{json_error, query_error};
 use crate::api::{Problem, ProblemKind};
 
 /// Media type of JSON.
@@ -27,7 +28,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Ask<T> {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         match Query::try_from_uri(&parts.uri) {
             Ok(Query(query)) => Ok(Self(query)),
-            Err(error) => Err(bad(format!("query: {}", cause(&error)))),
+            Err(error) => Err(bad(query_error(&cause(&error)))),
         }
     }
 }
@@ -41,7 +42,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match Path::<String>::from_request_parts(parts, state).await {
             Ok(Path(name)) => Ok(Self(name)),
-            Err(error) => Err(bad(format!("path: {}", cause(&error)))),
+            Err(_) => Err(bad("path: the name is not UTF-8".to_owned())),
         }
     }
 }
@@ -71,10 +72,17 @@ pub(super) async fn json<T: DeserializeOwned>(
             let detail = format!("body: expected at most {bytes_max} bytes");
             return Err(Problem::new(ProblemKind::TooLarge, detail));
         }
-        Ok(Err(error)) => return Err(bad(format!("body: {error}"))),
+        Ok(Err(error)) => {
+            let detail = format!("body: incomplete or malformed: {}", cause(error.as_ref()));
+            return Err(bad(detail));
+        }
         Ok(Ok(body)) => body.to_bytes(),
     };
-    serde_json::from_slice(&bytes).map_err(|error| bad(format!("body: {error}")))
+    let mut reader = serde_json::Deserializer::from_slice(&bytes);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| bad(json_error(&error)))?;
+    // Text after the value.
+    reader.end().map_err(|error| bad(format!("body: this is not JSON: {error}")))?;
+    Ok(value)
 }
 
 /// Whether the content type is JSON; `charset` and the like may follow.

@@ -29,6 +29,7 @@ use tower::ServiceExt;
 use super::access::{Caller, RoleError, Stranger};
 use super::door::{Authenticated, Seat, Ticket, Unauthenticated};
 use super::places::{Quota, Share, busy};
+use super::refusal::Refusals;
 use super::timed_stream::TimedStream;
 use super::{HEAD_BYTES_MAX, HEADERS_MAX, ServeLimits, router};
 use crate::backend::Backend;
@@ -241,7 +242,7 @@ impl Site {
             .keep_alive(keep_alive)
             .max_buf_size(HEAD_BYTES_MAX)
             .max_headers(HEADERS_MAX)
-            .serve_connection(TokioIo::new(TimedStream::new(stream, limits.write)), service);
+            .serve_connection(TokioIo::new(Refusals::new(TimedStream::new(stream, limits.write))), service);
         tokio::pin!(connection);
         // An error is the peer's fault: it disconnected, was too slow, or did not speak HTTP, and got an answer that says so.
         tokio::select! {

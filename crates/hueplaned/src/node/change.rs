@@ -107,7 +107,8 @@ fn restored(now: &Desired, (revision, documents): (u64, &Documents), prune: bool
     }
     match sources.is_empty() {
         true => Ok(nothing()),
-        false => hue_intent::parse(sources).map_err(|errors| Problem::from(&errors)),
+        // What was accepted once can be restored.
+        false => hue_intent::parse_accepted(sources).map_err(|errors| Problem::from(&errors)),
     }
 }
 
@@ -212,14 +213,14 @@ fn merged(now: &Intent, request: &ApplyRequest) -> Result<Intent, Problem> {
         .iter()
         .map(|source| Source { name: source.name.clone(), bytes: source.text.clone().into_bytes() })
         .collect();
-    // Parsed only to get their names; all documents are validated together below.
+    // All rules apply to the new documents; their names say which documents in force they replace.
     let new = hue_intent::parse(sources.clone()).map_err(|errors| Problem::from(&errors))?;
     let named: BTreeSet<&str> = new.networks.iter().map(hue_intent::Network::name).collect();
     if now.node_given && !new.node_given {
         sources.push(in_force_node(now)?);
     }
     sources.extend(in_force(now, |name| !request.prune && !named.contains(name))?);
-    let mut intent = hue_intent::parse(sources).map_err(|errors| Problem::from(&errors))?;
+    let mut intent = hue_intent::parse_accepted(sources).map_err(|errors| Problem::from(&errors))?;
     if let Some(card) = &mut intent.node.spec.card {
         // A document that does not mention it must not put networks on a card under maintenance. `false` is stored like a
         // missing field, so that the same document changes nothing when it is applied again.

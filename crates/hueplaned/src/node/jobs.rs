@@ -215,7 +215,7 @@ fn work((owner, holder, claims): &(Owner, Arc<Holder>, Claims), job: Job) -> Don
 /// A job that panics must not end its thread: its network becomes degraded or its port down, and others continue.
 fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err("a bug of hueplane stopped this; see the log, and report it".to_owned()))
+        .unwrap_or_else(|_| Err("a bug in hueplane stopped this; see the log, and report it".to_owned()))
 }
 
 /// Opens a port, as soon as the daemon before has closed it.

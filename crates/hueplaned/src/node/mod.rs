@@ -201,8 +201,8 @@ pub fn start(
     let Opened { mut store, desired, trouble, emptied } = opened;
     match netns::sweep(&owner.prefix) {
         Ok(swept) if swept.is_empty() => {}
-        Ok(swept) => tracing::info!(?swept, "removed what a killed daemon left of namespaces"),
-        Err(error) => tracing::warn!(%error, "what a killed daemon left of namespaces is not removed"),
+        Ok(swept) => tracing::info!(?swept, "removed namespaces that a killed daemon left behind"),
+        Err(error) => tracing::warn!(%error, "namespaces that a killed daemon left behind cannot be removed"),
     }
     let left = owner.networks()?;
     // An empty store says nothing about the networks that run. They must not be removed because of it.

@@ -3,6 +3,8 @@
 //! Flow: node thread → **[`Trouble`]s** → `view` → status, `hueplane status`. Invariant: a remedy names nothing of other
 //! networks, because a tenant sees it.
 
+use hue_host::netlink::Link;
+
 use super::core::Node;
 use super::networks::Entry;
 use super::ports::PhysicalPort;
@@ -27,7 +29,7 @@ impl Node {
             all.push(node(Part::Store, text, remedy));
         }
         if let Some(text) = &self.store_problem {
-            let remedy = "make room on the disk of the state directory, and see that root may write to it; the daemon \
+            let remedy = "free space on the disk of the state directory, and check that root can write to it; the daemon \
                           tries again by itself";
             all.push(node(Part::Store, text, remedy));
         }
@@ -37,12 +39,12 @@ impl Node {
             all.push(node(Part::Card, text.strip_prefix(CARD).unwrap_or(text), remedy));
         }
         for (name, port) in &self.ports {
-            let exists = port.kernel_link(&self.links).is_some();
+            let link = port.kernel_link(&self.links);
             all.extend(port.problem().map(|text| Trouble {
                 part: Part::Port,
                 name: Some(name.clone()),
                 text: text.to_owned(),
-                remedy: port_remedy(port, exists),
+                remedy: port_remedy(port, link),
             }));
         }
         for (name, entry) in &self.networks {
@@ -76,11 +78,14 @@ impl Node {
     }
 }
 
-fn port_remedy(port: &PhysicalPort, exists: bool) -> String {
+fn port_remedy(port: &PhysicalPort, link: Option<&Link>) -> String {
     let interface = port.want.interface();
     if port.want.peer.is_some() {
         "the daemon tries again by itself".to_owned()
-    } else if exists {
+    } else if link.is_some_and(|link| link.loopback) {
+        "name one end of a veth pair in the node's document (`ip link add left type veth peer name right`)"
+            .to_owned()
+    } else if link.is_some() {
         format!(
             "switch it on (`ip link set dev {interface} up`), or correct the port in the node's document; the daemon tries \
              again by itself"

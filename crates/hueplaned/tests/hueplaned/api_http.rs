@@ -8,7 +8,8 @@ use crate::world::{Served, document, eventually};
 use hueplaned::api::*;
 use hueplaned::client::{Client, ClientError};
 use hueplaned::http::{
-    BODY_BYTES_MAX, CHANGES_MAX, DOCUMENTS_BYTES_MAX, HEAD_BYTES_MAX, HEADERS_MAX, STREAMS_MAX, ServeLimits,
+    BODY_BYTES_MAX, CHANGES_MAX, DOCUMENTS_BYTES_MAX, HEAD_BYTES_MAX, HEADERS_MAX, OPERATIONS, STREAMS_MAX,
+    ServeLimits,
 };
 
 fn kind(error: &ClientError) -> ProblemKind {
@@ -210,7 +211,118 @@ fn heads_have_limits() {
     assert_eq!(status_of(&with(HEADERS_MAX + 1, 10)), 431);
     assert_eq!(status_of(&with(3, HEAD_BYTES_MAX / 2)), 200);
     assert_eq!(status_of(&with(3, 2 * HEAD_BYTES_MAX)), 431);
+    for large in [with(HEADERS_MAX + 1, 10), with(3, 2 * HEAD_BYTES_MAX)] {
+        let problem = problem_of(&large, 431);
+        assert_eq!(problem.kind, ProblemKind::TooLarge);
+        assert!(problem.detail.contains("at most 65536 bytes and 64 header fields"), "{}", problem.detail);
+    }
     assert_eq!(served.client().status().unwrap().node, "box");
+}
+
+/// The problem in an answer with this status.
+fn problem_of(answer: &[u8], status: u16) -> Problem {
+    let text = String::from_utf8(answer.to_vec()).unwrap();
+    assert_eq!(status_of(answer), status, "{text}");
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let head = head.to_lowercase();
+    assert!(head.contains("content-type: application/problem+json"), "{text}");
+    assert!(head.contains(&format!("content-length: {}", body.len())), "{text}");
+    let problem: Problem = serde_json::from_str(body).unwrap();
+    assert_eq!(problem.status, status, "{text}");
+    problem
+}
+
+/// The HTTP library refuses these before the API sees them; its own answers have no body.
+#[test]
+fn malformed_http_is_answered_with_a_problem() {
+    let served = Served::new();
+    for bytes in [
+        &b"GARBAGE\r\n\r\n"[..],
+        b"GET /v1/status HTTP/1.1\r\nhost: a\r\nbad header\r\n\r\n",
+        b"GET /v1/status HTTP/3.7\r\nhost: a\r\n\r\n",
+        b"GET  /v1/status HTTP/1.1\r\nhost: a\r\n\r\n",
+        b"POST /v1/apply HTTP/1.1\r\nhost: a\r\ncontent-length: x\r\n\r\n",
+        b"POST /v1/apply HTTP/1.1\r\nhost: a\r\ntransfer-encoding: nonsense\r\n\r\n",
+    ] {
+        let problem = problem_of(&served.raw(bytes), 400);
+        assert_eq!(problem.kind, ProblemKind::BadRequest);
+        assert!(problem.detail.contains("not an HTTP/1.1 request"), "{}", problem.detail);
+    }
+    let long = format!("GET /{} HTTP/1.1\r\nhost: a\r\n\r\n", "a".repeat(65_600));
+    let answer = served.raw(long.as_bytes());
+    let status = status_of(&answer);
+    assert!(status == 414 || status == 431, "{status}");
+    assert_eq!(problem_of(&answer, status).kind, ProblemKind::TooLarge);
+    // A malformed request after a good one, on the same connection.
+    let two = served.raw(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\nGARBAGE\r\n\r\n");
+    let text = String::from_utf8(two).unwrap();
+    let second = text.rfind("HTTP/1.1 400").unwrap();
+    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+    assert_eq!(problem_of(&text.as_bytes()[second..], 400).kind, ProblemKind::BadRequest);
+    for chunk in ["zz\r\n", "5\r\nabc\r\n0\r\n\r\n"] {
+        let head =
+            "POST /v1/apply HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json\r\n";
+        let answer = served.raw(format!("{head}transfer-encoding: chunked\r\n\r\n{chunk}").as_bytes());
+        let problem = problem_of(&answer, 400);
+        assert!(problem.detail.starts_with("body: incomplete or malformed: "), "{}", problem.detail);
+    }
+    assert_eq!(served.client().status().unwrap().node, "box");
+}
+
+/// No error names a type of the program or of Rust.
+#[test]
+fn wrong_values_are_explained_by_field() {
+    let served = Served::new();
+    let detail = |bytes: Vec<u8>| problem_of(&served.raw(&bytes), 400).detail;
+    let post = |path: &str, body: &str| detail(request("POST", path, body));
+    let get = |path: &str| detail(request("GET", path, ""));
+    for (found, expected) in [
+        (post("/v1/apply", "[]"), "body: found a list, expected an object (line 1, column 2)"),
+        (post("/v1/apply", "{}"), "body: sources: this field is required (line 1, column 2)"),
+        (
+            post("/v1/apply", r#"{"sources":{}}"#),
+            "body: sources: found an object, expected a list (line 1, column 11)",
+        ),
+        (
+            post("/v1/apply", r#"{"sources":[3]}"#),
+            "body: sources[0]: found 3, expected an object (line 1, column 13)",
+        ),
+        (
+            post("/v1/apply", r#"{"sources":[],"prune":"yes"}"#),
+            "body: prune: found \"yes\", expected true or false (line 1, column 27)",
+        ),
+        (post("/v1/apply", "{"), "body: this is not JSON: the text ends inside an object (line 1, column 1)"),
+        (
+            post("/v1/apply", r#"{"sources":[]} more"#),
+            "body: this is not JSON: trailing characters at line 1 column 16",
+        ),
+        (
+            post("/v1/networks/red/migrate", r#"{"to":"cloud"}"#),
+            "body: to: found \"cloud\", expected \"card\" or \"soft\" (line 1, column 13)",
+        ),
+        (get("/v1/events?since=-1"), "query: since: expected a whole number"),
+        (get("/v1/events?sinc=1"), "query: sinc: unknown field, expected \"since\" or \"follow\""),
+        (get("/v1/routes?address=10.0.0.300"), "query: address: expected an IPv4 address such as 10.1.0.1"),
+        (get("/v1/networks/%ff"), "path: the name is not UTF-8"),
+    ] {
+        assert_eq!(found, expected);
+    }
+    // Every operation with a body, and values of every type.
+    for operation in OPERATIONS.iter().filter(|operation| operation.method.as_str() == "POST") {
+        let path = operation.path.replace("{name}", "red");
+        for body in
+            ["7", "[]", "null", "\"x\"", "[[]]", "{\"x\": 1}", "{", "-1", "1.5", "{\"sources\": null}"]
+        {
+            let answer = String::from_utf8(served.raw(&request("POST", &path, body))).unwrap();
+            let Ok(problem) = serde_json::from_str::<Problem>(answer.split_once("\r\n\r\n").unwrap().1)
+            else {
+                continue;
+            };
+            for word in ["struct ", "enum ", "::", "variant", "u64", "a sequence", "a map", "unit value"] {
+                assert!(!problem.detail.contains(word), "{path} {body}: {}", problem.detail);
+            }
+        }
+    }
 }
 
 #[test]

@@ -109,6 +109,21 @@ async fn every_series_of_a_network_names_it_and_every_reason_exists() {
     }
 }
 
+/// A number that begins again is no loss: the metrics say since when each counts.
+#[tokio::test]
+async fn counters_say_since_when_they_count() {
+    let snapshot = World::new().metrics().await.unwrap();
+    let all = parse(&metrics::text(&snapshot));
+    for network in ["red", "blue"] {
+        let since = sum(&all["hueplane_network_start_time_seconds"], &[("network", network)]);
+        assert_eq!(since, 1_767_225_600.0, "{network}");
+    }
+    let ports = &snapshot.stats.ports;
+    let known = ports.iter().filter(|port| port.since.is_some()).count();
+    assert!(known > 0 && all["hueplane_port_start_time_seconds"].len() == known);
+    assert!(all["hueplane_start_time_seconds"][0].1 > 0.0);
+}
+
 #[tokio::test]
 async fn any_text_is_safe_in_a_label() {
     let mut snapshot = World::new().metrics().await.unwrap();

@@ -33,6 +33,9 @@ fn events_follow_and_resume_where_the_client_was() {
     let mut stream = client.follow_events(last).unwrap();
     assert_eq!(sequences(&mut stream, 3), [7, 8, 9]);
     assert_eq!(stream.wait(SHORT).unwrap(), None);
+    // No number is too large; one that does not exist yet is from another daemon, so all events follow.
+    let mut stream = client.follow_events(u64::MAX).unwrap();
+    assert_eq!(sequences(&mut stream, 3), [1, 2, 3]);
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn every_change_is_a_revision_that_says_who_and_what() {
         assert!(store.documents(2).unwrap()["network/n1"].contains("\"weight\":5"));
         assert!(store.documents(0).unwrap().is_empty());
         let unknown = store.documents(9).unwrap_err();
-        assert_eq!(unknown.to_string(), "revision 9 is not kept; 0 to 3 are");
+        assert_eq!(unknown.to_string(), "revision 9 is not kept; revisions 0 to 3 are kept");
         assert_eq!((store.previous(None), store.previous(Some("n3"))), (Some(2), Some(2)));
         assert_eq!((store.previous(Some("n1")), store.previous(Some("n9"))), (Some(2), None));
     }

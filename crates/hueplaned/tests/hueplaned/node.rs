@@ -218,7 +218,7 @@ fn placements_show_since_when_and_plans_show_the_target() {
     assert_eq!((first[0].placement.as_str(), first[1].placement.as_str()), ("auto", "soft"));
     assert_eq!(first[0].why.as_deref(), Some("core 0 serves 300 Mbit/s of its 400 Mbit/s"));
     assert_eq!(first[0].why_not.as_deref(), Some("the node has no card"));
-    assert_eq!(first[1].why.as_deref(), Some("it asks for no bandwidth"));
+    assert_eq!(first[1].why.as_deref(), Some("it needs no bandwidth"));
 
     let plan = |query: PlanQuery| lab.runtime.block_on(lab.node().plan(query)).unwrap();
     let asked = plan(PlanQuery::default());

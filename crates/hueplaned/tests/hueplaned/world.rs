@@ -27,6 +27,8 @@ use tokio::sync::{broadcast, watch};
 
 /// A number that only blue has.
 pub const BLUE: u64 = 777_001;
+/// Since when the counters of ports count.
+const SINCE: Option<Timestamp> = Some(Timestamp::from_us(1_767_225_600_000_000));
 /// Events that the ring keeps.
 const EVENTS_KEPT: usize = 1_000;
 
@@ -383,7 +385,12 @@ impl Backend for World {
             mac: None,
             worker: Some(0),
             networks: networks.iter().map(|name| (*name).to_owned()).collect(),
-            stats: Some(PortStats { port: name.to_owned(), received: BLUE, ..PortStats::default() }),
+            stats: Some(PortStats {
+                port: name.to_owned(),
+                received: BLUE,
+                since: SINCE,
+                ..PortStats::default()
+            }),
         };
         Ok(vec![port("p0", &["blue", "red"]), port("p1", &["red"]), port("p2-blue", &["blue"])])
     }
@@ -471,7 +478,12 @@ impl Backend for World {
             time: Timestamp::now(),
             since: Timestamp::from_us(1_767_225_600_000_000),
             networks: vec![network_stats("blue"), network_stats("red")],
-            ports: vec![PortStats { port: "p0".to_owned(), received: BLUE, ..PortStats::default() }],
+            ports: vec![PortStats {
+                port: "p0".to_owned(),
+                received: BLUE,
+                since: SINCE,
+                ..PortStats::default()
+            }],
             unclaimed: BTreeMap::from([("no_network".to_owned(), BLUE)]),
             workers: vec![WorkerStats { packets: BLUE, ..WorkerStats::default() }],
         })

@@ -219,8 +219,16 @@ fn interface_addresses() {
         bad("10.1.0.1"),
         format!("{at} found \"10.1.0.1\", {expected} (the prefix length is missing)")
     );
-    assert_eq!(bad("10.1.0.1/33"), format!("{at} found \"10.1.0.1/33\", {expected}"));
-    assert_eq!(bad("10.1.0.256/24"), format!("{at} found \"10.1.0.256/24\", {expected}"));
+    assert_eq!(
+        bad("10.1.0.1/33"),
+        format!(
+            "{at} found \"10.1.0.1/33\", {expected} (a prefix length is a number from 1 to 32, not \"33\")"
+        )
+    );
+    assert_eq!(
+        bad("10.1.0.256/24"),
+        format!("{at} found \"10.1.0.256/24\", {expected} (256 is not from 0 to 255)")
+    );
     assert_eq!(
         bad("fe80::1/64"),
         format!("{at} found \"fe80::1/64\", {expected} (this kind of plane has no IPv6)")
@@ -345,6 +353,24 @@ fn routes() {
         route("{to: 10.9.0.1/16, via: 10.2.0.2}"),
         "a.yaml:11:12: spec.routes[0].to: found \"10.9.0.1/16\", expected 10.9.0.0/16 (bits beyond the length must be zero)"
     );
+    let prefix = "expected an IPv4 prefix such as 10.9.0.0/16";
+    for (to, why) in [
+        ("10.0.0.0/33", " (a prefix length is a number from 0 to 32, not \"33\")"),
+        ("10.0.0.0/-1", " (a prefix length is a number from 0 to 32, not \"-1\")"),
+        ("10.0.0.0/a", " (a prefix length is a number from 0 to 32, not \"a\")"),
+        ("10.0.0/24", " (an IPv4 address has 4 numbers, this one has 3)"),
+        ("10.0.0.0.0/24", " (an IPv4 address has 4 numbers, this one has 5)"),
+        ("10.0.0.256/32", " (256 is not from 0 to 255)"),
+        ("10.0.0.01/32", " (its numbers are written without leading zeros)"),
+        ("10.0.0.0/", " (the prefix length is missing)"),
+        ("fe80::/64", " (this kind of plane has no IPv6)"),
+        ("some/24", ""),
+    ] {
+        assert_eq!(
+            route(&format!("{{to: \"{to}\", via: 10.2.0.2}}")),
+            format!("a.yaml:11:12: spec.routes[0].to: found \"{to}\", {prefix}{why}")
+        );
+    }
     assert_eq!(
         route("{to: 10.9.0.1, via: 10.2.0.2}"),
         "a.yaml:11:12: spec.routes[0].to: found \"10.9.0.1\", expected an IPv4 prefix such as 10.9.0.0/16 (the prefix length is missing)"
@@ -463,7 +489,33 @@ fn rate_limits() {
     );
     assert_eq!(
         one("packets_per_second: 100000, burst_packets: 1000", "bits_per_second: 1000000, burst_bits: 12111"),
-        "a.yaml:15:54: spec.rate_limit.burst_bits: found 12111, expected at least 12112 (a frame with 1500 bytes of IP packet)"
+        "a.yaml:15:54: spec.rate_limit.burst_bits: found 12111, expected at least 12112bit (a frame with 1500 bytes of IP packet)"
+    );
+    let bits = |rate: &str, burst: &str| {
+        let limit = format!("bits_per_second: {rate}, burst_bits: {burst}");
+        one("packets_per_second: 100000, burst_packets: 1000", &limit)
+    };
+    assert_eq!(
+        bits("10Mbit/s", "12kbit"),
+        "a.yaml:15:55: spec.rate_limit.burst_bits: found \"12kbit\", expected at least 12112bit (a frame with 1500 bytes of IP packet)"
+    );
+    let rate = "expected a rate from 1bit/s to 1000Gbit/s, such as 10Mbit/s, or a number of bits per second";
+    for (text, found) in [
+        ("10Mbit", "\"10Mbit\""),
+        ("10 Mbit/s", "\"10 Mbit/s\""),
+        ("1.5Mbit/s", "\"1.5Mbit/s\""),
+        ("1001Gbit/s", "\"1001Gbit/s\""),
+        ("-1", "-1"),
+        ("0", "0"),
+        ("0bit/s", "\"0bit/s\""),
+        ("[]", "a list"),
+    ] {
+        let error = format!("a.yaml:15:33: spec.rate_limit.bits_per_second: found {found}, {rate}");
+        assert_eq!(bits(text, "80kbit"), error, "{text}");
+    }
+    assert_eq!(
+        bits("10Mbit/s", "80kbit/s"),
+        "a.yaml:15:55: spec.rate_limit.burst_bits: found \"80kbit/s\", expected an amount from 1bit to 1000Gbit, such as 80kbit, or a number of bits"
     );
 }
 

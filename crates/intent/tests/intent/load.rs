@@ -131,6 +131,49 @@ fn select_and_bits_load() {
     assert_eq!(spec.vid.unwrap().get(), 4095);
 }
 
+/// Numbers of today mean the same, and documents in force are printed with units.
+#[test]
+fn bits_load_with_and_without_a_unit() {
+    let limit = |rate: &str, burst: &str| {
+        let text =
+            network("a", &[], &format!("  rate_limit: {{bits_per_second: {rate}, burst_bits: {burst}}}\n"));
+        load(&[&text]).unwrap().networks.remove(0)
+    };
+    let network = limit("10Mbit/s", "80kbit");
+    assert_eq!(network, limit("10000000", "80000"));
+    assert_eq!(network, limit("\"10000kbit/s\"", "0x13880"));
+    let json = serde_json::to_value(&network).unwrap();
+    assert_eq!(
+        json["spec"]["rate_limit"],
+        serde_json::json!({"bits_per_second": "10Mbit/s", "burst_bits": "80kbit"})
+    );
+    assert_eq!(load(&[&json.to_string()]).unwrap().networks[0], network);
+    assert_eq!(limit("1bit/s", "1Gbit").spec.rate_limit.unwrap().bits.unwrap().per_second, 1);
+}
+
+/// A daemon must start with what an earlier version accepted.
+#[test]
+fn the_loopback_is_refused_in_new_documents_only() {
+    let node = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: n}\nspec:\n  ports: [{name: p0, interface: lo}]\n";
+    let expected =
+        "expected an Ethernet interface (the loopback has no Ethernet segment; use one end of a veth pair)";
+    assert_eq!(
+        errors(&[node]),
+        [format!("a.yaml:5:33: spec.ports[0].interface: found interface \"lo\", {expected}")]
+    );
+    let implied =
+        network("a", &["{name: x, port: lo, mac: '02:00:00:00:00:01', addresses: [10.1.0.1/24]}"], "");
+    assert_eq!(
+        errors(&[&implied]),
+        [format!("a.yaml:7:23: spec.ports[0].port: found interface \"lo\", {expected}")]
+    );
+    let named = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: n}\nspec:\n  ports: [{name: lo, interface: eth0}]\n";
+    assert!(load(&[named, &implied]).is_ok(), "a port may be called lo");
+    let stored = |text: &str| Source { name: "stored".to_owned(), bytes: text.as_bytes().to_vec() };
+    assert!(hue_intent::parse_accepted(vec![stored(node)]).is_ok());
+    assert!(hue_intent::parse_accepted(vec![stored(&implied)]).is_ok());
+}
+
 #[test]
 fn anchors_and_json_and_a_byte_order_mark_load() {
     let port = "{name: x, port: &p p0, mac: '02:00:00:00:00:01', mtu: &m 1400}";

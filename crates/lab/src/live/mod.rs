@@ -318,6 +318,9 @@ fn usable(interface: &str) -> Result<Link, LabError> {
     let fault = |what: String| Err(LabError::Interface { interface: interface.to_owned(), what });
     match Link::of(interface)? {
         None => fault("no interface here has this name; `ip link` lists the interfaces".to_owned()),
+        Some(link) if link.is_loopback => {
+            fault("the loopback has no Ethernet segment; use one end of a veth pair".to_owned())
+        }
         Some(link) if !link.is_up => fault(format!("it is down; switch it on: ip link set {interface} up")),
         Some(link) if !link.has_carrier => {
             fault("it has no carrier; connect its cable, and enable the device at the other end".to_owned())

@@ -125,7 +125,10 @@ fn packets_are_offered_at_once_and_stamped_by_the_kernel() {
     close(Box::new(port), &mut pool);
 
     let state = |interface: &str| lab.inside("near", || Link::of(interface)).unwrap();
-    assert_eq!(state("near"), Some(Link { mtu_bytes: 1500, is_up: true, has_carrier: true }));
+    assert_eq!(
+        state("near"),
+        Some(Link { mtu_bytes: 1500, is_up: true, has_carrier: true, is_loopback: false })
+    );
     crate::common::run(&format!("ip -n {} link set dev near down", lab.namespace("near")));
     assert!(state("near").is_some_and(|link| !link.is_up && !link.has_carrier));
     assert_eq!((state("absent"), state("a-name-that-is-too-long")), (None, None));
@@ -385,6 +388,13 @@ fn open_takes_the_best_driver_and_says_why_not_the_first() {
     let Err(error) = forced else { panic!("the queue is taken") };
     assert!(matches!(error, PortError::System { .. }) && error.to_string().contains("another"), "{error}");
     close(first.port, &mut pool);
+
+    for driver in [Wanted::Auto, Wanted::AfXdp, Wanted::Packet] {
+        let options = OpenOptions { driver, ..OpenOptions::default() };
+        let Err(error) = lab.inside("near", || open("lo", &options, &pool)) else { panic!("the loopback") };
+        assert!(matches!(error, PortError::Loopback { .. }), "{error}");
+        assert_eq!(error.to_string(), "lo: the loopback has no Ethernet segment; use one end of a veth pair");
+    }
 
     crate::common::run(&format!("ip -n {} link set dev near mtu 3000", lab.namespace("near")));
     let Err(error) = near(&OpenOptions::default(), &pool) else { panic!("it does not fit") };

@@ -85,7 +85,9 @@ fn the_configuration_in_force_changes_nothing_when_it_is_applied() {
     let lab = Lab::new(2);
     let pairs = [lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1])];
     let [red, blue] = &pairs;
-    let limited = blue.document.clone().with("rate_limit", "{packets_per_second: 5000, burst_packets: 100}");
+    let limit =
+        "{packets_per_second: 5000, burst_packets: 100, bits_per_second: 10000kbit/s, burst_bits: 80000}";
+    let limited = blue.document.clone().with("rate_limit", limit);
     let documents = [card::node(&lab, "default"), red.document.yaml(), limited.yaml()];
     let mut daemon = card::start(&lab, &["default"], &documents);
     let cli = daemon.cli.clone();
@@ -93,6 +95,10 @@ fn the_configuration_in_force_changes_nothing_when_it_is_applied() {
     let same = || {
         let all = cli.run(&["get", "config"]).expect_ok().stdout;
         assert!(all.starts_with("apiVersion: ") && all.matches("kind: Network\n").count() == 2, "{all}");
+        assert!(
+            all.contains("bits_per_second: \"10Mbit/s\"") && all.contains("burst_bits: \"80kbit\""),
+            "rates have units: {all}"
+        );
         let found = cli.run_with(&["diff", "-f", "-", "--prune", "--exit-code"], &all).expect_ok();
         assert_eq!(found.stdout, "no differences\n", "{all}");
         let applied = cli.run_with(&["apply", "-f", "-", "--prune"], &all).expect_ok().stdout;
@@ -160,7 +166,7 @@ fn counters_say_since_when_they_count() {
     let stats = cli.stats(red.name());
     assert!(stats["card_since"].as_str().unwrap() > stats["since"].as_str().unwrap(), "{stats}");
     let one = cli.run(&["stats", red.name()]).expect_ok().stdout;
-    assert!(one.contains("what a card had counted before 2"), "{one}");
+    assert!(one.contains("counters of the card before 2"), "{one}");
     daemon.down(&[]);
 }
 

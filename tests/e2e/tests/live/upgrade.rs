@@ -109,7 +109,7 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
         upgrade(&["--program", &broken.to_string_lossy()]).expect_code(1)
     };
     let failed = write("echo no luck >&2");
-    assert!(failed.stderr.contains("no luck") && failed.stderr.contains("goes on running"), "{failed}");
+    assert!(failed.stderr.contains("no luck") && failed.stderr.contains("keeps running"), "{failed}");
     assert_eq!(pid(), second);
     // One that stops it and then does not start: it is started again, though its file has gone.
     fs::remove_file(&program).unwrap();

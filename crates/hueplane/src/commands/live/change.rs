@@ -136,7 +136,11 @@ pub fn applied_text(applied: &ApplyResult, painter: &Painter) -> String {
     let mended: Vec<String> = running.map(|network| painter.paint(&network.name)).collect();
     out.push_str(&match (applied.dry_run, applied.actions.len()) {
         (false, 0) if !mended.is_empty() => {
-            format!("no document changed, generation {}; mended: {}\n", applied.generation, mended.join(", "))
+            format!(
+                "no document changed, generation {}; repaired: {}\n",
+                applied.generation,
+                mended.join(", ")
+            )
         }
         (_, 0) => format!("nothing to change, generation {}\n", applied.generation),
         (true, _) => format!("{changes} not made: dry run\n"),

@@ -27,7 +27,7 @@ pub fn events(args: &Events, connection: &Connection) -> Result<(), Failure> {
         return Err(Failure::NoDaemon(format!("{}: the daemon has stopped", client.target())));
     }
     let page = client.events(since)?;
-    if since > 0 && page.first > since + 1 {
+    if since > 0 && page.first > since.saturating_add(1) {
         eprintln!("hueplane: events {} to {} are no longer kept", since + 1, page.first - 1);
     }
     list(format, page.events.into_iter().filter(wanted), "", |event| row(event, &painter))

@@ -5,6 +5,7 @@
 
 use std::net::Ipv4Addr;
 
+use hue_tables::{Prefix4, PrefixError};
 use hueplaned::api::{
     CardShare, CardTables, Neighbour, NeighbourFilter, Network, NetworkState, Node, Placement, Port,
     PortState, Problem, Route, RouteFilter, RouteKind, Status, TableShare,
@@ -13,7 +14,7 @@ use hueplaned::client::Client;
 use serde::Serialize;
 
 use super::history::pending_text;
-use super::{Painter, client};
+use super::{Painter, client, moment};
 use crate::cli::{Connection, Format, Get, Kind};
 use crate::failure::Failure;
 use crate::print::{Align, DIM, GREEN, List, RED, YELLOW, columns, grouped, result, styled, text, yaml};
@@ -196,6 +197,7 @@ fn ports(client: &Client, format: Format, name: Option<&str>, network: Option<&s
             ("NETWORKS", Align::Right),
             ("RECEIVED", Align::Right),
             ("SENT", Align::Right),
+            ("SINCE", Align::Left),
             ("NOTE", Align::Left),
         ];
         let row = |port: &Port| {
@@ -213,6 +215,7 @@ fn ports(client: &Client, format: Format, name: Option<&str>, network: Option<&s
                 port.networks.len().to_string(),
                 count(|stats| stats.received),
                 count(|stats| stats.sent),
+                port.stats.as_ref().and_then(|stats| stats.since).map_or_else(|| "-".to_owned(), moment),
                 notes.join("; "),
             ]
         };
@@ -223,12 +226,14 @@ fn ports(client: &Client, format: Format, name: Option<&str>, network: Option<&s
 fn routes(client: &Client, format: Format, name: Option<&str>, network: Option<&str>) -> Result<(), Failure> {
     let address = name.map(str::parse::<Ipv4Addr>).and_then(Result::ok);
     if let Some(name) = name.filter(|_| address.is_none())
-        && !name.split_once('/').is_some_and(|(address, len)| {
-            address.parse::<Ipv4Addr>().is_ok() && len.parse::<u8>().is_ok_and(|len| len <= 32)
-        })
+        && let Err(error) = name.parse::<Prefix4>()
     {
+        let why = match error {
+            PrefixError::Length(..) | PrefixError::HostBits(..) => format!(" ({error})"),
+            PrefixError::Form(_) | PrefixError::Address(..) => String::new(),
+        };
         return Err(Failure::Usage(format!(
-            "found {name:?}, expected a prefix such as 10.1.0.0/16, or an address"
+            "found {name:?}, expected a prefix such as 10.1.0.0/16, or an address{why}"
         )));
     }
     let filter = RouteFilter { network: network.map(str::to_owned), address, limit: None };
@@ -414,7 +419,7 @@ fn placements(client: &Client, format: Format, name: Option<&str>) -> Result<(),
     show(format, &list, name.is_some(), |placements| {
         let head = [
             ("NETWORK", Align::Left),
-            ("ASKS FOR", Align::Left),
+            ("PLACEMENT", Align::Left),
             ("SUBSTRATE", Align::Left),
             ("SINCE", Align::Left),
             ("WHY", Align::Left),

@@ -1,6 +1,7 @@
 //! `hueplane stats`: shows counters, once or continuously.
 
 use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
 
 use hueplaned::api::{NetworkStats, Stats as Counted, VirtualPortStats};
 
@@ -16,6 +17,12 @@ pub fn stats(args: &Stats, connection: &Connection) -> Result<(), Failure> {
     if args.watch {
         if args.output.format != Format::Table {
             return Err(Failure::Usage("--watch: cannot be combined with -o".to_owned()));
+        }
+        // Control sequences of a screen would end up in the pipe or file.
+        if !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
+            let text = "--watch: standard input and output must be a terminal; elsewhere, repeat `hueplane stats`, or \
+                        `hueplane stats -o json` for programs";
+            return Err(Failure::Usage(text.to_owned()));
         }
         return watch::watch(&client, name, args.interval_ms);
     }
@@ -92,7 +99,7 @@ fn ports(counted: &Counted) -> String {
 fn card_since(network: &NetworkStats, painter: &Painter) -> String {
     network.card_since.map_or_else(String::new, |since| {
         let name = painter.paint(&network.network);
-        format!("{name}: what a card had counted before {} is missing\n", moment(since))
+        format!("{name}: counters of the card before {} were lost\n", moment(since))
     })
 }
 

@@ -53,7 +53,7 @@ pub fn upgrade(args: &Upgrade, connection: &Connection) -> Result<(), Failure> {
     let client = client(connection)?;
     let status = client.status()?;
     let refused = |why: &str| Failure::Input(format!("{}: not upgraded: {why}", client.target()));
-    let pid = status.pid.ok_or_else(|| refused("the daemon does not tell its process id to you"))?;
+    let pid = status.pid.ok_or_else(|| refused("the daemon does not tell you its process id"))?;
     if status.pending.is_some() {
         return Err(refused(
             "a change waits for its confirmation, and a restart undoes it: use `hueplane confirm` or `hueplane rollback` \
@@ -176,7 +176,7 @@ impl Process {
     /// Starts the program that ran before, unless it runs; returns what to say.
     fn restart(&self, pid: u32, failure: Failure, client: &Client) -> Failure {
         if client.status().is_ok_and(|status| status.pid == Some(pid)) {
-            return Failure::Broken(format!("{failure}\nprocess {pid} goes on running"));
+            return Failure::Broken(format!("{failure}\nprocess {pid} keeps running"));
         }
         let program = format!("/proc/self/fd/{}", self.program.as_raw_fd());
         match self.start(Path::new(&program), false, client) {

@@ -71,7 +71,7 @@ pub fn watch(client: &Client, name: Option<&str>, interval_ms: u64) -> Result<()
     };
     let mut terminal = ratatui::try_init().map_err(|error| {
         Failure::Usage(format!(
-            "--watch: needs a terminal ({error}); without one, use hueplane stats -o json"
+            "--watch: the terminal cannot show it ({error}); use `hueplane stats` instead"
         ))
     })?;
     let done = run(&mut terminal, &mut view, client, name, Duration::from_millis(interval_ms));
