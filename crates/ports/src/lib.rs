@@ -34,7 +34,7 @@ pub use faulty::{DISTANCE_MAX, FaultCounts, Faults, Faulty};
 pub use link::Link;
 pub use memory::{MemoryHandle, MemoryPort};
 pub use merge::{MergedCaptures, MergedFrame};
-pub use open::{OpenOptions, Opened, Wanted, open, open_on};
+pub use open::{Keep, OpenOptions, Opened, Wanted, open, open_on};
 pub use output::{CaptureWriter, OutputDir};
 pub use packet::{Offered, PacketSocket};
 pub use pool::{HEADROOM_BYTES, Packet, Pool, Region, SLOT_BYTES, Slot};

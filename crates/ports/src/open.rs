@@ -1,8 +1,9 @@
 //! Opens an interface with the best driver that works on it, and reports the reason if that is not the first choice.
 
-use std::os::fd::OwnedFd;
+use std::any::Any;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::pool::Region;
 use crate::{AfXdp, AfXdpOptions, GroupLimits, PacketSocket, Pool, Port, PortError, Tap, sys};
@@ -35,6 +36,9 @@ impl FromStr for Wanted {
     }
 }
 
+/// What a port keeps until it is closed, such as a descriptor.
+pub type Keep = Arc<dyn Any + Send + Sync>;
+
 /// How to open a port.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
@@ -48,8 +52,10 @@ pub struct OpenOptions {
     pub group: GroupLimits,
     /// Whether a TAP device persists after it is closed.
     pub persist: bool,
-    /// A descriptor that an AF_XDP or packet socket port keeps open until it is closed itself.
-    pub keep: Option<Arc<OwnedFd>>,
+    /// What an AF_XDP or packet socket port keeps until it is closed itself.
+    pub keep: Option<Keep>,
+    /// How long an AF_XDP port waits for another process to close the interface.
+    pub busy_for: Duration,
 }
 
 impl Default for OpenOptions {
@@ -61,6 +67,7 @@ impl Default for OpenOptions {
             group: GroupLimits::default(),
             persist: false,
             keep: None,
+            busy_for: Duration::ZERO,
         }
     }
 }
@@ -102,6 +109,7 @@ pub fn open_on(interface: &str, options: &OpenOptions, region: &Region) -> Resul
             pass_unknown: options.pass_unknown,
             group: options.group,
             generic: false,
+            busy_for: options.busy_for,
         };
         let (port, note) = AfXdp::open(interface, &wanted, region)?;
         Ok(Opened { port: Box::new(port.keeping(options.keep.clone())), note })

@@ -7,7 +7,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
@@ -18,7 +18,9 @@ use hue_host::holder::Holder;
 use hue_host::links::Links;
 use hue_host::process::Process;
 use hue_intent::NodePort;
-use hue_ports::{CableEnd, CablePlug, OpenOptions, Opened, Port, PortError, Region, Tap, open_on};
+use hue_ports::{
+    CableEnd, CablePlug, Keep, OpenOptions, Opened, Port, PortError, Region, Tap, Wanted as Driver, open_on,
+};
 
 use super::drift::{self, Look, Seen};
 use super::take_over::PATIENCE;
@@ -223,7 +225,7 @@ fn open_after(opening: &Opening, claims: &Claims) -> Result<OpenPort, String> {
     let until = Instant::now() + PATIENCE;
     loop {
         let waits = opening.predecessor.as_ref().is_some_and(|process| !process.has_ended());
-        match guarded(|| open_port(opening, claims)) {
+        match guarded(|| open_port(opening, claims, waits)) {
             Err(_) if waits && Instant::now() < until => std::thread::sleep(PAUSE),
             opened => return opened,
         }
@@ -231,7 +233,7 @@ fn open_after(opening: &Opening, claims: &Claims) -> Result<OpenPort, String> {
 }
 
 /// Opens a port. The index is that of the opened interface, not of one that took its name meanwhile.
-fn open_port(opening: &Opening, claims: &Claims) -> Result<OpenPort, String> {
+fn open_port(opening: &Opening, claims: &Claims, waits: bool) -> Result<OpenPort, String> {
     let Opening { interface, plug, options, make, region, .. } = opening;
     if let Some(plug) = plug {
         let end = plug.open().map_err(|error| error.to_string())?;
@@ -243,16 +245,26 @@ fn open_port(opening: &Opening, claims: &Claims) -> Result<OpenPort, String> {
         Some(_) => None, // created by opening
         None => Some(links.index_of(interface).map_err(text)?),
     };
-    let mut options = options.clone();
+    let kept = Arc::new(OnceLock::new());
+    let options = OpenOptions { keep: Some(Arc::clone(&kept) as Keep), ..options.clone() };
     let mut unguarded = None;
-    if let Some(index) = before {
+    let mut claim = || {
         // The kernel gives a TAP device, which has no `before`, to one process only.
+        let Some(index) = before else { return Ok(()) };
         match claims.take(interface, index).map_err(|taken| taken.to_string())? {
-            Claimed::Ours(claim) => options.keep = Some(claim),
+            Claimed::Ours(claim) => drop(kept.set(claim)),
             Claimed::Unguarded(why) => unguarded = Some(why),
         }
-    }
-    let mut opened = open_on(interface, &options, region).map_err(|error| error.to_string())?;
+        Ok::<_, String>(())
+    };
+    // The daemon before gives up its claim last, but the kernel gives an AF_XDP queue to one process only. So most of the
+    // work of opening is done while that daemon closes the port.
+    let early = (waits && matches!(options.driver, Driver::Auto | Driver::AfXdp))
+        .then(|| OpenOptions { driver: Driver::AfXdp, busy_for: PATIENCE, ..options.clone() })
+        .and_then(|options| open_on(interface, &options, region).ok());
+    claim()?;
+    let opened = early.map_or_else(|| open_on(interface, &options, region), Ok);
+    let mut opened = opened.map_err(|error| error.to_string())?;
     if let Some(mtu) = make {
         links.set_mtu(interface, *mtu).map_err(text)?;
         links.set_up(interface, true).map_err(text)?;

@@ -215,7 +215,7 @@ impl Node {
 
     /// Begins to open a port; see [`Node::port_opened`].
     fn open_port(&mut self, name: &str) {
-        let Some(port) = self.ports.get(name).filter(|_| !self.is_preparing()) else { return };
+        let Some(port) = self.ports.get(name) else { return };
         let (id, want) = (port.id, port.want.clone());
         let interface = want.interface().to_owned();
         if self.opening.contains(&interface) {
@@ -234,6 +234,8 @@ impl Node {
         port.short = (ring < OpenOptions::default().ring).then_some(ring);
         let on_card = self.card_port(name).map(|(_, region)| region);
         match on_card.map_or_else(|| self.live.reserve_port(id), Ok) {
+            // The daemon before has the port; what can be done without it is done.
+            Ok(region) if self.is_preparing() => region.populate(),
             Ok(region) => {
                 self.opening.insert(interface.clone());
                 let tag = PortTag { name: name.to_owned(), id, want };

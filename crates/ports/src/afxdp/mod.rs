@@ -13,17 +13,17 @@ mod share;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 pub use program::{GroupLimits, prepare};
 use program::{Program, QUEUES_MAX, index_of};
-use ring::Socket;
+use ring::{BUSY_STEP, Socket};
 use share::Share;
 
 use crate::pool::Region;
 use crate::sys::{self, Readiness};
 use crate::{
-    ClassLosses, ClassRule, Driver, DriverCounters, HEADROOM_BYTES, Packet, Pool, Port, PortError, Slot,
+    ClassLosses, ClassRule, Driver, DriverCounters, HEADROOM_BYTES, Keep, Packet, Pool, Port, PortError, Slot,
 };
 
 /// Ethernet header and one VLAN tag, bytes.
@@ -35,7 +35,7 @@ const CHECK_NS: u64 = 100_000_000;
 /// Maximum number of system calls in one flush while the kernel accepts packets.
 const KICKS_MAX: usize = 8;
 /// How long to wait until a NIC that writes into our memory releases it. The kernel does not report when it has.
-const ZERO_COPY_RELEASE: std::time::Duration = std::time::Duration::from_millis(50);
+const ZERO_COPY_RELEASE: Duration = Duration::from_millis(50);
 
 /// `struct meta` of the program, right before the frame.
 const META_BYTES: usize = 8;
@@ -52,11 +52,14 @@ pub struct AfXdpOptions {
     pub group: GroupLimits,
     /// Whether only the kernel's generic hook is tried. It is slower, but works with any driver.
     pub generic: bool,
+    /// How long to wait for another process to close the interface's queues and detach its program.
+    pub busy_for: Duration,
 }
 
 impl Default for AfXdpOptions {
     fn default() -> Self {
-        Self { ring: 2048, pass_unknown: false, group: GroupLimits::default(), generic: false }
+        let group = GroupLimits::default();
+        Self { ring: 2048, pass_unknown: false, group, generic: false, busy_for: Duration::ZERO }
     }
 }
 
@@ -110,7 +113,7 @@ pub struct AfXdp {
     /// Keeps the interface promiscuous.
     promiscuous: Option<OwnedFd>,
     /// Dropped last.
-    _keep: Option<Arc<OwnedFd>>,
+    _keep: Option<Keep>,
 }
 
 impl AfXdp {
@@ -154,14 +157,14 @@ impl AfXdp {
             .map_err(|source| PortError::of(interface, "load the XDP program", source))?;
         let mut opened = Vec::with_capacity(queues as usize);
         for queue in 0..queues {
-            let socket = Socket::open(region, found.index, queue, options.ring, queue == 0)
+            let socket = Socket::open(region, found.index, queue, options, queue == 0)
                 .map_err(|(action, source)| refused(interface, action, source))?;
             program
                 .set_socket(queue, &socket.fd)
                 .map_err(|source| PortError::of(interface, "give the XDP program its socket", source))?;
             opened.push(Queue { socket, wanted: options.ring });
         }
-        let note = attach(&mut program, interface, found.index, options.generic)?;
+        let note = attach(&mut program, interface, found.index, options)?;
         let promiscuous = sys::promiscuous(found.index)
             .map_err(|source| PortError::of(interface, "receive frames to any MAC", source))?;
         let readiness = match &opened[..] {
@@ -193,7 +196,7 @@ impl AfXdp {
 
     /// Keeps a descriptor open until the port itself is dropped.
     #[must_use]
-    pub(crate) fn keeping(mut self, keep: Option<Arc<OwnedFd>>) -> Self {
+    pub(crate) fn keeping(mut self, keep: Option<Keep>) -> Self {
         self._keep = keep;
         self
     }
@@ -360,15 +363,20 @@ fn refused(interface: &str, action: &'static str, source: io::Error) -> PortErro
     PortError::System { interface: interface.to_owned(), action, source, hint }
 }
 
+/// Whether another program is attached, which the kernel reports as either.
+fn is_busy(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
+}
+
 /// Attaches the program natively if possible, otherwise generically, and says why in the second case.
 fn attach(
     program: &mut Program,
     interface: &str,
     index: u32,
-    generic: bool,
+    options: &AfXdpOptions,
 ) -> Result<Option<String>, PortError> {
     let wrong = |source: io::Error| match source.raw_os_error() {
-        Some(libc::EBUSY | libc::EEXIST) => PortError::System {
+        _ if is_busy(&source) => PortError::System {
             interface: interface.to_owned(),
             action: "attach the XDP program",
             source,
@@ -376,10 +384,19 @@ fn attach(
         },
         _ => PortError::of(interface, "attach the XDP program", source),
     };
-    let first = if generic {
+    let first = if options.generic {
         "generic XDP was requested".to_owned()
     } else {
-        match program.attach(index, true) {
+        let begin = Instant::now();
+        let native = loop {
+            match program.attach(index, true) {
+                Err(error) if is_busy(&error) && begin.elapsed() < options.busy_for => {
+                    std::thread::sleep(BUSY_STEP);
+                }
+                attached => break attached,
+            }
+        };
+        match native {
             Ok(()) => return Ok(None),
             Err(error) => format!("generic XDP, because the driver does not accept the program: {error}"),
         }

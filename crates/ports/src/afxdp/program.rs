@@ -205,6 +205,8 @@ static LOADER: LazyLock<Mutex<EbpfLoader<'static>>> = LazyLock::new(|| {
 /// Does now what the first port on AF_XDP would otherwise wait for.
 pub fn prepare() {
     LazyLock::force(&LOADER);
+    // With the first program, the library finds out what the kernel can do. A port that needs it reports an error.
+    drop(Program::load(1, false, GroupLimits::default()));
 }
 
 impl Program {

@@ -13,6 +13,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use super::AfXdpOptions;
 use crate::pool::Region;
 use crate::sys;
 
@@ -26,7 +27,7 @@ const SEND_BUFFER_BYTES: i32 = 64 << 20;
 /// How long to retry if a queue is busy: the kernel frees a queue some time after its last socket was closed.
 const BUSY: Duration = Duration::from_millis(500);
 /// Interval between two tries.
-const BUSY_STEP: Duration = Duration::from_millis(5);
+pub(super) const BUSY_STEP: Duration = Duration::from_millis(1);
 
 /// A ring's memory, mapped from the socket.
 struct Mapping {
@@ -185,7 +186,14 @@ fn step<T>(action: &'static str, result: io::Result<T>) -> Step<T> {
 
 impl Socket {
     /// Opens a socket over `region`, each ring with `size` entries, and binds it to a queue.
-    pub(super) fn open(region: &Region, interface: u32, queue: u32, size: u32, sends: bool) -> Step<Self> {
+    pub(super) fn open(
+        region: &Region,
+        interface: u32,
+        queue: u32,
+        options: &AfXdpOptions,
+        sends: bool,
+    ) -> Step<Self> {
+        let size = options.ring;
         let fd = step("open an AF_XDP socket", sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0))?;
         let umem = libc::xdp_umem_reg {
             addr: region.base(),
@@ -223,7 +231,7 @@ impl Socket {
             true => Some(step(map, Ring::map(&fd, libc::XDP_PGOFF_TX_RING, offsets.tx, size))?),
             false => None,
         };
-        step("bind the AF_XDP socket to a queue", bind(&fd, interface, queue))?;
+        step("bind the AF_XDP socket to a queue", bind(&fd, interface, queue, options.busy_for.max(BUSY)))?;
         let options: libc::xdp_options =
             step("read the AF_XDP mode", sys::option(&fd, libc::SOL_XDP, libc::XDP_OPTIONS))?;
         let zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
@@ -258,7 +266,7 @@ impl Socket {
 
 /// Binds the socket to a queue. The kernel uses zero-copy if the driver supports it, and copies otherwise. A busy
 /// queue may be one that we have just closed, so binding is retried for a short time.
-fn bind(fd: &OwnedFd, interface: u32, queue: u32) -> io::Result<()> {
+fn bind(fd: &OwnedFd, interface: u32, queue: u32, busy_for: Duration) -> io::Result<()> {
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
         sxdp_flags: libc::XDP_USE_NEED_WAKEUP,
@@ -272,7 +280,7 @@ fn bind(fd: &OwnedFd, interface: u32, queue: u32) -> io::Result<()> {
         // SAFETY: `address` is a socket address of `size` bytes.
         match sys::check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) }) {
             Ok(_) => return Ok(()),
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && begin.elapsed() < BUSY => {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && begin.elapsed() < busy_for => {
                 std::thread::sleep(BUSY_STEP);
             }
             Err(error) => return Err(error),

@@ -15,12 +15,11 @@ mod receive;
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 
 use receive::{Next, Receiver};
 
 use crate::pool::Region;
-use crate::{Driver, DriverCounters, Packet, Pool, Port, PortError, sys};
+use crate::{Driver, DriverCounters, Keep, Packet, Pool, Port, PortError, sys};
 
 /// Maximum number of packets in one system call.
 const BATCH: usize = 64;
@@ -96,7 +95,7 @@ pub struct PacketSocket {
     /// Frames lost because the ring was full. Reading the kernel's count resets it, so it is summed up here.
     lost: Cell<u64>,
     /// Dropped last.
-    _keep: Option<Arc<OwnedFd>>,
+    _keep: Option<Keep>,
 }
 
 impl PacketSocket {
@@ -140,7 +139,7 @@ impl PacketSocket {
 
     /// Keeps a descriptor open until the port itself is dropped.
     #[must_use]
-    pub(crate) fn keeping(mut self, keep: Option<Arc<OwnedFd>>) -> Self {
+    pub(crate) fn keeping(mut self, keep: Option<Keep>) -> Self {
         self._keep = keep;
         self
     }
