@@ -4,10 +4,11 @@
 //! a running one never; only root can use a socket before it has its mode and group.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::unistd::{Group, chown};
 
@@ -17,6 +18,9 @@ use crate::options::GROUP;
 
 /// The lock in the run directory; it holds the process id.
 pub const LOCK: &str = "hueplaned.pid";
+/// How long to wait for a daemon that was killed, and how often to look.
+const END_MAX: Duration = Duration::from_secs(1);
+const END_POLL: Duration = Duration::from_millis(2);
 /// Mode of the socket: its owner and its group may use it.
 const SOCKET_MODE: u32 = 0o660;
 
@@ -42,14 +46,20 @@ impl Place {
             .truncate(false)
             .open(&path)
             .map_err(DaemonError::file(&path, "opened"))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let pid = lock.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-                return Err(DaemonError::Running { lock: path, pid });
+        let until = Instant::now() + END_MAX;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {
+                    let text = fs::read_to_string(&path).unwrap_or_default();
+                    let pid = text.trim().parse().ok();
+                    if !pid.is_some_and(is_ending) || Instant::now() >= until {
+                        return Err(DaemonError::Running { lock: path, pid });
+                    }
+                    std::thread::sleep(END_POLL);
+                }
+                Err(TryLockError::Error(source)) => return Err(DaemonError::file(path, "locked")(source)),
             }
-            Err(TryLockError::Error(source)) => return Err(DaemonError::file(path, "locked")(source)),
         }
         let written = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
         written.map_err(DaemonError::file(&path, "written"))?;
@@ -86,6 +96,24 @@ impl Place {
     }
 }
 
+/// Whether a process is being ended, as after `kill -9`: the kernel takes tens of milliseconds to close its sockets, and then
+/// its lock. Source: proc_pid_stat(5); `PF_EXITING` in the kernel's `sched.h`.
+fn is_ending(pid: u32) -> bool {
+    const EXITING: u64 = 4;
+    const KILL: u64 = 1 << (9 - 1);
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name in brackets may contain anything.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ends = fields.first().is_none_or(|state| matches!(*state, "Z" | "X"));
+    let exits =
+        fields.get(6).and_then(|flags| flags.parse().ok()).is_some_and(|flags: u64| flags & EXITING != 0);
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let killed =
+        pending.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set & KILL != 0);
+    ends || exits || killed
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         // If it cannot be removed, the next daemon finds it stale.
@@ -104,6 +132,7 @@ mod tests {
         let place = Place::take(folder.path()).unwrap();
         let refused = Place::take(folder.path()).unwrap_err();
         let own = std::process::id();
+        assert!(!is_ending(own) && !is_ending(1) && is_ending(u32::MAX));
         assert!(matches!(refused, DaemonError::Running { pid: Some(pid), .. } if pid == own), "{refused}");
         assert!(!Place::is_free(folder.path()));
         drop(place);

@@ -166,3 +166,28 @@ fn a_daemon_that_gave_up_its_place_forwards_until_the_next_one_is_ready_or_dead(
         until("the next daemon forwards", 20, || pair.left.ping(pair.right.address, 1) == 1);
     }
 }
+
+/// The kernel closes the ports of a killed process before it releases the lock of the run directory.
+#[test]
+fn a_daemon_starts_right_after_another_was_killed() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let pair = lab.pair("red", 1, 1, [0, 1]);
+    let file = lab.folder().join("first.yaml");
+    fs::write(&file, all(&[lab.node_document(""), pair.document.yaml()])).unwrap();
+    let cli = Cli::new(&lab);
+    let up = |more: &[&str]| {
+        let _ = lab.node().run_command(&mut cli.command(&[&["up", "--detach"], more].concat())).expect_ok();
+    };
+    up(&["-f", &file.to_string_lossy()]);
+    let _running = Running(&cli);
+    for _ in 0..5 {
+        let pid = cli.json(&["get", "nodes"])[0]["status"]["pid"].as_i64().unwrap();
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+        up(&[]);
+        until("the next daemon forwards", 20, || pair.left.ping(pair.right.address, 1) == 1);
+    }
+}
