@@ -24,8 +24,8 @@ class Fault(Exception):
 
 
 def kind_ids():
-    spec = tomllib.loads((ROOT / "spec/kinds.toml").read_text())
-    return {kind["name"]: kind["id"] for kind in spec["kind"]}
+    kinds = [tomllib.loads(path.read_text()) for path in sorted((ROOT / "spec/kinds").glob("*.toml"))]
+    return {kind["name"]: kind["id"] for kind in kinds}
 
 
 def parameters(name, image):

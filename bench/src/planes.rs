@@ -10,7 +10,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::ipv4::Outcome;
 use hue_planes::{Adjacency, Kind, Verdict};
 use hue_soft::{BATCH_MAX, Fate, Frame, Soft};
 use hue_substrate::{Program, Substrate, VirtualPort};
@@ -100,7 +99,7 @@ impl PlaneEngine for OverRing<'_, '_> {
                 done += soft.process(arena, &mut frames[done..starts.len()]).max(1);
             }
             for (forward, frame) in forward.iter_mut().zip(&frames) {
-                *forward = u8::from(matches!(frame.fate, Fate::Network { outcome: Outcome::Forward, .. }));
+                *forward = u8::from(matches!(frame.fate, Fate::Network { outcome, .. } if outcome.is_forward()));
             }
         })?)
     }

@@ -1,4 +1,4 @@
-// Generated from spec/kinds.toml by spec/codegen: edit that file, then `cargo run -p hue-spec-codegen`.
+// Generated from spec/kinds.toml and spec/kinds/ by spec/codegen: edit those files, then `cargo run -p hue-spec-codegen`.
 /* verilator lint_off UNUSEDPARAM */
 package hue_kinds_pkg;
 
@@ -16,6 +16,10 @@ package hue_kinds_pkg;
   localparam logic [4:0] UNCLAIMED_TOO_LONG = 5'd2;  // Longer than the longest frame a port takes.
   localparam logic [4:0] UNCLAIMED_NO_NETWORK = 5'd3;  // Design select found no network for the frame.
   localparam int unsigned UNCLAIMED_COUNT = 3;
+
+  // The first outcomes of every kind.
+  localparam logic [4:0] OUTCOME_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
+  localparam logic [4:0] OUTCOME_RATE_LIMITED = 5'd2;  // The packet exceeds the network's rate limit.
 
   // Kind `ipv4`: outcomes of a packet, in the order in which they are tried: the first whose condition holds.
   localparam int unsigned KIND_IPV4 = 1;

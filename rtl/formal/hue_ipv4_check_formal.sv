@@ -1,4 +1,4 @@
-// Proof harness of hue_ipv4_check: its result for a header is that of spec/kinds.toml, condition by condition.
+// Proof harness of hue_ipv4_check: its result for a header is that of spec/kinds/ipv4.toml, condition by condition.
 //
 // Place: scripts/formal. The record is free except for its length, which is that of a valid frame.
 module hue_ipv4_check_formal
@@ -13,13 +13,13 @@ module hue_ipv4_check_formal
   ipv4_t ipv4_o;
   hue_ipv4_check u_dut (.*);
 
-  // Terms of spec/kinds.toml, as integers.
+  // Terms of spec/kinds/ipv4.toml, as integers.
   int unsigned present, ihl, total;
   assign present = 32'(head_i.len) - 32'd14;
   assign ihl = 32'd4 * 32'(head_i.ihl);
   assign total = 32'(head_i.total);
 
-  // The first outcome whose condition holds, in the order of spec/kinds.toml, among the outcomes that need no table.
+  // The first outcome whose condition holds, in the order of spec/kinds/ipv4.toml, among the outcomes that need no table.
   logic [IPV4_CHECKSUM:IPV4_ARP] when;
   logic [4:0] outcome;
   always_comb begin

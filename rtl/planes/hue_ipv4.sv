@@ -1,7 +1,7 @@
 // Kind `ipv4`, second half: longest-prefix match, next hop, last checks, rewrite.
 //
 // Place: hue_meter → **here** → verdict. In Rust: `decide` and `finish` in crates/planes/src/ipv4.rs. The outcomes are checked in
-// the order of spec/kinds.toml. Layouts: with dag36 all networks share one trie, and one table of next hops in which each network
+// the order of spec/kinds/ipv4.toml. Layouts: with dag36 all networks share one trie, and one table of next hops in which each network
 // has a run of rows. With sram that trie is in external memory. With dir the two banks of the papers replace the trie; the next
 // hops are the same. With tcam each plane has its own tables.
 //

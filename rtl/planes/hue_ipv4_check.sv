@@ -1,7 +1,7 @@
 // First half of kind `ipv4`: the checks of the Ethernet and IPv4 headers, which need no table.
 //
 // Place: before design select, so that only what the second half needs passes through the stages. In Rust: `check` in
-// crates/planes/src/ipv4.rs. Conditions are in the order of spec/kinds.toml. The outcome of a frame below 14 bytes is
+// crates/planes/src/ipv4.rs. Conditions are in the order of spec/kinds/ipv4.toml. The outcome of a frame below 14 bytes is
 // meaningless here: the frame belongs to no network.
 //
 // Latency: none, combinational. Source: RFC 1812 §5.2.2.

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use hue_planes::{Counters, Unclaimed, UnclaimedCounters, ipv4::Outcome};
+use hue_planes::{Counters, Kind, OUTCOMES_MAX, Reason, Unclaimed, UnclaimedCounters};
 use hue_substrate::{Program, SubstrateError};
 use hue_tables::Vid;
 
@@ -243,6 +243,11 @@ impl<R: Registers> Card<R> {
         self.networks.get(&vid).map(|loaded| loaded.place.plane)
     }
 
+    /// The kind of a network's plane.
+    pub fn kind(&self, vid: Vid) -> Option<Kind> {
+        self.networks.get(&vid).map(|loaded| loaded.program().kind)
+    }
+
     /// The card's index of a network. Rows of its counters start at this index.
     pub fn net(&self, vid: Vid) -> Option<u8> {
         self.networks.get(&vid).map(|loaded| loaded.place.net)
@@ -255,8 +260,8 @@ impl<R: Registers> Card<R> {
     pub fn read_counters(&self, vid: Vid) -> Result<Option<Counters>, CardError> {
         let Some(loaded) = self.networks.get(&vid) else { return Ok(None) };
         let mut device = self.device.borrow_mut();
-        let mut counters = Counters::default();
-        for outcome in Outcome::ALL {
+        let mut counters = Counters::new(loaded.program().kind);
+        for outcome in Reason::all(counters.kind()) {
             let row = u32::from(loaded.place.net) * COUNT_ROWS + u32::from(outcome.code());
             counters.add(outcome, device.read_row::<CountRow>(row)?.value);
         }
@@ -302,5 +307,4 @@ pub fn broken(error: CardError) -> SubstrateError {
     SubstrateError::Broken { substrate: NAME, reason: error.to_string() }
 }
 
-const _: () =
-    assert!(Outcome::COUNT < COUNT_ROWS as usize && regs::TABLE_DATA.len() == crate::rows::ROW_WORDS);
+const _: () = assert!(OUTCOMES_MAX < COUNT_ROWS as usize && regs::TABLE_DATA.len() == crate::rows::ROW_WORDS);

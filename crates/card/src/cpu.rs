@@ -4,7 +4,6 @@
 //! Flow: card → CPU queue → **header**, frame → software plane; software plane → **header**, frame → CPU queue → card.
 //! Source: `hue_cpu_header_t` in `rtl/common/hue_pkg.sv`. Big endian; lengths in bytes.
 
-use hue_planes::ipv4::Outcome;
 use hue_tables::Vid;
 
 /// Bytes of the header.
@@ -19,8 +18,9 @@ pub struct ToCpu {
     pub vid: Vid,
     /// Index of the virtual port it arrived on.
     pub vport: u16,
-    /// The plane's outcome; `None` when no plane saw the frame: the plane is gated, or the network runs in software.
-    pub outcome: Option<Outcome>,
+    /// Code of the plane's outcome, of the network's kind; 0 when no plane saw the frame: the plane is gated, or the
+    /// network runs in software.
+    pub code: u8,
     /// Port it arrived on.
     pub port_in: u8,
 }
@@ -34,18 +34,14 @@ impl ToCpu {
                 bytes.len()
             ));
         };
-        let [vid_high, vid_low, _, vport, outcome, port_in, _, _, length_high, length_low, ..] = *header;
+        let [vid_high, vid_low, _, vport, code, port_in, _, _, length_high, length_low, ..] = *header;
         let length = u16::from_be_bytes([length_high, length_low]);
         if usize::from(length) != frame.len() {
             return Err(format!("a CPU header gives a length of {length} bytes, but {} follow", frame.len()));
         }
         let vid = u16::from_be_bytes([vid_high, vid_low]);
         let vid = Vid::new(vid).ok_or_else(|| format!("a CPU header has the invalid network id {vid}"))?;
-        let known = Outcome::from_code(outcome);
-        if outcome != 0 && known.is_none() {
-            return Err(format!("a CPU header has the unknown outcome {outcome}"));
-        }
-        Ok((Self { vid, vport: u16::from(vport), outcome: known, port_in }, frame))
+        Ok((Self { vid, vport: u16::from(vport), code, port_in }, frame))
     }
 }
 
@@ -70,10 +66,10 @@ mod tests {
 
     #[test]
     fn headers_are_read_or_refused() {
-        let mut bytes = vec![0, 7, 1, 2, Outcome::Arp.code(), 3, 4, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0xa, 0xb, 0xc];
-        let header = ToCpu { vid: Vid::new(7).unwrap(), vport: 2, outcome: Some(Outcome::Arp), port_in: 3 };
+        let mut bytes = vec![0, 7, 1, 2, 9, 3, 4, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0xa, 0xb, 0xc];
+        let header = ToCpu { vid: Vid::new(7).unwrap(), vport: 2, code: 9, port_in: 3 };
         assert_eq!(ToCpu::split(&bytes), Ok((header, &[0xa, 0xb, 0xc][..])));
-        for (at, value) in [(9, 4), (1, 0), (0, 0xff), (4, 31)] {
+        for (at, value) in [(9, 4), (1, 0), (0, 0xff)] {
             let before = std::mem::replace(&mut bytes[at], value);
             assert!(ToCpu::split(&bytes).is_err(), "byte {at}");
             bytes[at] = before;

@@ -5,10 +5,10 @@
 //! dropping, and idle cycles are skipped. A frame that leaves is identified by the tag it entered with; a dropped
 //! frame does not leave.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use hue_demux::PortId;
-use hue_planes::ipv4::Outcome;
+use hue_planes::{Kind, Reason};
 use hue_tables::Vid;
 use hue_wire::Mac;
 
@@ -47,14 +47,28 @@ pub enum Way {
         /// Index of the virtual port it arrived on.
         vport: u16,
         /// Why; `None` when the network's plane is gated and its packets go to the control plane.
-        outcome: Option<Outcome>,
+        outcome: Option<Reason>,
     },
 }
 
-impl From<ToCpu> for Way {
-    fn from(header: ToCpu) -> Self {
-        let ToCpu { vid, vport, outcome, .. } = header;
-        Self::Control { vid, vport, outcome }
+/// The kinds of the networks that a card had when these were read. The header of a frame on a CPU queue has only the
+/// code of an outcome.
+#[derive(Clone, Default, Debug)]
+pub struct Kinds(BTreeMap<Vid, Kind>);
+
+impl Kinds {
+    /// Where a frame with this header goes, and why.
+    ///
+    /// # Errors
+    /// `Nonsense` for an outcome that the network's kind does not have.
+    pub fn way(&self, ToCpu { vid, vport, code, .. }: ToCpu) -> Result<Way, CardError> {
+        let unknown =
+            || CardError::Nonsense(format!("a CPU header of network {vid} has the unknown outcome {code}"));
+        let outcome = match code {
+            0 => None,
+            _ => Some(self.0.get(&vid).and_then(|kind| Reason::new(*kind, code)).ok_or_else(unknown)?),
+        };
+        Ok(Way::Control { vid, vport, outcome })
     }
 }
 
@@ -103,6 +117,12 @@ impl Card<Twin> {
     /// The twin itself: cycles, waves, pauses.
     pub fn twin(&mut self) -> &mut Twin {
         self.device().registers()
+    }
+
+    /// The kinds of the loaded networks.
+    #[must_use]
+    pub fn kinds(&self) -> Kinds {
+        Kinds(self.programs().map(|program| (program.vid, program.kind)).collect())
     }
 
     /// Runs frames through the card and hands out those that left, in the order offered; copies of one are ordered by
@@ -176,7 +196,7 @@ impl Card<Twin> {
                 senders.entry((port.port.get(), port.mac)).or_insert(program.vid.get());
             }
         }
-        let ports = self.description().mac_ports;
+        let (ports, kinds) = (self.description().mac_ports, self.kinds());
         let twin = self.twin();
         let mut all = Vec::with_capacity(frames);
         while let Some(frame) = twin.pop() {
@@ -191,10 +211,30 @@ impl Card<Twin> {
                 all.push(Left { tag, vid: vid.unwrap_or_default(), way, bytes: frame.bytes.to_vec(), cycle });
             } else {
                 let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
-                let (vid, way) = (header.vid.get(), header.into());
+                let (vid, way) = (header.vid.get(), kinds.way(header)?);
                 all.push(Left { tag, vid, way, bytes: bytes.to_vec(), cycle });
             }
         }
         Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hue_planes::ipv4::Outcome;
+
+    use super::*;
+
+    #[test]
+    fn an_outcome_is_one_of_the_networks_kind() {
+        let vid = |id| Vid::new(id).unwrap();
+        let kinds = Kinds(BTreeMap::from([(vid(7), Kind::Ipv4)]));
+        let way = |id, code| kinds.way(ToCpu { vid: vid(id), vport: 2, code, port_in: 3 });
+        let control = |id, outcome| Way::Control { vid: vid(id), vport: 2, outcome };
+        assert_eq!(way(7, Outcome::Arp.code()).unwrap(), control(7, Some(Outcome::Arp.into())));
+        assert_eq!(way(7, 0).unwrap(), control(7, None));
+        assert_eq!(way(8, 0).unwrap(), control(8, None), "a network in software");
+        assert!(way(7, 31).unwrap_err().to_string().contains("network 7 has the unknown outcome 31"));
+        assert!(way(8, Outcome::Arp.code()).is_err(), "not loaded");
     }
 }

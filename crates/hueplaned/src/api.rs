@@ -3,7 +3,7 @@
 //! Flow: client → JSON → `http` → [`crate::backend::Backend`], and back the same way. `docs/reference/openapi.json`
 //! is derived from these types, so their doc comments are the reference documentation.
 //! Rules: fields may be added, but not removed; a list is a JSON array in the order of names, or of prefixes; names
-//! of verdicts, reasons and metrics are those of `spec/kinds.toml`. A field that a tenant may not see is optional,
+//! of verdicts, reasons and metrics are those of `spec/kinds.toml` and `spec/kinds/`. A field that a tenant may not see is optional,
 //! and left out for a tenant.
 //! Units: bytes, seconds and packets unless the name says otherwise; times are UTC, RFC 3339.
 

@@ -6,8 +6,8 @@
 use std::net::Ipv4Addr;
 
 use hue_demux::{Match, PortId, Row, inner_destination};
+use hue_planes::Stage;
 use hue_planes::Verdict;
-use hue_planes::ipv4::Stage;
 use hue_soft::{NetworkTrace, Trace as Explained};
 use hue_substrate::Program;
 use hue_tables::Vid;

@@ -4,18 +4,17 @@
 //! Invariants: base units; every series of a network has the label `network`; a reason that did not occur is present
 //! with value 0, so that its first occurrence is visible as an increase; for every network, `packets` by verdict is
 //! the sum over its virtual ports, its verdict `drop` is the sum of `drops` by reason, and the same holds for `punt`.
-//! Names of verdicts and reasons are those of `spec/kinds.toml`.
+//! Names of verdicts and reasons are those of `spec/kinds.toml` and `spec/kinds/`.
 //! Source: Prometheus, exposition formats, text format 0.0.4. The well-known crates write OpenMetrics or keep their own
 //! counters, so this module writes the format itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use hue_planes::ipv4::Outcome;
 use hue_planes::{
     Loss, METRIC_DROPS, METRIC_LOSSES, METRIC_NETWORK_BYTES, METRIC_NETWORK_PORT_VERDICTS, METRIC_PORT_BYTES,
     METRIC_PORT_LOSSES, METRIC_PORT_PACKETS, METRIC_PUNTS, METRIC_UNCLAIMED, METRIC_VERDICTS, Metric,
-    PortLoss, Unclaimed, Verdict,
+    PortLoss, Reason, Unclaimed, Verdict,
 };
 
 use crate::api::{CardMemory, Health, NetworkState, NetworkStats, PortState, PortStats, TableShare};
@@ -124,13 +123,10 @@ fn packets(text: &mut Text, snapshot: &MetricsSnapshot) {
             text.sample(&[("network", &network.network), ("verdict", verdict)], count);
         }
     }
-    let outcomes = |verdict: Verdict| Outcome::ALL.into_iter().filter(move |one| one.verdict() == verdict);
     text.counter(&METRIC_DROPS);
-    let drops: Vec<&str> = outcomes(Verdict::Drop).map(Outcome::name).collect();
-    reasons(text, networks, &drops, |network| &network.drops);
+    reasons(text, networks, &outcomes(Verdict::Drop), |network| &network.drops);
     text.counter(&METRIC_PUNTS);
-    let punts: Vec<&str> = outcomes(Verdict::Punt).map(Outcome::name).collect();
-    reasons(text, networks, &punts, |network| &network.punts);
+    reasons(text, networks, &outcomes(Verdict::Punt), |network| &network.punts);
     text.counter(&METRIC_LOSSES);
     reasons(text, networks, &Loss::ALL.map(Loss::name), |network| &network.losses);
     if !snapshot.stats.workers.is_empty() || !snapshot.stats.unclaimed.is_empty() {
@@ -140,6 +136,13 @@ fn packets(text: &mut Text, snapshot: &MetricsSnapshot) {
             text.sample(&[("reason", reason)], count);
         }
     }
+}
+
+/// Names of the outcomes of all kinds with this verdict, in order.
+fn outcomes(verdict: Verdict) -> Vec<&'static str> {
+    let all = hue_planes::Kind::ALL.into_iter().flat_map(Reason::all);
+    let some = all.filter(|reason| reason.verdict() == verdict).map(Reason::name);
+    some.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// A sample for each reason that is known or has occurred.

@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 
 use hue_card::generated as regs;
-use hue_card::{Card, CardError, FRAME_BYTES_MAX, ToCpu, Twin, TwinFrame, Way};
+use hue_card::{Card, CardError, FRAME_BYTES_MAX, Kinds, ToCpu, Twin, TwinFrame, Way};
 use hue_demux::PortId;
 use hue_planes::UnclaimedCounters;
 use hue_substrate::Program;
@@ -205,6 +205,8 @@ struct Lab {
     departed: Option<u64>,
     /// Frames captured from each MAC port.
     captured: Vec<u64>,
+    /// Of the networks on the card.
+    kinds: Kinds,
     punted: u64,
     first_word: Latency,
     last_word: Latency,
@@ -251,6 +253,7 @@ impl Lab {
             mac_ports: description.mac_ports,
             departed: None,
             captured: vec![0; description.mac_ports as usize],
+            kinds: card.kinds(),
             punted: 0,
             first_word: Latency::default(),
             last_word: Latency::default(),
@@ -420,7 +423,7 @@ impl Lab {
             self.punted += 1;
             arrival.punted = true;
             let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
-            (header.into(), bytes)
+            (self.kinds.way(header)?, bytes)
         };
         Ok(Captured { way, bytes, first_cycle, last_cycle })
     }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use hue_card::{FRAME_BYTES_MAX, Way};
-use hue_planes::Verdict;
+use hue_planes::{Counters, Verdict};
 use hue_soft::{Batch, Fate, Soft};
 use hue_substrate::{Program, Substrate};
 use hue_tables::Limits;
@@ -129,7 +129,7 @@ pub fn run_soft(
     measured.cycles = measured.offered_cycles;
     measured.unclaimed = engine.unclaimed();
     for program in known {
-        let counters = engine.counters(program.vid).unwrap_or_default();
+        let counters = engine.counters(program.vid).unwrap_or(Counters::new(program.kind));
         let vid = program.vid;
         measured.networks.push(NetworkCounts { vid, counters, port_full: 0, handover_full: 0 });
     }

@@ -1,9 +1,9 @@
 //! Packet counters of a network, one per outcome, and counters of frames that belong to no network.
 //!
-//! Two cache lines per network, written by one worker only. `received` is their sum, so it always adds up.
+//! The counters of a network are written by one worker only. `received` is their sum, so it always adds up.
 
-use crate::generated::{Loss, Unclaimed};
-use crate::ipv4::Outcome;
+use crate::generated::{Kind, Loss, Unclaimed};
+use crate::reason::Reason;
 use crate::spec::Verdict;
 
 impl Loss {
@@ -32,43 +32,71 @@ impl Loss {
 }
 
 /// Counters of one network since it was loaded, packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C, align(64))]
 pub struct Counters {
     /// By code; codes start at 1, so that the first word is never used.
-    by_code: [u64; 32],
+    by_code: [u64; CODES],
+    kind: Kind,
 }
 
-const _: () = assert!(Outcome::COUNT < 32);
+/// Most outcomes of a kind.
+pub const OUTCOMES_MAX: usize = 31;
+/// Their codes, and 0.
+const CODES: usize = OUTCOMES_MAX + 1;
+
+const _: () = {
+    let mut kinds = Kind::ALL.as_slice();
+    while let [kind, rest @ ..] = kinds {
+        assert!(kind.outcomes().len() <= OUTCOMES_MAX);
+        kinds = rest;
+    }
+};
 
 impl Counters {
-    /// Counts one packet.
+    /// Counters of a network of this kind.
+    #[must_use]
+    pub const fn new(kind: Kind) -> Self {
+        Self { by_code: [0; CODES], kind }
+    }
+
+    /// The network's kind.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Counts one packet. The outcome must be of the network's kind.
     #[inline(always)]
-    pub fn count(&mut self, outcome: Outcome) {
-        self.by_code[usize::from(outcome.code())] += 1;
+    pub fn count(&mut self, reason: impl Into<Reason>) {
+        self.add(reason, 1);
     }
 
     /// Counts several packets.
-    #[inline]
-    pub fn add(&mut self, outcome: Outcome, packets: u64) {
-        self.by_code[usize::from(outcome.code())] += packets;
+    #[inline(always)]
+    pub fn add(&mut self, reason: impl Into<Reason>, packets: u64) {
+        let reason = reason.into();
+        debug_assert_eq!(reason.kind(), self.kind, "a packet of another kind");
+        // A code is below CODES; the remainder avoids a branch.
+        self.by_code[usize::from(reason.code()) % CODES] += packets;
     }
 
-    /// Packets of one outcome.
+    /// Packets of one outcome; 0 for outcomes of another kind.
     #[must_use]
-    pub const fn get(&self, outcome: Outcome) -> u64 {
-        self.by_code[outcome as usize]
+    pub fn get(&self, reason: impl Into<Reason>) -> u64 {
+        let reason = reason.into();
+        if reason.kind() == self.kind { self.by_code[usize::from(reason.code()) % CODES] } else { 0 }
     }
 
     /// Packets of each outcome, in order, zeros included.
-    pub fn iter(&self) -> impl Iterator<Item = (Outcome, u64)> + '_ {
-        Outcome::ALL.into_iter().map(|outcome| (outcome, self.get(outcome)))
+    pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
+        Reason::all(self.kind).map(|reason| (reason, self.get(reason)))
     }
 
     /// Packets of a verdict.
     #[must_use]
     pub fn of(&self, verdict: Verdict) -> u64 {
-        self.iter().filter(|(outcome, _)| outcome.verdict() == verdict).map(|(_, count)| count).sum()
+        self.iter().filter(|(reason, _)| reason.verdict() == verdict).map(|(_, count)| count).sum()
     }
 
     /// Packets forwarded.
@@ -84,8 +112,8 @@ impl Counters {
     }
 
     /// Packets dropped, by reason, without zeros.
-    pub fn drops(&self) -> impl Iterator<Item = (Outcome, u64)> + '_ {
-        self.iter().filter(|(outcome, count)| outcome.verdict() == Verdict::Drop && *count > 0)
+    pub fn drops(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
+        self.iter().filter(|(reason, count)| reason.verdict() == Verdict::Drop && *count > 0)
     }
 
     /// Packets that design select assigned to the network: the sum of all outcomes.
@@ -174,13 +202,16 @@ mod tests {
 
     #[test]
     fn received_is_forward_and_punts_and_drops() {
-        let mut counters = Counters::default();
-        for (times, outcome) in Outcome::ALL.into_iter().enumerate() {
-            (0..=times).for_each(|_| counters.count(outcome));
+        for kind in Kind::ALL {
+            let mut counters = Counters::new(kind);
+            for (times, reason) in Reason::all(kind).enumerate() {
+                (0..=times).for_each(|_| counters.count(reason));
+            }
+            let count = Reason::all(kind).count() as u64;
+            let drops: u64 = counters.drops().map(|(_, count)| count).sum();
+            assert_eq!(counters.forwarded(), count);
+            assert_eq!(counters.received(), counters.forwarded() + counters.punted() + drops);
+            assert_eq!(counters.received(), (1..=count).sum());
         }
-        let drops: u64 = counters.drops().map(|(_, count)| count).sum();
-        assert_eq!(counters.forwarded(), Outcome::COUNT as u64);
-        assert_eq!(counters.received(), counters.forwarded() + counters.punted() + drops);
-        assert_eq!(counters.received(), (1..=Outcome::COUNT as u64).sum());
     }
 }

@@ -1,7 +1,7 @@
 //! The `ipv4` kind: an IPv4 router.
 //!
 //! Flow: demux → meter → [`check`] → one table lookup (by the caller, batched over networks) → [`finish`] → port.
-//! Outcomes and their order: `spec/kinds.toml`. Both halves check the conditions in that order; in the common case
+//! Outcomes and their order: `spec/kinds/ipv4.toml`. Both halves check the conditions in that order; in the common case
 //! every branch falls through. Offsets are bytes from the start of the frame. Source: RFC 1812 §5.2, RFC 1624 §3.
 
 mod explain;
@@ -10,7 +10,7 @@ use hue_wire::{ethernet, ipv4};
 
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
 pub use crate::generated::ipv4::{KEY_BITS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
-pub use explain::{Explanation, Stage, explain};
+pub use explain::{Explanation, explain};
 
 /// The properties of a packet with a valid header that the second half needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

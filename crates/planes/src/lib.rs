@@ -1,6 +1,6 @@
 //! Kinds of data plane: (frame, tables, time) → outcome.
 //!
-//! Flow: demux → **planes** → port. A kind is one module with the name of its row in `spec/kinds.toml`, from which
+//! Flow: demux → **planes** → port. A kind is one module with the name of its file in `spec/kinds/`, from which
 //! its outcomes are generated; it keeps no state, takes no locks and never panics on a packet. All kinds share
 //! next-hop rows ([`Adjacency`]), token buckets ([`Meter`]) and counters ([`Counters`]).
 
@@ -9,17 +9,19 @@ mod counters;
 mod generated;
 pub mod ipv4;
 mod meter;
+mod reason;
 mod spec;
 
 pub use adjacency::{Adjacency, AdjacencyKind};
-pub use counters::{Counters, Losses, UnclaimedCounters};
+pub use counters::{Counters, Losses, OUTCOMES_MAX, UnclaimedCounters};
 pub use generated::{
     FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Loss, METRIC_DROPS, METRIC_LOSSES, METRIC_NETWORK_BYTES,
     METRIC_NETWORK_PORT_VERDICTS, METRIC_PORT_BYTES, METRIC_PORT_LOSSES, METRIC_PORT_PACKETS, METRIC_PUNTS,
     METRIC_UNCLAIMED, METRIC_VERDICTS, PortLoss, Unclaimed,
 };
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
-pub use spec::{Metric, OutcomeRow, Verdict};
+pub use reason::Reason;
+pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};
 
 // The frame limits are in the specification and in `wire`, which cannot read the specification.
 const _: () = assert!(FRAME_BYTES_MAX == hue_wire::FRAME_MAX && FRAME_BYTES_MIN == hue_wire::FRAME_MIN);

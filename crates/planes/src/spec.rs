@@ -31,21 +31,47 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A row of `spec/kinds.toml`.
+/// What an outcome means to other parts of hueplane, so that none of them tests its name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Class {
+    /// A punt that is for the router itself: it may use the whole punt limit, others half of it.
+    Own,
+    /// Such a punt, whose ARP message must pass the guard against forged claims.
+    GuardArp,
+    /// No route of the plane leads to the destination.
+    Unreachable,
+    /// The protocol of the frame (its EtherType) is not one that the kind handles.
+    Foreign,
+}
+
+/// A row of `spec/kinds.toml` or of a kind's file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutcomeRow {
     /// Name in output, metrics and documentation.
     pub name: &'static str,
     /// The verdict on the packet.
     pub verdict: Verdict,
+    /// What it means to other parts of hueplane, if they need to know.
+    pub class: Option<Class>,
     /// Stage of the plane that decides it.
     pub stage: &'static str,
     /// Its meaning.
     pub doc: &'static str,
-    /// Its condition, given that none before it holds; terms as in `spec/kinds.toml`.
+    /// Its condition, given that none before it holds; terms as in the specification.
     pub when: &'static str,
     /// Its source, such as an RFC.
     pub source: &'static str,
+}
+
+/// One stage that a packet reached.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stage {
+    /// Its name: `frame`, `demux`, or a stage of the specification.
+    pub name: &'static str,
+    /// Description: what it saw, what matched, what it changed.
+    pub detail: String,
+    /// Name of the outcome if this stage decided.
+    pub outcome: Option<&'static str>,
 }
 
 /// A metric of `spec/kinds.toml`.

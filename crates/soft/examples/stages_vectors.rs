@@ -26,7 +26,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use hue_demux::{Attachment, Demux, Match, PortId, Row, Selection, Target, inner_destination};
-use hue_planes::{Adjacency, AdjacencyKind, Kind, Rate, RateLimit, Unclaimed, Verdict, ipv4};
+use hue_planes::{Adjacency, AdjacencyKind, Counters, Kind, Rate, RateLimit, Unclaimed, Verdict, ipv4};
 use hue_soft::{Fate, Frame, Soft};
 use hue_substrate::{Program, Substrate, VirtualPort};
 use hue_tables::cuckoo::{BANKS, Cuckoo, Placed, index_of};
@@ -1171,7 +1171,7 @@ impl Scenario<'_> {
         self.line("f");
         for program in self.programs.clone() {
             let place = self.places[&program.vid];
-            let counters = self.soft.counters(program.vid).unwrap_or_default();
+            let counters = self.soft.counters(program.vid).unwrap_or(Counters::new(program.kind));
             let passed_by = |code: u32| self.gated.get(&(place.net, code)).copied().unwrap_or_default();
             let mut lines: Vec<(u32, u64)> = counters
                 .iter()

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use hue_demux::{Demux, PortId, Selection, Target};
-use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Unclaimed, UnclaimedCounters, ipv4};
+use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Reason, Unclaimed, UnclaimedCounters, ipv4};
 use hue_substrate::SubstrateError;
 use hue_tables::layout::Runs;
 use hue_tables::{Account, Change, Dag, Delta, Limits, Reader, Refusals, TableError, Vid};
@@ -363,6 +363,7 @@ fn finish(networks: &mut [Network], line: &Line, buffer: &mut [u8], batch: &mut 
         let hop = network.hops.get(*hop);
         let outcome = ipv4::finish(bytes, *checked, hop);
         let egress = if outcome == ipv4::Outcome::Forward { hop.port() } else { frame.port };
+        let outcome = Reason::from(outcome);
         network.counters.count(outcome);
         let Target { vid, vport } = origin.target;
         frame.fate = Fate::Network { vid, vport, outcome, egress };
@@ -425,7 +426,7 @@ fn select_rest(
                 let forward_martians = network.is_some_and(|network| network.forward_martians);
                 return Step::Line((slot, target, checked.with_martians(forward_martians)));
             }
-            Err(outcome) => frame.fate = decided(rare.networks, slot, target, outcome, frame.port),
+            Err(outcome) => frame.fate = decided(rare.networks, slot, target, outcome.into(), frame.port),
         },
         Claim::Done(fate) => frame.fate = fate,
         Claim::Flood(targets) => {
@@ -479,7 +480,7 @@ fn decided(
     networks: &mut [Network],
     slot: u16,
     Target { vid, vport }: Target,
-    outcome: ipv4::Outcome,
+    outcome: Reason,
     port: PortId,
 ) -> Fate {
     if let Some(network) = networks.get_mut(usize::from(slot)) {

@@ -1,8 +1,7 @@
 //! Explains one frame, stage by stage, without counting it or charging a meter. For `hueplane trace`.
 
 use hue_demux::{By, PortId, Selection, Target, inner_destination};
-use hue_planes::ipv4::{self, Outcome, Stage};
-use hue_planes::{Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Meter, Unclaimed};
+use hue_planes::{Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Meter, Reason, Stage, Unclaimed, ipv4};
 use hue_tables::{Prefix, Vid};
 use hue_wire::Mac;
 
@@ -31,7 +30,7 @@ pub struct NetworkTrace {
     /// The stages the packet reached; the last one decided.
     pub stages: Vec<Stage>,
     /// Its outcome.
-    pub outcome: Outcome,
+    pub outcome: Reason,
     /// Port to send on, if forwarded.
     pub egress: Option<PortId>,
     /// The frame afterwards: rewritten if forwarded, else unchanged.
@@ -99,16 +98,17 @@ impl Soft {
         let (vid, name) = (network.vid, network.shape.name.clone());
         let mut stages = Vec::new();
         if network.gated {
-            let outcome = Outcome::Gated;
+            let outcome = Reason::gated(network.kind());
             stages.push(stage("gate", outcome.row().when.to_owned(), Some(outcome.name())));
             let (vport, bytes) = (target.vport, frame.to_vec());
             return Some(NetworkTrace { vid, name, vport, stages, outcome, egress: None, bytes });
         }
         if let Some(mut meter) = meter(vid) {
             let conforms = meter.conforms(time_ns, frame.len());
-            let outcome = (!conforms).then_some(Outcome::RateLimited);
-            let detail = if conforms { "conforms" } else { Outcome::RateLimited.row().when };
-            stages.push(stage("meter", detail.to_owned(), outcome.map(Outcome::name)));
+            let limited = Reason::rate_limited(network.kind());
+            let outcome = (!conforms).then_some(limited);
+            let detail = if conforms { "conforms" } else { limited.row().when };
+            stages.push(stage("meter", detail.to_owned(), outcome.map(Reason::name)));
             if let Some(outcome) = outcome {
                 let bytes = frame.to_vec();
                 return Some(NetworkTrace {
@@ -133,13 +133,14 @@ impl Soft {
             }
         });
         stages.extend(explained.stages);
-        let egress = (explained.outcome == Outcome::Forward).then_some(explained.hop).flatten();
+        let outcome = Reason::from(explained.outcome);
+        let egress = outcome.is_forward().then_some(explained.hop).flatten();
         Some(NetworkTrace {
             vid,
             name,
             vport: target.vport,
             stages,
-            outcome: explained.outcome,
+            outcome,
             egress: egress.map(|hop| hop.port()),
             bytes: explained.bytes,
         })

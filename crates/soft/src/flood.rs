@@ -3,7 +3,7 @@
 //! Only forwarded copies take memory, because other copies equal the frame.
 
 use hue_demux::{PortId, Target};
-use hue_planes::ipv4;
+use hue_planes::{Reason, ipv4};
 use hue_tables::{Guard, NextHop};
 
 use crate::engine::place;
@@ -74,7 +74,7 @@ impl Copies {
         bytes: &[u8],
         network: &mut Network,
         table: &Guard<'_, u32>,
-    ) -> (ipv4::Outcome, PortId) {
+    ) -> (Reason, PortId) {
         let mut egress = frame.port;
         let admitted = network.admit(frame.time_ns, bytes.len());
         let checked = admitted.and_then(|()| network.check(bytes));
@@ -87,7 +87,7 @@ impl Copies {
                     self.bytes.extend_from_slice(bytes);
                     egress = hop.port();
                 }
-                ipv4::finish(self.bytes.get_mut(start..).unwrap_or_default(), checked, hop)
+                ipv4::finish(self.bytes.get_mut(start..).unwrap_or_default(), checked, hop).into()
             },
         );
         network.counters.count(outcome);

@@ -1,7 +1,7 @@
 //! A frame as the engine sees it: its place in a buffer, its port and time of arrival, and then its fate.
 
 use hue_demux::PortId;
-use hue_planes::{Unclaimed, Verdict, ipv4::Outcome};
+use hue_planes::{Reason, Unclaimed, Verdict};
 use hue_tables::Vid;
 
 /// The fate of a frame.
@@ -22,7 +22,7 @@ pub enum Fate {
         /// Index of its virtual port that the packet arrived on.
         vport: u16,
         /// What the plane decided.
-        outcome: Outcome,
+        outcome: Reason,
         /// Port to send on, when forwarded; else the port it came from.
         egress: PortId,
     },

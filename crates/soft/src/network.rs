@@ -1,7 +1,7 @@
 //! One loaded network: the parts that the fast path uses, and those that only loading uses.
 
 use hue_demux::Row;
-use hue_planes::{Adjacency, Counters, Meter, RateLimit, ipv4};
+use hue_planes::{Adjacency, Counters, Kind, Meter, RateLimit, Reason, ipv4};
 use hue_substrate::{Program, VirtualPort};
 use hue_tables::Vid;
 
@@ -79,7 +79,7 @@ impl Network {
             None => program.rate_limit.map(|limit| Box::new(Meter::new(limit))),
         };
         Self {
-            counters: before.map(|before| before.counters).unwrap_or_default(),
+            counters: before.map_or(Counters::new(program.kind), |before| before.counters),
             vid: program.vid,
             hops: Hops::new(&program.next_hops),
             forward_martians: program.forward_martians,
@@ -94,20 +94,27 @@ impl Network {
         }
     }
 
+    /// Its kind.
+    #[inline(always)]
+    pub const fn kind(&self) -> Kind {
+        self.counters.kind()
+    }
+
     /// The checks that need no table, with this network's settings.
     #[inline(always)]
-    pub fn check(&self, bytes: &[u8]) -> Result<ipv4::Checked, ipv4::Outcome> {
-        ipv4::check(bytes).map(|checked| checked.with_martians(self.forward_martians))
+    pub fn check(&self, bytes: &[u8]) -> Result<ipv4::Checked, Reason> {
+        let checked = ipv4::check(bytes)?;
+        Ok(checked.with_martians(self.forward_martians))
     }
 
     /// Whether a packet reaches the plane: checks the gate and charges the meter. The error is the packet's outcome.
     #[inline(always)]
-    pub fn admit(&mut self, now_ns: u64, frame_bytes: usize) -> Result<(), ipv4::Outcome> {
+    pub fn admit(&mut self, now_ns: u64, frame_bytes: usize) -> Result<(), Reason> {
         if self.gated {
-            return Err(ipv4::Outcome::Gated);
+            return Err(Reason::gated(self.kind()));
         }
         let conforms = self.meter.as_mut().is_none_or(|meter| meter.conforms(now_ns, frame_bytes));
-        if conforms { Ok(()) } else { Err(ipv4::Outcome::RateLimited) }
+        if conforms { Ok(()) } else { Err(Reason::rate_limited(self.kind())) }
     }
 
     /// Whether plain packets pass without further checks: the network has no meter and no gate.

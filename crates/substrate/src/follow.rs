@@ -10,8 +10,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
-use hue_planes::Loss;
-use hue_planes::ipv4::Outcome;
+use hue_planes::{Kind, Loss, Reason};
 use hue_tables::Vid;
 use hue_wire::ethernet::EtherType;
 
@@ -72,9 +71,9 @@ pub enum Ending {
     /// It left through a port that the card's thread does not observe.
     Left,
     /// It went to the network's namespace.
-    Punted(Outcome),
+    Punted(Reason),
     /// The plane dropped it.
-    Dropped(Outcome),
+    Dropped(Reason),
     /// One of the network's rules dropped it ([`Loss::is_rule`]).
     Refused(Loss),
     /// It was lost for lack of room.
@@ -88,29 +87,42 @@ impl Ending {
         if loss.is_rule() { Self::Refused(loss) } else { Self::Lost(loss) }
     }
 
-    /// Encodes the ending as a number, for a record.
+    /// Encodes the ending as a number, for a record: what ended it in the upper 2 bits, then 9 bits for the id of the
+    /// plane's kind, and 5 for the code.
     #[must_use]
     pub const fn code(self) -> u16 {
         match self {
             Self::Left => 0,
-            Self::Dropped(outcome) => 0x100 | outcome.code() as u16,
-            Self::Refused(loss) | Self::Lost(loss) => 0x200 | loss.code() as u16,
-            Self::Punted(outcome) => 0x300 | outcome.code() as u16,
+            Self::Dropped(reason) => DROPPED << WHAT_AT | of_reason(reason),
+            Self::Refused(loss) | Self::Lost(loss) => LOST << WHAT_AT | loss.code() as u16,
+            Self::Punted(reason) => PUNTED << WHAT_AT | of_reason(reason),
         }
     }
 
     /// Decodes such a number.
     #[must_use]
-    pub const fn from_code(code: u16) -> Option<Self> {
-        let [kind, low] = code.to_be_bytes();
-        match (kind, Outcome::from_code(low), Loss::from_code(low)) {
-            (0, ..) if low == 0 => Some(Self::Left),
-            (1, Some(outcome), _) => Some(Self::Dropped(outcome)),
-            (2, _, Some(loss)) => Some(Self::of_loss(loss)),
-            (3, Some(outcome), _) => Some(Self::Punted(outcome)),
+    pub fn from_code(code: u16) -> Option<Self> {
+        let low = (code % (1 << KIND_AT)) as u8;
+        let id = u8::try_from((code >> KIND_AT) % (1 << (WHAT_AT - KIND_AT))).ok()?;
+        let reason = || Reason::new(Kind::from_id(id)?, low);
+        match code >> WHAT_AT {
+            DROPPED => Some(Self::Dropped(reason()?)),
+            LOST if id == 0 => Some(Self::of_loss(Loss::from_code(low)?)),
+            PUNTED => Some(Self::Punted(reason()?)),
+            _ if code == 0 => Some(Self::Left),
             _ => None,
         }
     }
+}
+
+const KIND_AT: u32 = 5;
+const WHAT_AT: u32 = 14;
+const DROPPED: u16 = 1;
+const LOST: u16 = 2;
+const PUNTED: u16 = 3;
+
+const fn of_reason(reason: Reason) -> u16 {
+    (reason.kind() as u16) << KIND_AT | reason.code() as u16
 }
 
 /// The network whose frames are followed. One thread sets it, another reads it. A worker that takes a frame that was
@@ -185,14 +197,15 @@ mod tests {
 
     #[test]
     fn endings_have_codes() {
+        let reasons = Kind::ALL.into_iter().flat_map(Reason::all);
         let endings = [Ending::Left]
             .into_iter()
-            .chain(Outcome::ALL.into_iter().flat_map(|one| [Ending::Dropped(one), Ending::Punted(one)]))
+            .chain(reasons.flat_map(|one| [Ending::Dropped(one), Ending::Punted(one)]))
             .chain(Loss::ALL.into_iter().map(Ending::of_loss));
         for ending in endings {
             assert_eq!(Ending::from_code(ending.code()), Some(ending));
         }
-        for nonsense in [1, 0x100, 0x1ff, 0x2ff, 0x300, 0x400, u16::MAX] {
+        for nonsense in [1, 0x20, 0x4000, 0x4001, 0x401f, 0x4020, 0x7fff, 0x801f, 0x8021, 0xc000, u16::MAX] {
             assert_eq!(Ending::from_code(nonsense), None);
         }
     }

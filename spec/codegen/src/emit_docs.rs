@@ -36,7 +36,7 @@ A port accepts frames of {} to {} bytes, counted from the destination MAC to the
 const HEAD: &str = "\
 # Outcomes and metrics
 
-<!-- Generated from spec/kinds.toml by spec/codegen: edit that file, then `cargo run -p hue-spec-codegen`. -->
+<!-- Generated from spec/kinds.toml and spec/kinds/ by spec/codegen: edit those files, then `cargo run -p hue-spec-codegen`. -->
 
 Outcomes are tried in this order. The first one whose condition is true is the packet's outcome, so a condition may assume
 that all conditions above it are false. Each packet of a network is counted once, under its outcome:
@@ -44,8 +44,16 @@ that all conditions above it are false. Each packet of a network is counted once
     received = forward + all punts + all drops
 
 Terms: `n` is the frame's length in bytes, `f[i]` its byte *i*, `be16(i)` the number `f[i] * 256 + f[i+1]`, `present` is
-`n - 14`, `version` is `f[14] >> 4`, `ihl` is `4 * (f[14] & 15)`, `total` is `be16(16)`, `ttl` is `f[22]`, `src` is
-`f[26..30]`, `dst` is `f[30..34]`, and `hop` is the row of the network's next-hop table that the longest matching prefix of `dst` names.
+`n - 14`, and `hop` is the row of the network's next-hop table that the lookup names. Each kind has terms of its own.
+
+The class of an outcome says what other parts of hueplane need to know about it:
+
+| class | meaning |
+| --- | --- |
+| `own` | for the router itself: such packets may use the whole punt limit, others half of it |
+| `guard_arp` | the same, and the ARP message must pass the guard against forged claims |
+| `unreachable` | no route of the plane leads to the destination |
+| `foreign` | the protocol of the frame (its EtherType) is not one that the kind handles |
 ";
 
 fn plane(out: &mut String, kind: &Kind) {
@@ -55,26 +63,48 @@ fn plane(out: &mut String, kind: &Kind) {
         "
 ## Kind `{}` (id {})
 
-{} It runs on: {}. Lookup keys have {} bits. A network has at most {} next hops. A port's MTU is {} to {} bytes of IP.
+{} It runs on: {}. A network has at most {} next hops. A port's MTU is {} to {} bytes of IP.
 
-| outcome | code | verdict | stage | when | meaning | source |
-| --- | --- | --- | --- | --- | --- | --- |
+| looked up | match | bits |
+| --- | --- | --- |
 ",
         kind.name,
         kind.id,
         kind.doc,
         kind.runs_on.join(", "),
-        kind.key_bits,
         limits.next_hops_max,
         limits.mtu_bytes_min,
         limits.mtu_bytes_max
     );
-    for one in &kind.outcome {
+    for one in &kind.question {
+        let _ = writeln!(out, "| `{}` | {} | {} |", one.key, one.by.words(), one.key_bits);
+    }
+    if !kind.setting.is_empty() {
+        out.push_str(
+            "\n| setting | values | default | meaning | source |\n| --- | --- | --- | --- | --- |\n",
+        );
+    }
+    for one in &kind.setting {
         let _ = writeln!(
             out,
-            "| `{}` | {} | {} | {} | {} | {} | {} |",
+            "| `{}` | {} | {} | {} | {} |",
+            one.name, one.values, one.default, one.doc, one.source
+        );
+    }
+    if !kind.term.is_empty() {
+        out.push_str("\n| term | is | |\n| --- | --- | --- |\n");
+    }
+    for one in &kind.term {
+        let doc = one.doc.as_deref().unwrap_or_default();
+        let _ = writeln!(out, "| `{}` | `{}` | {doc} |", one.name, one.means);
+    }
+    out.push_str(OUTCOMES);
+    for (one, code) in kind.outcome.iter().zip(1u8..) {
+        let class = one.class.map_or_else(String::new, |class| format!("`{}`", class.word()));
+        let _ = writeln!(
+            out,
+            "| `{}` | {code} | {} | {class} | {} | {} | {} | {} |",
             one.name,
-            one.code,
             one.verdict.word(),
             one.stage,
             one.when,
@@ -83,6 +113,11 @@ fn plane(out: &mut String, kind: &Kind) {
         );
     }
 }
+
+const OUTCOMES: &str = "
+| outcome | code | verdict | class | stage | when | meaning | source |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+";
 
 fn losses(out: &mut String, spec: &Spec) {
     out.push_str(LOSSES);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::spec::{Counts, Kind, Spec, variant};
+use crate::spec::{Class, Counts, Kind, Spec, variant};
 
 /// The text of `crates/planes/src/generated/kinds.rs`.
 pub fn emit(spec: &Spec) -> String {
@@ -26,6 +26,7 @@ pub const FRAME_BYTES_MAX: usize = {};
         .map(|one| Row {
             name: &one.name,
             verdict: "Drop".to_owned(),
+            class: None,
             stage: "demux",
             doc: &one.doc,
             when: &one.when,
@@ -43,8 +44,8 @@ pub const FRAME_BYTES_MAX: usize = {};
 }
 
 const HEAD: &str = "\
-// Generated from spec/kinds.toml by spec/codegen: edit that file, then `cargo run -p hue-spec-codegen`.
-use crate::spec::{Metric, OutcomeRow, Verdict};
+// Generated from spec/kinds.toml and spec/kinds/ by spec/codegen: edit those files, then `cargo run -p hue-spec-codegen`.
+use crate::spec::{Class, Metric, OutcomeRow, Verdict};
 ";
 
 /// Methods of every table's enum. `COUNT` is replaced by the number of its rows.
@@ -93,6 +94,7 @@ const LINE_CHARS_MAX: usize = 110;
 struct Row<'a> {
     name: &'a str,
     verdict: String,
+    class: Option<Class>,
     stage: &'a str,
     doc: &'a str,
     when: &'a str,
@@ -176,7 +178,39 @@ impl Kind {{
     for kind in &spec.kind {
         let _ = writeln!(out, "            Self::{} => &{:?},", variant(&kind.name), kind.runs_on);
     }
+    out.push_str(
+        "        }
+    }
+
+    /// The kind of an id: its number in files, images and hardware.
+    #[must_use]
+    pub const fn from_id(id: u8) -> Option<Self> {
+        match id {
+",
+    );
+    for kind in &spec.kind {
+        let _ = writeln!(out, "            {} => Some(Self::{}),", kind.id, variant(&kind.name));
+    }
+    out.push_str(
+        "            _ => None,
+        }
+    }
+
+    /// Its outcomes, in the order of their codes, from 1. The last one forwards.
+    #[must_use]
+    pub const fn outcomes(self) -> &'static [OutcomeRow] {
+        match self {
+",
+    );
+    for kind in &spec.kind {
+        let _ = writeln!(out, "            Self::{} => &{}::Outcome::ROWS,", variant(&kind.name), kind.name);
+    }
     out.push_str("        }\n    }\n}\n");
+    for (one, code) in spec.first.iter().zip(1u8..) {
+        let name = one.name.to_uppercase();
+        let _ =
+            write!(out, "\n/// The code, in every kind: {}\npub const CODE_{name}: u8 = {code};\n", one.doc);
+    }
 }
 
 fn losses(out: &mut String, spec: &Spec) {
@@ -188,6 +222,7 @@ fn losses(out: &mut String, spec: &Spec) {
         .map(|(one, stage)| Row {
             name: &one.name,
             verdict: "Drop".to_owned(),
+            class: None,
             stage,
             doc: &one.doc,
             when: &one.when,
@@ -205,6 +240,7 @@ fn port_losses(out: &mut String, spec: &Spec) {
         .map(|one| Row {
             name: &one.name,
             verdict: "Drop".to_owned(),
+            class: None,
             stage: "port",
             doc: &one.doc,
             when: &one.when,
@@ -222,7 +258,8 @@ fn plane(out: &mut String, kind: &Kind) {
         "
 /// Outcomes and limits of the `{name}` kind.
 pub mod {name} {{
-    use super::{{OutcomeRow, Verdict}};
+    use super::{{Class, Kind, OutcomeRow, Verdict}};
+    use crate::reason::Reason;
 
     /// Width of a lookup key, bits.
     pub const KEY_BITS: u32 = {};
@@ -234,7 +271,7 @@ pub mod {name} {{
     pub const MTU_BYTES_MAX: u16 = {};
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.",
-        kind.key_bits,
+        kind.question.first().map_or(0, |one| one.key_bits),
         limits.next_hops_max,
         limits.mtu_bytes_min,
         limits.mtu_bytes_max,
@@ -246,6 +283,7 @@ pub mod {name} {{
         .map(|one| Row {
             name: &one.name,
             verdict: one.verdict.variant(),
+            class: one.class,
             stage: &one.stage,
             doc: &one.doc,
             when: &one.when,
@@ -253,7 +291,26 @@ pub mod {name} {{
         })
         .collect();
     table(out, "    ", "Outcome", &rows);
-    out.push_str("}\n");
+    let _ = write!(
+        out,
+        "
+    impl From<Outcome> for Reason {{
+        #[inline(always)]
+        fn from(outcome: Outcome) -> Self {{
+            Self::of(Kind::{name}, outcome.code())
+        }}
+    }}
+
+    impl PartialEq<Outcome> for Reason {{
+        #[inline(always)]
+        fn eq(&self, outcome: &Outcome) -> bool {{
+            *self == Self::of(Kind::{name}, outcome.code())
+        }}
+    }}
+}}
+",
+        name = variant(&kind.name)
+    );
 }
 
 /// On one line if it fits, otherwise on two, as rustfmt formats it.
@@ -293,7 +350,8 @@ impl {name} {{
 
     /// All variants, in order.
 {all}
-    const ROWS: [OutcomeRow; {count}] = [
+    /// Their rows of the specification, in order.
+    pub const ROWS: [OutcomeRow; {count}] = [
 ",
         all = array_of_all(pad, rows),
         count = rows.len()
@@ -304,13 +362,20 @@ impl {name} {{
             "        OutcomeRow {{
             name: {:?},
             verdict: Verdict::{},
+            class: {},
             stage: {:?},
             doc: {:?},
             when: {:?},
             source: {:?},
         }},
 ",
-            row.name, row.verdict, row.stage, row.doc, row.when, row.source
+            row.name,
+            row.verdict,
+            row.class.map_or_else(|| "None".to_owned(), |class| format!("Some(Class::{})", class.variant())),
+            row.stage,
+            row.doc,
+            row.when,
+            row.source
         );
     }
     text.push_str(METHODS);

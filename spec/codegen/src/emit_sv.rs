@@ -25,6 +25,11 @@ pub fn emit(spec: &Spec) -> String {
     out.push_str("\n  // Reasons why a frame belongs to no network, in the order in which they are tried.\n");
     let unclaimed = spec.unclaimed.iter().map(|one| (one.name.as_str(), one.code, one.doc.as_str()));
     codes(&mut out, "UNCLAIMED", unclaimed);
+    out.push_str("\n  // The first outcomes of every kind.\n");
+    for (one, code) in spec.first.iter().zip(1u8..) {
+        let name = one.name.to_uppercase();
+        let _ = writeln!(out, "  localparam logic [4:0] OUTCOME_{name} = 5'd{code};  // {}", one.doc);
+    }
     for kind in &spec.kind {
         plane(&mut out, kind);
     }
@@ -33,7 +38,7 @@ pub fn emit(spec: &Spec) -> String {
 }
 
 const HEAD: &str = "\
-// Generated from spec/kinds.toml by spec/codegen: edit that file, then `cargo run -p hue-spec-codegen`.
+// Generated from spec/kinds.toml and spec/kinds/ by spec/codegen: edit those files, then `cargo run -p hue-spec-codegen`.
 /* verilator lint_off UNUSEDPARAM */
 package hue_kinds_pkg;
 ";
@@ -70,7 +75,11 @@ fn plane(out: &mut String, kind: &Kind) {
 ",
         kind.name, kind.id
     );
-    codes(out, &prefix, kind.outcome.iter().map(|one| (one.name.as_str(), one.code, one.doc.as_str())));
+    codes(
+        out,
+        &prefix,
+        kind.outcome.iter().zip(1u8..).map(|(one, code)| (one.name.as_str(), code, one.doc.as_str())),
+    );
     let _ = write!(
         out,
         "

@@ -1,7 +1,7 @@
-//! The types of `spec/kinds.toml` and the rules that it must follow.
+//! The types of `spec/kinds.toml` and `spec/kinds/NAME.toml`, and the rules that they must follow.
 //!
-//! A file that parses here has codes 1, 2, 3 … in each table, unique names in snake case, and exactly one `forward`
-//! outcome in each kind, which is the last one and always holds.
+//! Files that parse here have codes 1, 2, 3 … in each table, unique names in snake case, and exactly one `forward`
+//! outcome in each kind, which is the last one and always holds. A kind has the name of its file.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use thiserror::Error;
 /// An error in the specification; its author's fault.
 #[derive(Debug, Error)]
 pub enum SpecError {
-    #[error("{0}")]
-    Toml(#[from] toml::de::Error),
+    #[error("{file}: {error}")]
+    Toml { file: String, error: toml::de::Error },
     #[error("{table}: '{name}': {what}")]
     Row { table: String, name: String, what: String },
 }
@@ -39,16 +39,66 @@ impl Verdict {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// What outcomes mean to other parts of hueplane; see `spec/kinds.toml`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    Own,
+    GuardArp,
+    Unreachable,
+    Foreign,
+}
+
+impl Class {
+    /// Variant in Rust.
+    pub fn variant(self) -> String {
+        format!("{self:?}")
+    }
+
+    /// Word in the specification and in docs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::GuardArp => "guard_arp",
+            Self::Unreachable => "unreachable",
+            Self::Foreign => "foreign",
+        }
+    }
+
+    /// The verdict of outcomes of this class.
+    const fn verdict(self) -> Verdict {
+        match self {
+            Self::Own | Self::GuardArp | Self::Unreachable => Verdict::Punt,
+            Self::Foreign => Verdict::Drop,
+        }
+    }
+}
+
+/// The whole specification.
+#[derive(Debug)]
 pub struct Spec {
-    pub format: u32,
     pub frame_limits: FrameLimits,
     pub metric: Vec<Metric>,
     pub unclaimed: Vec<Unclaimed>,
     pub loss: Vec<Loss>,
     pub port_loss: Vec<PortLoss>,
+    /// The first outcomes of every kind.
+    pub first: Vec<Outcome>,
+    /// By id; each with all of its outcomes.
     pub kind: Vec<Kind>,
+}
+
+/// `spec/kinds.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Common {
+    format: u32,
+    frame_limits: FrameLimits,
+    metric: Vec<Metric>,
+    outcome: Vec<Outcome>,
+    unclaimed: Vec<Unclaimed>,
+    loss: Vec<Loss>,
+    port_loss: Vec<PortLoss>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -128,15 +178,20 @@ pub struct PortLoss {
     pub when: String,
 }
 
+/// `spec/kinds/NAME.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kind {
     pub name: String,
     pub id: u8,
-    pub key_bits: u32,
     pub runs_on: Vec<String>,
     pub doc: String,
     pub limits: Limits,
+    pub question: Vec<Question>,
+    #[serde(default)]
+    pub setting: Vec<Setting>,
+    #[serde(default)]
+    pub term: Vec<Term>,
     pub outcome: Vec<Outcome>,
 }
 
@@ -148,12 +203,58 @@ pub struct Limits {
     pub mtu_bytes_max: u32,
 }
 
+/// How a table compares its keys with a question's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Match {
+    LongestPrefix,
+}
+
+impl Match {
+    /// Words in docs.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::LongestPrefix => "longest prefix",
+        }
+    }
+}
+
+/// What the plane looks up.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    #[serde(rename = "match")]
+    pub by: Match,
+    pub key_bits: u32,
+    pub key: String,
+}
+
+/// What a network may say about its plane.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setting {
+    pub name: String,
+    pub values: String,
+    pub default: String,
+    pub doc: String,
+    pub source: String,
+}
+
+/// A term of conditions.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Term {
+    pub name: String,
+    pub means: String,
+    pub doc: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
     pub name: String,
-    pub code: u8,
     pub verdict: Verdict,
+    pub class: Option<Class>,
     pub stage: String,
     pub doc: String,
     pub when: String,
@@ -170,25 +271,44 @@ pub fn variant(name: &str) -> String {
 }
 
 impl Spec {
-    /// Reads and checks a specification.
-    pub fn parse(text: &str) -> Result<Self, SpecError> {
-        let spec: Self = toml::from_str(text)?;
+    /// Reads and checks a specification: the text of `spec/kinds.toml`, and name and text of each kind's file.
+    pub fn parse(common: &str, kinds: &[(String, String)]) -> Result<Self, SpecError> {
+        let toml = |file: &str| {
+            let file = file.to_owned();
+            move |error| SpecError::Toml { file, error }
+        };
+        let common: Common = toml::from_str(common).map_err(toml("kinds.toml"))?;
+        if common.format != 1 {
+            return Err(row("format", &common.format.to_string(), "expected 1"));
+        }
+        let Common { frame_limits, metric, outcome: first, unclaimed, loss, port_loss, .. } = common;
+        let mut all = Vec::new();
+        for (name, text) in kinds {
+            let mut kind: Kind = toml::from_str(text).map_err(toml(&format!("kinds/{name}.toml")))?;
+            if kind.name != *name {
+                return Err(row("kind", &kind.name, &format!("expected '{name}', the name of its file")));
+            }
+            kind.outcome.splice(0..0, first.iter().cloned());
+            all.push(kind);
+        }
+        all.sort_by_key(|kind| kind.id);
+        let spec = Self { frame_limits, metric, unclaimed, loss, port_loss, first, kind: all };
         spec.check()?;
         Ok(spec)
     }
 
     fn check(&self) -> Result<(), SpecError> {
-        if self.format != 1 {
-            return Err(row("format", &self.format.to_string(), "expected 1"));
-        }
         check_codes("unclaimed", self.unclaimed.iter().map(|one| (one.name.as_str(), one.code)))?;
         check_codes("loss", self.loss.iter().map(|one| (one.name.as_str(), one.code)))?;
         check_codes("port_loss", self.port_loss.iter().map(|one| (one.name.as_str(), one.code)))?;
         let mut ids = HashSet::new();
-        let mut names = HashSet::new();
         for kind in &self.kind {
-            if !ids.insert(kind.id) || !names.insert(&kind.name) {
-                return Err(row("kind", &kind.name, "name or id used twice"));
+            if kind.id == 0 || !ids.insert(kind.id) {
+                return Err(row(
+                    "kind",
+                    &kind.name,
+                    &format!("id {}: expected one of its own, not 0", kind.id),
+                ));
             }
             check_kind(kind)?;
         }
@@ -198,12 +318,23 @@ impl Spec {
 
 fn check_kind(kind: &Kind) -> Result<(), SpecError> {
     let table = format!("kind {}", kind.name);
-    check_codes(&table, kind.outcome.iter().map(|one| (one.name.as_str(), one.code)))?;
+    check_codes(&table, kind.outcome.iter().zip(1u8..).map(|(one, code)| (one.name.as_str(), code)))?;
     for (index, one) in kind.outcome.iter().enumerate() {
         let last = index + 1 == kind.outcome.len();
         if (one.verdict == Verdict::Forward) != last || (one.when == "true") != last {
             return Err(row(&table, &one.name, "exactly the last outcome must forward and always hold"));
         }
+        if let Some(class) = one.class.filter(|class| class.verdict() != one.verdict) {
+            let what = format!("class {}: expected verdict {}", class.word(), class.verdict().word());
+            return Err(row(&table, &one.name, &what));
+        }
+    }
+    if kind.outcome.iter().filter(|one| one.class == Some(Class::Foreign)).count() != 1 {
+        return Err(row(&table, &kind.name, "expected exactly one outcome of class foreign"));
+    }
+    if kind.question.is_empty() || kind.question.len() > QUESTIONS_MAX {
+        let what = format!("{} questions: expected 1 to {QUESTIONS_MAX}", kind.question.len());
+        return Err(row(&table, &kind.name, &what));
     }
     let place = |place: &String| matches!(place.as_str(), "soft" | "card");
     match kind.runs_on.iter().find(|name| !place(name)) {
@@ -212,6 +343,8 @@ fn check_kind(kind: &Kind) -> Result<(), SpecError> {
     }
 }
 
+/// Most questions of a packet.
+const QUESTIONS_MAX: usize = 2;
 /// Outcomes have 5 bits in hardware; code 0 is no outcome.
 const CODE_MAX: u8 = 31;
 
@@ -248,12 +381,18 @@ fn row(table: &str, name: &str, what: &str) -> SpecError {
 mod tests {
     use super::*;
 
-    const TEXT: &str = include_str!("../../kinds.toml");
+    const COMMON: &str = include_str!("../../kinds.toml");
+    const IPV4: &str = include_str!("../../kinds/ipv4.toml");
+
+    fn parse(common: &str, kind: &str) -> Result<Spec, SpecError> {
+        Spec::parse(common, &[("ipv4".to_owned(), kind.to_owned())])
+    }
 
     fn error_of(from: &str, to: &str) -> String {
-        let changed = TEXT.replacen(from, to, 1);
-        assert_ne!(TEXT, changed, "'{from}' is not in the specification");
-        Spec::parse(&changed).unwrap_err().to_string()
+        let change = |text: &str| text.replacen(from, to, 1);
+        let (common, kind) = (change(COMMON), change(IPV4));
+        assert!(common != COMMON || kind != IPV4, "'{from}' is not in the specification");
+        parse(&common, &kind).unwrap_err().to_string()
     }
 
     #[test]
@@ -270,15 +409,41 @@ mod tests {
         assert!(error_of("verdict = \"punt\"", "verdict = \"forward\"").contains("exactly the last"));
         assert!(error_of("[\"soft\", \"card\"]", "[\"moon\"]").contains("'moon'"));
         assert!(error_of("stage = \"queue\"", "stage = \"moon\"").contains("moon"));
+        assert!(
+            error_of("name = \"ipv4\"", "name = \"ipv9\"").contains("expected 'ipv4', the name of its file")
+        );
+        assert!(error_of("id = 1", "id = 0").contains("id 0: expected one of its own"));
+        assert!(error_of("class = \"foreign\"\n", "").contains("exactly one outcome of class foreign"));
+        assert!(
+            error_of("class = \"foreign\"", "class = \"own\"").contains("class own: expected verdict punt")
+        );
+        assert!(error_of("class = \"foreign\"", "class = \"moon\"").contains("kinds/ipv4.toml: "));
+        assert!(error_of("[[question]]", "[[question]]\nkind = 1").contains("unknown field `kind`"));
         let row = "[[loss]]\nname = \"x\"\ncode = 0\nstage = \"queue\"\ndoc = \"\"\nwhen = \"\"\n\n";
         let many: String = (1..=32)
             .map(|code| {
                 row.replace("\"x\"", &format!("\"x{code}\"")).replace("code = 0", &format!("code = {code}"))
             })
             .collect();
-        let (before, after) = (TEXT.find("[[loss]]").unwrap(), TEXT.find("[[port_loss]]").unwrap());
-        let text = format!("{}{many}{}", &TEXT[..before], &TEXT[after..]);
-        assert!(Spec::parse(&text).unwrap_err().to_string().contains("'x32': code 32: expected at most 31"));
+        let (before, after) = (COMMON.find("[[loss]]").unwrap(), COMMON.find("[[port_loss]]").unwrap());
+        let text = format!("{}{many}{}", &COMMON[..before], &COMMON[after..]);
+        let error = parse(&text, IPV4).unwrap_err().to_string();
+        assert!(error.contains("'x32': code 32: expected at most 31"), "{error}");
         assert!(error_of("format = 1", "format = 2").contains("expected 1"));
+    }
+
+    #[test]
+    fn an_id_is_used_once() {
+        let other = IPV4.replacen("\"ipv4\"", "\"ipv9\"", 1);
+        let kinds = [("ipv4".to_owned(), IPV4.to_owned()), ("ipv9".to_owned(), other)];
+        let error = Spec::parse(COMMON, &kinds).unwrap_err().to_string();
+        assert!(error.contains("'ipv9': id 1: expected one of its own"), "{error}");
+    }
+
+    #[test]
+    fn the_first_outcomes_of_a_kind_are_those_of_every_kind() {
+        let spec = parse(COMMON, IPV4).unwrap();
+        let names: Vec<&str> = spec.kind[0].outcome.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names[..3], ["gated", "rate_limited", "arp"]);
     }
 }

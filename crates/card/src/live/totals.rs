@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use hue_demux::PortId;
-use hue_planes::Counters;
+use hue_planes::{Counters, Kind};
 use hue_ports::{Driver, DriverCounters};
 use hue_tables::Vid;
 
@@ -30,7 +30,7 @@ pub struct CardTotals {
 }
 
 /// The card's counters of a network.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CardCounts {
     /// By outcome, since it was loaded.
     pub outcomes: Counters,
@@ -42,6 +42,20 @@ pub struct CardCounts {
     pub port_full: u64,
     /// Frames for software that found no room in the output queues of the CPU.
     pub handover_full: u64,
+}
+
+impl CardCounts {
+    /// Those of a network of this kind that has not had a frame.
+    #[must_use]
+    pub const fn new(kind: Kind) -> Self {
+        Self {
+            outcomes: Counters::new(kind),
+            received_bytes: 0,
+            sent_bytes: 0,
+            port_full: 0,
+            handover_full: 0,
+        }
+    }
 }
 
 /// Frames of a network between the card and software.

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hue_demux::{Demux, PortId, Selection};
-use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss};
+use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Loss, Reason};
 use hue_substrate::follow::{Ending, FrameKey};
 use hue_tables::Vid;
 use hue_wire::ethernet::is_group;
@@ -25,6 +25,8 @@ pub const VANISHED: &str = "vanished";
 pub const OUTPUT_FULL: &str = "output_full";
 /// The card had no room to copy a group frame.
 pub const FLOOD_FULL: &str = "flood_full";
+/// The card dropped the frame for an outcome that its kind does not have.
+const UNKNOWN: &str = "unknown";
 
 /// Observations in a period.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -95,6 +97,7 @@ struct Flow {
 pub struct Witness {
     demux: Demux,
     vid: Vid,
+    kind: Kind,
     frames: HashMap<u64, Frame>,
     flows: HashMap<u64, Flow>,
     /// Frames in the card, by tag.
@@ -118,10 +121,11 @@ pub struct Witness {
 
 impl Witness {
     /// Begins to observe a network. `demux` finds the frames of all networks, with the card's port numbers.
-    pub fn new(vid: Vid, demux: Demux, now_ns: u64) -> Self {
+    pub fn new(vid: Vid, kind: Kind, demux: Demux, now_ns: u64) -> Self {
         Self {
             demux,
             vid,
+            kind,
             frames: HashMap::new(),
             flows: HashMap::new(),
             tags: HashMap::new(),
@@ -235,7 +239,9 @@ impl Witness {
         let Some(key) = self.tags.get(&tag).map(|tagged| tagged.key) else { return };
         self.returning.remove(&tag);
         match cause {
-            Cause::Dropped(outcome) => self.drop(key, outcome.name()),
+            Cause::Dropped(code) => {
+                self.drop(key, Reason::new(self.kind, code).map_or(UNKNOWN, Reason::name))
+            }
             Cause::Unclaimed(reason) => self.lose(key, reason.name()),
             Cause::Refused => self.lose(key, OUTPUT_FULL),
             Cause::FloodFull => (0..copies).for_each(|_| self.lose(key, FLOOD_FULL)),
@@ -375,7 +381,7 @@ mod tests {
         };
         let attached = |vid, vport: u16, port: u8| Attachment { port: PortId::new(port), vid, vport };
         let all = [attached(vid, 0, 0), attached(Vid::new(2).unwrap(), 0, 0), attached(vid, 1, 2)];
-        Witness::new(vid, Demux::new(&[row(0, 0), row(1, 2)], &all).unwrap(), 0)
+        Witness::new(vid, Kind::Ipv4, Demux::new(&[row(0, 0), row(1, 2)], &all).unwrap(), 0)
     }
 
     fn frame(mac: Mac, number: u16, ttl: u8, sport: u16) -> Vec<u8> {
@@ -454,16 +460,16 @@ mod tests {
         (0..9).for_each(|number| assert!(arrives(&mut witness, number, 5, 5)));
         let key = |number| FrameKey::of(&frame(MAC, number, 63, 5)).frame;
         witness.left(tag(0, 5), Err(Loss::PortFull), 10);
-        witness.ended_in_card(tag(1, 5), Cause::Dropped(Outcome::Checksum));
+        witness.ended_in_card(tag(1, 5), Cause::Dropped(Outcome::Checksum.code()));
         witness.ended_in_card(tag(2, 5), Cause::Refused);
         witness.ended_in_card(tag(3, 5), Cause::Unclaimed(Unclaimed::NoNetwork));
         witness.ended_in_software(key(4), Ending::Left);
-        witness.ended_in_software(key(5), Ending::Punted(Outcome::Options));
+        witness.ended_in_software(key(5), Ending::Punted(Outcome::Options.into()));
         witness.ended_in_software(key(6), Ending::of_loss(Loss::PuntLimited));
         witness.ended_in_software(key(7), Ending::of_loss(Loss::QueueFull));
         // Its arrival was not seen: it counts as lost, and no other end is known.
         witness.ended_in_software(key(20), Ending::of_loss(Loss::QueueFull));
-        witness.ended_in_software(key(21), Ending::Punted(Outcome::Options));
+        witness.ended_in_software(key(21), Ending::Punted(Outcome::Options.into()));
         witness.lost_between(&frame(MAC, 8, 63, 5), Loss::HandoverFull);
         witness.close(100);
         assert!(witness.is_done());
@@ -481,14 +487,14 @@ mod tests {
         let mut witness = witness();
         let mut all = frame(Mac([0xff; 6]), 0, 64, 5);
         assert!(witness.arrived(0, 1, &all, 5));
-        witness.ended_in_card(1, Cause::Dropped(Outcome::L2Group));
+        witness.ended_in_card(1, Cause::Dropped(Outcome::L2Group.code()));
         assert_eq!(witness.inside, 0);
         witness.ended_in_card(1, Cause::Copied);
         assert!(!witness.is_copying());
         // Frames that are not IPv4 are followed too.
         all[12..14].copy_from_slice(&[8, 6]);
         assert!(witness.arrived(2, 2, &all, 5));
-        witness.ended_in_software(FrameKey::of(&all).frame, Ending::Punted(Outcome::Options));
+        witness.ended_in_software(FrameKey::of(&all).frame, Ending::Punted(Outcome::Options.into()));
         assert!(witness.is_copying(), "the card reports this");
         witness.ended_in_card(2, Cause::Copied);
         witness.close(9);
@@ -504,7 +510,7 @@ mod tests {
         };
         let attached = |vport| Attachment { vid: Vid::new(1).unwrap(), vport, port: PortId::new(0) };
         let demux = Demux::new(&[row(0)], &[attached(0), attached(1)]).unwrap();
-        let mut witness = Witness::new(Vid::new(1).unwrap(), demux, 0);
+        let mut witness = Witness::new(Vid::new(1).unwrap(), Kind::Ipv4, demux, 0);
         let all = frame(Mac([0xff; 6]), 0, 64, 5);
         for tag in [1, 2] {
             assert!(witness.arrived(0, tag, &all, 5));

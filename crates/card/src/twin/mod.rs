@@ -19,7 +19,6 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use hue_planes::Unclaimed;
-use hue_planes::ipv4::Outcome;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW, Symbol};
 
 use crate::error::CardError;
@@ -153,8 +152,8 @@ pub struct TwinEnding {
 /// Why a frame ended inside the twin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// Its network's plane dropped it.
-    Dropped(Outcome),
+    /// Its network's plane dropped it: the code of the outcome, of the network's kind.
+    Dropped(u8),
     /// It belonged to no network.
     Unclaimed(Unclaimed),
     /// The output queues had no room.
@@ -169,9 +168,9 @@ impl Cause {
     /// Converts the library's number (`hue_pkg.sv`).
     fn from_code(code: u32) -> Self {
         let low = (code & 0xff) as u8;
-        match (code >> 8, Outcome::from_code(low), Unclaimed::from_code(low)) {
-            (0, Some(outcome), _) => Self::Dropped(outcome),
-            (1, _, Some(reason)) => Self::Unclaimed(reason),
+        match (code >> 8, Unclaimed::from_code(low)) {
+            (0, _) => Self::Dropped(low),
+            (1, Some(reason)) => Self::Unclaimed(reason),
             _ if code == FLOOD_FULL => Self::FloodFull,
             _ if code == COPIED => Self::Copied,
             _ => Self::Refused,

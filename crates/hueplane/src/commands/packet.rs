@@ -4,8 +4,8 @@
 use std::net::Ipv4Addr;
 
 use hue_demux::{Match, PortId, Row, inner_destination};
+use hue_planes::Stage;
 use hue_planes::Verdict;
-use hue_planes::ipv4::Stage;
 use hue_soft::NetworkTrace;
 use hue_wire::Mac;
 use hueplaned::api::{Change, InNetwork, Step, Trace};

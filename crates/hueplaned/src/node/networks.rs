@@ -153,11 +153,14 @@ impl Entry {
         api.on_nic = self.on_nic;
         let cgroup = self.control.as_ref().and_then(|control| control.cgroup.clone());
         let same = self.view.as_ref().filter(|view| {
-            view.api == api && view.vid == want.program.vid && view.cgroup.is_some() == cgroup.is_some()
+            view.api == api
+                && view.vid == want.program.vid
+                && view.kind == want.program.kind
+                && view.cgroup.is_some() == cgroup.is_some()
         });
         if same.is_none() {
-            let counts = Arc::clone(&self.counts);
-            self.view = Some(Arc::new(NetworkView { vid: want.program.vid, api, counts, cgroup }));
+            let (vid, kind, counts) = (want.program.vid, want.program.kind, Arc::clone(&self.counts));
+            self.view = Some(Arc::new(NetworkView { vid, kind, api, counts, cgroup }));
         }
         self.view.clone()
     }

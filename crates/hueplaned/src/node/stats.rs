@@ -7,7 +7,7 @@ use hue_card::CardTotals;
 use hue_demux::PortId;
 use hue_planes::{Loss, PortLoss, Unclaimed, UnclaimedCounters, Verdict};
 use hue_ports::DriverCounters;
-use hue_soft::TotalsReader;
+use hue_soft::{NetworkTotals, TotalsReader};
 use hue_tables::Vid;
 
 use super::view::{NetworkView, View};
@@ -63,7 +63,7 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard, started: Ti
     let since = totals.network_since(view.vid).map_or(started, Timestamp::from);
     let lost = Timestamp::from_us(view.counts.card_lost_us.load(Ordering::Relaxed));
     // A network that is not loaded yet has no counters.
-    let totals = totals.network(view.vid).unwrap_or_default();
+    let totals = totals.network(view.vid).unwrap_or_else(|| NetworkTotals::new(view.kind));
     let of = |verdict: Verdict| -> BTreeMap<String, u64> {
         let all = totals.outcomes.iter();
         let some = all.filter(|(outcome, count)| outcome.verdict() == verdict && *count > 0);
@@ -74,7 +74,7 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard, started: Ti
         losses.map(|(reason, count): (Loss, u64)| (reason.name().to_owned(), count)).collect();
     let mut drops = of(Verdict::Drop);
     // Packets that the card punts are decided again in software, and counted there.
-    let counted = card.counts.get(&view.vid).copied().unwrap_or_default();
+    let counted = card.counts.get(&view.vid).copied().unwrap_or(CardCounts::new(view.kind));
     let crossed = card.totals.crossings.get(&view.vid).copied().unwrap_or_default();
     for (outcome, count) in counted.outcomes.iter() {
         if outcome.verdict() == Verdict::Drop && count > 0 {

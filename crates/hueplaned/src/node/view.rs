@@ -11,6 +11,7 @@ use std::time::Instant;
 use hue_card::CardTotals;
 use hue_demux::PortId;
 use hue_host::Cgroup;
+use hue_planes::Kind;
 use hue_tables::Vid;
 
 use crate::api;
@@ -115,6 +116,8 @@ impl View {
 pub struct NetworkView {
     /// Its id.
     pub vid: Vid,
+    /// The kind of its plane.
+    pub kind: Kind,
     /// Its description in the API; `routes`, `neighbours`, `usage` and `up` of its ports are filled in on request.
     pub api: api::Network,
     /// Numbers that change continually.

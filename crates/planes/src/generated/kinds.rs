@@ -1,5 +1,5 @@
-// Generated from spec/kinds.toml by spec/codegen: edit that file, then `cargo run -p hue-spec-codegen`.
-use crate::spec::{Metric, OutcomeRow, Verdict};
+// Generated from spec/kinds.toml and spec/kinds/ by spec/codegen: edit those files, then `cargo run -p hue-spec-codegen`.
+use crate::spec::{Class, Metric, OutcomeRow, Verdict};
 
 /// Shortest frame that a port accepts, bytes.
 pub const FRAME_BYTES_MIN: usize = 14;
@@ -103,7 +103,30 @@ impl Kind {
             Self::Ipv4 => &["soft", "card"],
         }
     }
+
+    /// The kind of an id: its number in files, images and hardware.
+    #[must_use]
+    pub const fn from_id(id: u8) -> Option<Self> {
+        match id {
+            1 => Some(Self::Ipv4),
+            _ => None,
+        }
+    }
+
+    /// Its outcomes, in the order of their codes, from 1. The last one forwards.
+    #[must_use]
+    pub const fn outcomes(self) -> &'static [OutcomeRow] {
+        match self {
+            Self::Ipv4 => &ipv4::Outcome::ROWS,
+        }
+    }
 }
+
+/// The code, in every kind: The network's plane is stopped by its clock gate, and processes no packets.
+pub const CODE_GATED: u8 = 1;
+
+/// The code, in every kind: The packet exceeds the network's rate limit.
+pub const CODE_RATE_LIMITED: u8 = 2;
 
 /// Reasons why a frame belongs to no network, in the order in which they are tried.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -124,10 +147,12 @@ impl Unclaimed {
     /// All variants, in order.
     pub const ALL: [Self; 3] = [Self::Runt, Self::TooLong, Self::NoNetwork];
 
-    const ROWS: [OutcomeRow; 3] = [
+    /// Their rows of the specification, in order.
+    pub const ROWS: [OutcomeRow; 3] = [
         OutcomeRow {
             name: "runt",
             verdict: Verdict::Drop,
+            class: None,
             stage: "demux",
             doc: "Too short for an Ethernet header.",
             when: "n < 14",
@@ -136,6 +161,7 @@ impl Unclaimed {
         OutcomeRow {
             name: "too_long",
             verdict: Verdict::Drop,
+            class: None,
             stage: "demux",
             doc: "Longer than the longest frame a port takes.",
             when: "n > 9216",
@@ -144,6 +170,7 @@ impl Unclaimed {
         OutcomeRow {
             name: "no_network",
             verdict: Verdict::Drop,
+            class: None,
             stage: "demux",
             doc: "Design select found no network for the frame.",
             when: "no design-select row matches; or the destination MAC is a group address and no network is attached to the port",
@@ -246,10 +273,12 @@ impl Loss {
         Self::RingFull,
     ];
 
-    const ROWS: [OutcomeRow; 15] = [
+    /// Their rows of the specification, in order.
+    pub const ROWS: [OutcomeRow; 15] = [
         OutcomeRow {
             name: "ring_quota",
             verdict: Verdict::Drop,
+            class: None,
             stage: "arrival",
             doc: "The network's share of a port's receive ring was used up.",
             when: "the port enforces shares, and the number of the network's packets between wire and plane has reached its share",
@@ -258,6 +287,7 @@ impl Loss {
         OutcomeRow {
             name: "handover_full",
             verdict: Verdict::Drop,
+            class: None,
             stage: "arrival",
             doc: "The network's share of the ring from the port's worker to the network's worker was used up.",
             when: "port and network belong to different workers",
@@ -266,6 +296,7 @@ impl Loss {
         OutcomeRow {
             name: "queue_full",
             verdict: Verdict::Drop,
+            class: None,
             stage: "queue",
             doc: "The network's queue was full, or there was no packet memory for another packet.",
             when: "the queue has reached its limit, which shrinks when packet memory is short",
@@ -274,6 +305,7 @@ impl Loss {
         OutcomeRow {
             name: "arp_foreign",
             verdict: Verdict::Drop,
+            class: None,
             stage: "queue",
             doc: "A broadcast ARP message that does not concern the network.",
             when: "neither a request for an address of the network on the port nor an announcement of a neighbour on its links there",
@@ -282,6 +314,7 @@ impl Loss {
         OutcomeRow {
             name: "group_foreign",
             verdict: Verdict::Drop,
+            class: None,
             stage: "queue",
             doc: "A broadcast or multicast packet whose sender is not on a link of the network there.",
             when: "IPv4, and the source is neither 0.0.0.0 nor inside a link of the virtual port",
@@ -290,6 +323,7 @@ impl Loss {
         OutcomeRow {
             name: "forged_source",
             verdict: Verdict::Drop,
+            class: None,
             stage: "queue",
             doc: "The network's control plane sent a frame whose source MAC address is not that of the virtual port.",
             when: "the frame comes from the namespace and has another source MAC address",
@@ -298,6 +332,7 @@ impl Loss {
         OutcomeRow {
             name: "arp_forged",
             verdict: Verdict::Drop,
+            class: None,
             stage: "departure",
             doc: "An ARP message claims an address of the router itself, or of a neighbour that is known under another MAC address.",
             when: "a punted ARP message, on that virtual port",
@@ -306,14 +341,16 @@ impl Loss {
         OutcomeRow {
             name: "punt_limited",
             verdict: Verdict::Drop,
+            class: None,
             stage: "departure",
             doc: "The packet exceeds the network's punt limit or, if it is not for the router itself, half of that limit.",
-            when: "the packet is punted, and the bucket of the punt limit is empty, or the outcome is neither arp nor local and the bucket of half the limit is empty",
+            when: "the packet is punted, and the bucket of the punt limit is empty, or the outcome's class is neither own nor a guard and the bucket of half the limit is empty",
             source: "hueplane",
         },
         OutcomeRow {
             name: "control_full",
             verdict: Verdict::Drop,
+            class: None,
             stage: "departure",
             doc: "The network's namespace did not accept the packet.",
             when: "the packet is punted, and the TAP device of its virtual port is full or fails",
@@ -322,6 +359,7 @@ impl Loss {
         OutcomeRow {
             name: "control_absent",
             verdict: Verdict::Drop,
+            class: None,
             stage: "departure",
             doc: "The network has no control plane on the virtual port.",
             when: "the packet is punted, and its virtual port has no TAP device",
@@ -330,6 +368,7 @@ impl Loss {
         OutcomeRow {
             name: "port_full",
             verdict: Verdict::Drop,
+            class: None,
             stage: "departure",
             doc: "The port's transmit ring was full.",
             when: "the packet is forwarded, or sent by the network's control plane",
@@ -338,6 +377,7 @@ impl Loss {
         OutcomeRow {
             name: "port_down",
             verdict: Verdict::Drop,
+            class: None,
             stage: "departure",
             doc: "The egress port is down or does not exist.",
             when: "the packet is forwarded, or sent by the network's control plane",
@@ -346,6 +386,7 @@ impl Loss {
         OutcomeRow {
             name: "handover_send_full",
             verdict: Verdict::Drop,
+            class: None,
             stage: "departure",
             doc: "The network's share of the ring from its worker to the egress port's worker was used up.",
             when: "port and network belong to different workers",
@@ -354,6 +395,7 @@ impl Loss {
         OutcomeRow {
             name: "other_wire",
             verdict: Verdict::Drop,
+            class: None,
             stage: "queue",
             doc: "A broadcast or multicast frame that arrived on the wire that the network does not use now.",
             when: "a NIC stands beside the card's port, so group frames arrive on both wires; a network accepts those on the wire to which its neighbours send",
@@ -362,6 +404,7 @@ impl Loss {
         OutcomeRow {
             name: "ring_full",
             verdict: Verdict::Drop,
+            class: None,
             stage: "arrival",
             doc: "The port's receive ring had no room for the packet, or no packet memory was free.",
             when: "the packet was within the network's share of the ring, but the ring was full",
@@ -440,10 +483,12 @@ impl PortLoss {
         Self::FloodFull,
     ];
 
-    const ROWS: [OutcomeRow; 7] = [
+    /// Their rows of the specification, in order.
+    pub const ROWS: [OutcomeRow; 7] = [
         OutcomeRow {
             name: "ring_full",
             verdict: Verdict::Drop,
+            class: None,
             stage: "port",
             doc: "The receive ring was full, no packet memory was free, or the frame was longer than a slot.",
             when: "frames arrive faster than they are taken from the ring",
@@ -452,6 +497,7 @@ impl PortLoss {
         OutcomeRow {
             name: "ring_quota",
             verdict: Verdict::Drop,
+            class: None,
             stage: "port",
             doc: "A network's share of the receive ring was used up.",
             when: "the number of the network's packets between wire and plane has reached its share",
@@ -460,6 +506,7 @@ impl PortLoss {
         OutcomeRow {
             name: "shared_quota",
             verdict: Verdict::Drop,
+            class: None,
             stage: "port",
             doc: "The shared quota was used up. It applies to broadcast and multicast frames, and to frames whose network is determined only behind the ring.",
             when: "the number of such frames between wire and plane has reached their share, or group frames of one sender, or of all senders, exceed their rate",
@@ -468,6 +515,7 @@ impl PortLoss {
         OutcomeRow {
             name: "no_network",
             verdict: Verdict::Drop,
+            class: None,
             stage: "port",
             doc: "The frame belongs to no network. It is dropped before the ring, and counted as unclaimed.",
             when: "the port polices before its ring, and no rule of design select matches",
@@ -476,6 +524,7 @@ impl PortLoss {
         OutcomeRow {
             name: "runt",
             verdict: Verdict::Drop,
+            class: None,
             stage: "port",
             doc: "The frame is shorter than an Ethernet header. It is dropped before the ring, and counted as unclaimed.",
             when: "the port polices before its ring, and n < 14",
@@ -484,6 +533,7 @@ impl PortLoss {
         OutcomeRow {
             name: "send_failed",
             verdict: Verdict::Drop,
+            class: None,
             stage: "port",
             doc: "The operating system took the frame from the transmit ring, but did not send it.",
             when: "the interface is down, or its transmit queue is full",
@@ -492,6 +542,7 @@ impl PortLoss {
         OutcomeRow {
             name: "flood_full",
             verdict: Verdict::Drop,
+            class: None,
             stage: "port",
             doc: "A broadcast or multicast frame, counted as received, reached no network: the card's memory for copies was full.",
             when: "more group frames arrive at ports of the card than it can copy to the networks there",
@@ -537,7 +588,8 @@ impl PortLoss {
 
 /// Outcomes and limits of the `ipv4` kind.
 pub mod ipv4 {
-    use super::{OutcomeRow, Verdict};
+    use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::reason::Reason;
 
     /// Width of a lookup key, bits.
     pub const KEY_BITS: u32 = 32;
@@ -619,10 +671,12 @@ pub mod ipv4 {
             Self::Forward,
         ];
 
-        const ROWS: [OutcomeRow; 19] = [
+        /// Their rows of the specification, in order.
+        pub const ROWS: [OutcomeRow; 19] = [
             OutcomeRow {
                 name: "gated",
                 verdict: Verdict::Drop,
+                class: None,
                 stage: "gate",
                 doc: "The network's plane is stopped by its clock gate, and processes no packets.",
                 when: "the network is gated",
@@ -631,6 +685,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "rate_limited",
                 verdict: Verdict::Drop,
+                class: None,
                 stage: "meter",
                 doc: "The packet exceeds the network's rate limit.",
                 when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
@@ -639,6 +694,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "arp",
                 verdict: Verdict::Punt,
+                class: Some(Class::GuardArp),
                 stage: "ethernet",
                 doc: "ARP, which the network's control plane handles.",
                 when: "be16(12) = 0x0806",
@@ -647,6 +703,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "ethertype",
                 verdict: Verdict::Drop,
+                class: Some(Class::Foreign),
                 stage: "ethernet",
                 doc: "Neither IPv4 nor ARP. A frame with a VLAN tag or an 802.3 length is neither.",
                 when: "be16(12) != 0x0800",
@@ -655,6 +712,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "truncated",
                 verdict: Verdict::Drop,
+                class: None,
                 stage: "header",
                 doc: "The frame ends within the fixed part of the IPv4 header.",
                 when: "present < 20",
@@ -663,6 +721,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "version",
                 verdict: Verdict::Drop,
+                class: None,
                 stage: "header",
                 doc: "The version field is not 4.",
                 when: "version != 4",
@@ -671,6 +730,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "header_length",
                 verdict: Verdict::Drop,
+                class: None,
                 stage: "header",
                 doc: "The header length is below 20 bytes or extends beyond the frame.",
                 when: "ihl < 20 or ihl > present",
@@ -679,6 +739,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "total_length",
                 verdict: Verdict::Drop,
+                class: None,
                 stage: "header",
                 doc: "The total length is below the header length or extends beyond the frame.",
                 when: "total < ihl or total > present",
@@ -687,6 +748,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "checksum",
                 verdict: Verdict::Drop,
+                class: None,
                 stage: "header",
                 doc: "The header checksum is wrong.",
                 when: "the ones' complement sum of be16(14), be16(16), ... be16(14 + ihl - 2) is not 0xffff",
@@ -695,6 +757,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "local",
                 verdict: Verdict::Punt,
+                class: Some(Class::Own),
                 stage: "lookup",
                 doc: "For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.",
                 when: "dst = 255.255.255.255, or dst is in 224.0.0.0/4, or hop exists and is of kind local",
@@ -703,6 +766,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "l2_group",
                 verdict: Verdict::Drop,
+                class: None,
                 stage: "next_hop",
                 doc: "A packet to a unicast address in a broadcast or multicast frame.",
                 when: "f[0] is odd",
@@ -711,6 +775,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "martian_source",
                 verdict: Verdict::Drop,
+                class: None,
                 stage: "next_hop",
                 doc: "The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.",
                 when: "src is in 0.0.0.0/8, 127.0.0.0/8 or 224.0.0.0/3, and the network drops martians",
@@ -719,6 +784,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "martian_destination",
                 verdict: Verdict::Drop,
+                class: None,
                 stage: "next_hop",
                 doc: "The destination cannot be the address of a host: this network, loopback or reserved.",
                 when: "dst is in 0.0.0.0/8, 127.0.0.0/8 or 240.0.0.0/4, and the network drops martians",
@@ -727,6 +793,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "ttl",
                 verdict: Verdict::Punt,
+                class: None,
                 stage: "next_hop",
                 doc: "The TTL has expired; the control plane answers time exceeded.",
                 when: "ttl < 2",
@@ -735,6 +802,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "options",
                 verdict: Verdict::Punt,
+                class: None,
                 stage: "next_hop",
                 doc: "The packet has IPv4 options, which the control plane handles.",
                 when: "ihl > 20",
@@ -743,6 +811,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "no_route",
                 verdict: Verdict::Punt,
+                class: Some(Class::Unreachable),
                 stage: "next_hop",
                 doc: "No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.",
                 when: "no prefix of the network's table matches dst",
@@ -751,6 +820,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "no_neighbour",
                 verdict: Verdict::Punt,
+                class: None,
                 stage: "next_hop",
                 doc: "The next hop's MAC address is not known yet; the control plane sends an ARP request.",
                 when: "hop is of kind glean",
@@ -759,6 +829,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "mtu",
                 verdict: Verdict::Punt,
+                class: None,
                 stage: "next_hop",
                 doc: "The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.",
                 when: "total > mtu of hop",
@@ -767,6 +838,7 @@ pub mod ipv4 {
             OutcomeRow {
                 name: "forward",
                 verdict: Verdict::Forward,
+                class: None,
                 stage: "rewrite",
                 doc: "Sent with the next hop's MAC addresses, the TTL lower by one and an updated checksum; all other bytes stay.",
                 when: "true",
@@ -807,6 +879,20 @@ pub mod ipv4 {
         #[must_use]
         pub const fn verdict(self) -> Verdict {
             self.row().verdict
+        }
+    }
+
+    impl From<Outcome> for Reason {
+        #[inline(always)]
+        fn from(outcome: Outcome) -> Self {
+            Self::of(Kind::Ipv4, outcome.code())
+        }
+    }
+
+    impl PartialEq<Outcome> for Reason {
+        #[inline(always)]
+        fn eq(&self, outcome: &Outcome) -> bool {
+            *self == Self::of(Kind::Ipv4, outcome.code())
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What `spec/codegen` wrote from `spec/kinds.toml`.
+//! What `spec/codegen` wrote from `spec/kinds.toml` and `spec/kinds/`.
 
 mod kinds;
 

@@ -1,7 +1,7 @@
 //! Explains one packet: what each stage saw, which one decided, what changed. For `hueplane trace`.
 //!
 //! The decision comes from [`check`] and [`finish`] themselves; this file only describes it, stage by stage of
-//! `spec/kinds.toml`, up to the one that the outcome belongs to.
+//! the specification, up to the one that the outcome belongs to.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -9,18 +9,7 @@ use std::net::Ipv4Addr;
 use hue_wire::{ethernet, ipv4};
 
 use super::{Adjacency, Outcome, check, finish};
-use crate::spec::Verdict;
-
-/// One stage that a packet reached.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Stage {
-    /// Its name: `frame`, `demux`, or a stage of `spec/kinds.toml`.
-    pub name: &'static str,
-    /// Description: what it saw, what matched, what it changed.
-    pub detail: String,
-    /// Name of the outcome if this stage decided.
-    pub outcome: Option<&'static str>,
-}
+use crate::spec::{Stage, Verdict};
 
 /// The outcome of one packet and why.
 #[derive(Clone, PartialEq, Eq, Debug)]

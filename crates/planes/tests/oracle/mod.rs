@@ -1,4 +1,4 @@
-//! The `ipv4` kind, written directly from the conditions of `spec/kinds.toml` and as simple as possible, and random
+//! The `ipv4` kind, written directly from the conditions of `spec/kinds/ipv4.toml` and as simple as possible, and random
 //! packets to compare planes with it.
 //!
 //! A condition is found by the name of its outcome, and the order is that of the table, so that a change of either is

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::time::Duration;
 
 use hue_demux::PortId;
-use hue_planes::{Loss, Unclaimed, Verdict, ipv4::Outcome};
+use hue_planes::{Loss, Reason, Unclaimed};
 use hue_tables::Vid;
 
 /// Most frames that a stream holds.
@@ -50,7 +50,7 @@ pub enum Direction {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Captured {
     /// The plane decided; a frame that goes `Out` was forwarded.
-    Outcome(Outcome),
+    Outcome(Reason),
     /// No network claims it.
     Unclaimed(Unclaimed),
     /// Lost outside the plane.
@@ -64,7 +64,7 @@ impl Captured {
     #[must_use]
     pub fn text(self) -> String {
         match self {
-            Self::Outcome(outcome) if outcome.verdict() == Verdict::Forward => outcome.name().to_owned(),
+            Self::Outcome(outcome) if outcome.is_forward() => outcome.name().to_owned(),
             Self::Outcome(outcome) => format!("{} {}", outcome.verdict(), outcome.name()),
             Self::Unclaimed(reason) => format!("drop {}", reason.name()),
             Self::Lost(loss) => format!("lost {}", loss.name()),

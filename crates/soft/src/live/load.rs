@@ -106,7 +106,7 @@ impl Live {
             let installation = Installation { program: program.clone(), hops, generation, home, block };
             self.ask(worker, move |worker| worker.install(installation)).map_err(broken)?;
         }
-        let entry = NetworkEntry { name: program.name.clone(), blocks };
+        let entry = NetworkEntry { name: program.name.clone(), kind: program.kind, blocks };
         self.totals.write().networks.insert(vid, entry);
         Ok(())
     }

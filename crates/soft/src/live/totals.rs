@@ -11,15 +11,14 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::SystemTime;
 
 use hue_demux::PortId;
-use hue_planes::ipv4::Outcome;
-use hue_planes::{Counters, Loss, Losses, Unclaimed, UnclaimedCounters};
+use hue_planes::{Counters, Kind, Loss, Losses, OUTCOMES_MAX, Reason, Unclaimed, UnclaimedCounters};
 use hue_ports::{Driver, DriverCounters};
 use hue_tables::Vid;
 
 use super::block::Block;
 
 /// Counters of a network since it was loaded. `docs/reference/outcomes.md` has their sums.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NetworkTotals {
     /// Packets that the plane decided, by outcome.
     pub outcomes: Counters,
@@ -98,6 +97,24 @@ impl VportTotals {
 }
 
 impl NetworkTotals {
+    /// Those of a network of this kind that has not had a frame.
+    #[must_use]
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            outcomes: Counters::new(kind),
+            losses: Losses::default(),
+            ports: Vec::new(),
+            from_control_packets: 0,
+            from_control_bytes: 0,
+            control_packets: 0,
+            to_control_packets: 0,
+            to_control_bytes: 0,
+            waiting_packets: 0,
+            crossing_packets: 0,
+            nic_packets: 0,
+        }
+    }
+
     /// Frames received on the wire, all virtual ports.
     #[must_use]
     pub fn received_packets(&self) -> u64 {
@@ -175,8 +192,8 @@ impl NetworkTotals {
 
     fn add(&mut self, words: &[u64]) {
         let Some((head, vports)) = words.split_at_checked(HEAD_WORDS) else { return };
-        for outcome in Outcome::ALL {
-            self.outcomes.add(outcome, head[usize::from(outcome.code())]);
+        for reason in Reason::all(self.outcomes.kind()) {
+            self.outcomes.add(reason, head[usize::from(reason.code())]);
         }
         for loss in Loss::ALL {
             self.losses.add(loss, head[LOSSES_AT + usize::from(loss.code())]);
@@ -200,11 +217,11 @@ impl NetworkTotals {
     }
 }
 
-const LOSSES_AT: usize = 32;
+const LOSSES_AT: usize = OUTCOMES_MAX + 1;
 const MISC_AT: usize = 64;
 const MISC_WORDS: usize = 9;
 const HEAD_WORDS: usize = MISC_AT + MISC_WORDS;
-const _: () = assert!(Outcome::COUNT < LOSSES_AT && LOSSES_AT + Loss::COUNT < MISC_AT);
+const _: () = assert!(LOSSES_AT + Loss::COUNT < MISC_AT);
 
 /// One worker's counters of one network; see the head of this file.
 #[derive(Default, Debug)]
@@ -379,6 +396,7 @@ pub(crate) struct Registry {
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkEntry {
     pub name: String,
+    pub kind: Kind,
     /// By worker.
     pub blocks: Vec<Arc<Block>>,
 }
@@ -425,8 +443,8 @@ impl TotalsReader {
     /// Counters of a network; `None` if it is not loaded.
     #[must_use]
     pub fn network(&self, vid: Vid) -> Option<NetworkTotals> {
-        let blocks = self.read().networks.get(&vid)?.blocks.clone();
-        let mut totals = NetworkTotals::default();
+        let NetworkEntry { kind, blocks, .. } = self.read().networks.get(&vid)?.clone();
+        let mut totals = NetworkTotals::new(kind);
         blocks.iter().for_each(|block| totals.add(&block.read()));
         // Frames may be counted as taken here although the block with their handover was read before they were
         // counted there.
@@ -498,8 +516,8 @@ mod tests {
         let (mut here, mut there) = (Ledger::default(), Ledger::default());
         here.reserve_vports(2);
         there.reserve_vports(2);
-        let mut outcomes = Counters::default();
-        outcomes.add(Outcome::Forward, 7);
+        let mut outcomes = Counters::new(Kind::Ipv4);
+        outcomes.add(Reason::forward(Kind::Ipv4), 7);
         here.vports[1].received_packets = 9;
         here.vports[1].forwarded = 7;
         here.handed_packets = 7;
@@ -509,10 +527,13 @@ mod tests {
         there.losses.add(Loss::PortFull, 1);
         let blocks = vec![Ledger::block(2), Ledger::block(2)];
         here.publish(&outcomes, 1, &blocks[0]);
-        there.publish(&Counters::default(), 0, &blocks[1]);
+        there.publish(&Counters::new(Kind::Ipv4), 0, &blocks[1]);
         let reader = TotalsReader::default();
         let vid = Vid::new(1).unwrap();
-        reader.write().networks.insert(vid, NetworkEntry { name: "red".to_owned(), blocks });
+        reader
+            .write()
+            .networks
+            .insert(vid, NetworkEntry { name: "red".to_owned(), kind: Kind::Ipv4, blocks });
         let totals = reader.network(vid).unwrap();
         assert_eq!((totals.crossing_packets, totals.waiting_packets), (2, 1));
         assert_eq!((totals.received_packets(), totals.sent_packets()), (9, 4));

@@ -4,7 +4,7 @@ use crate::common::{PORTS, is_frame, mac, program, soft, vid};
 use crate::oracle;
 use hue_demux::PortId;
 use hue_planes::ipv4::{Adjacency, Outcome};
-use hue_planes::{Counters, Verdict};
+use hue_planes::{Counters, Kind, Verdict};
 use hue_soft::{Batch, Fate};
 use hue_substrate::{Program, Substrate};
 use hue_wire::Mac;
@@ -49,7 +49,7 @@ proptest! {
         let mut soft = soft();
         soft.load(&programs).unwrap();
         let mut batch = Batch::new();
-        let mut wanted = vec![Counters::default(); programs.len()];
+        let mut wanted = vec![Counters::new(Kind::Ipv4); programs.len()];
         let mut nobody = 0;
         for (port, _, frame) in &arrivals {
             batch.push(PortId::new(*port), 0, frame);
@@ -67,7 +67,7 @@ proptest! {
             let hop = row(program, frame);
             let (outcome, expected) = oracle::expected(frame, &hop);
             let egress = if outcome == Outcome::Forward { hop.port() } else { PortId::new(*port) };
-            prop_assert_eq!(fate, Fate::Network { vid: program.vid, vport: u16::from(*port), outcome, egress });
+            prop_assert_eq!(fate, Fate::Network { vid: program.vid, vport: u16::from(*port), outcome: outcome.into(), egress });
             prop_assert_eq!(&bytes, &expected);
             if outcome == Outcome::Forward {
                 let src = Mac(bytes[6..12].try_into().unwrap());

@@ -347,7 +347,7 @@ fn arp_reaches_networks_that_are_not_selected_by_mac() {
     world.settled(1, 1);
     world.settled(2, 1);
     let trace = world.live.explain(PortId::new(0), &arp_frame(mac(1, 0), reply), 0);
-    assert_eq!((trace.networks[0].vid, trace.networks[0].outcome), (vid(1), Outcome::Arp));
+    assert_eq!((trace.networks[0].vid, trace.networks[0].outcome), (vid(1), Outcome::Arp.into()));
 }
 
 #[test]
@@ -362,7 +362,10 @@ fn captures_show_both_directions_and_verdicts() {
         world.feed(0, &frame);
         let arrived = all.next(PATIENCE).unwrap();
         let left = all.next(PATIENCE).unwrap();
-        assert_eq!((arrived.direction, arrived.fate), (Direction::In, Captured::Outcome(Outcome::Forward)));
+        assert_eq!(
+            (arrived.direction, arrived.fate),
+            (Direction::In, Captured::Outcome(Outcome::Forward.into()))
+        );
         assert_eq!((arrived.vid, arrived.vport, arrived.bytes), (Some(vid(1)), Some(0), frame.clone()));
         assert_eq!((left.direction, left.port, left.vport), (Direction::Out, PortId::new(1), Some(1)));
         assert_eq!((left.bytes[22], left.len as usize), (63, frame.len()));

@@ -216,10 +216,10 @@ fn a_trace_is_of_the_running_state() {
         let trace = world.live.explain(PortId::new(0), frame, 0);
         trace.networks.iter().map(|network| (network.vid.get(), network.outcome)).collect::<Vec<_>>()
     };
-    assert_eq!(explain(&world, &frame), [(1, Outcome::Forward)]);
+    assert_eq!(explain(&world, &frame), [(1, Outcome::Forward.into())]);
     (0..4).for_each(|_| world.feed(0, &frame));
     assert_eq!(world.settled(1, 4).outcomes.get(Outcome::RateLimited), 1);
-    assert_eq!(explain(&world, &frame), [(1, Outcome::RateLimited)], "its meter is empty now");
+    assert_eq!(explain(&world, &frame), [(1, Outcome::RateLimited.into())], "its meter is empty now");
     assert_eq!(world.totals(1).received_packets(), 4, "a trace is not counted");
     let mut hello = packet(Mac([1, 0, 0x5e, 0, 0, 5]), [224, 0, 0, 5]);
     hello[12..14].copy_from_slice(&[8, 6]);
@@ -227,7 +227,7 @@ fn a_trace_is_of_the_running_state() {
     world.live.set_addresses(vid(2), &[(0, [10, 0, 0, 1].into(), 8)]);
     assert_eq!(explain(&world, &hello).len(), 1, "not the other one's business");
     world.live.update(vid(2), &[(9, Adjacency::local())], &[(prefix("11.0.0.0/8"), Some(hop(9)))]).unwrap();
-    assert_eq!(explain(&world, &packet(mac(2, 0), [11, 0, 0, 1])), [(2, Outcome::Local)]);
+    assert_eq!(explain(&world, &packet(mac(2, 0), [11, 0, 0, 1])), [(2, Outcome::Local.into())]);
 }
 
 #[test]

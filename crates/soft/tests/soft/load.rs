@@ -3,7 +3,7 @@
 use crate::common::{hop, mac, packet, prefix, program, soft, vid};
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::{Adjacency, Outcome};
-use hue_planes::{Counters, Rate, RateLimit, Unclaimed};
+use hue_planes::{Counters, Kind, Rate, RateLimit, Reason, Unclaimed};
 use hue_soft::{Batch, COPIES_MAX, Fate, Frame, NETWORKS_MAX, Soft};
 use hue_substrate::{Program, Substrate, SubstrateError};
 use hue_tables::{Limits, Prefix4};
@@ -17,7 +17,7 @@ fn send(soft: &mut Soft, dst: Mac, address: [u8; 4]) -> Fate {
     fate
 }
 
-fn outcome(soft: &mut Soft, id: u16, address: [u8; 4]) -> Outcome {
+fn outcome(soft: &mut Soft, id: u16, address: [u8; 4]) -> Reason {
     match send(soft, mac(id, 0), address) {
         Fate::Network { vid: of, outcome, .. } if of == vid(id) => outcome,
         fate => panic!("{fate:?}"),
@@ -43,7 +43,7 @@ fn a_loaded_network_runs_and_an_unloaded_one_does_not() {
     assert_eq!(soft.unload(&[vid(2), vid(1)]), Err(SubstrateError::Unknown(vid(1))));
     assert_eq!(outcome(&mut soft, 2, [10, 9, 9, 9]), Outcome::Forward);
     soft.load(&[program(1)]).unwrap();
-    assert_eq!(soft.counters(vid(1)), Some(Counters::default()));
+    assert_eq!(soft.counters(vid(1)), Some(Counters::new(Kind::Ipv4)));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn group_frames_are_copied_in_order_and_within_the_limit() {
     for (index, copy) in soft.copies().enumerate() {
         let id = (index % 200 + 1) as u16;
         // A unicast packet in a broadcast frame: no network forwards it.
-        let (outcome, egress) = (Outcome::L2Group, PortId::new(0));
+        let (outcome, egress) = (Outcome::L2Group.into(), PortId::new(0));
         let wanted = Fate::Network { vid: vid(id), vport: 0, outcome, egress };
         assert_eq!((copy.frame, copy.fate), (index / 200, wanted));
         assert!(copy.bytes.is_none(), "nothing of it is sent");

@@ -258,7 +258,7 @@ fn gated_plane(name: &str) {
             assert_eq!(card.read_passed_by(other).unwrap(), Some(0));
         }
         let received = free.read_counters(vid).unwrap().unwrap().received();
-        let mut counters = Counters::default();
+        let mut counters = Counters::new(programs[1].kind);
         if !to_control {
             counters.add(Outcome::Gated, received);
         }

@@ -556,8 +556,11 @@ impl Runner {
 
     /// Counters of a network from this card and former ones; empty if they cannot be read.
     pub fn counts(&mut self, vid: Vid) -> Option<CardCounts> {
-        let mut counts = self.carried.get(&vid).copied().unwrap_or_default();
-        for (outcome, count) in self.card.read_counters(vid).ok()??.iter() {
+        let now = self.card.read_counters(vid).ok()??;
+        // Another network may have got the VID since.
+        let carried = self.carried.get(&vid).filter(|before| before.outcomes.kind() == now.kind());
+        let mut counts = carried.copied().unwrap_or(CardCounts::new(now.kind()));
+        for (outcome, count) in now.iter() {
             counts.outcomes.add(outcome, count);
         }
         let (received_bytes, sent_bytes) = self.card.read_bytes(vid).ok()??;

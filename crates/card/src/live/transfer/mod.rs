@@ -241,13 +241,14 @@ impl Runner {
 
     /// Begins a move; `None` if it ended at once.
     fn begin(&mut self, mut order: Order) -> Option<Box<Transfer>> {
-        let known = self.card().net(order.vid).zip(self.card().is_in_software(order.vid));
+        let place = self.card().net(order.vid).zip(self.card().kind(order.vid));
+        let known = place.zip(self.card().is_in_software(order.vid));
         let stays = |order: Order, at, failed| {
             let phases = Vec::new();
             (order.done)(Report { at, failed, phases, cycles: 0, out_dropped: 0, proof: None });
             None
         };
-        let Some((net, software)) = known else {
+        let Some(((net, kind), software)) = known else {
             let why = "the card does not know the network".to_owned();
             return stays(order, Side::Software, Some(why));
         };
@@ -257,7 +258,7 @@ impl Runner {
         }
         let now_ns = self.now();
         let vid = order.vid;
-        let witness = order.watch.take().map(|(demux, time)| (Witness::new(vid, demux, now_ns), time));
+        let witness = order.watch.take().map(|(demux, time)| (Witness::new(vid, kind, demux, now_ns), time));
         let (witness, time) = witness.unzip();
         if witness.is_some() {
             self.follow(Some(vid));

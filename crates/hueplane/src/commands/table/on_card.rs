@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 
 use hue_card::{Card, Layout, Offered, Twin, Way};
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind};
+use hue_planes::{Adjacency, Class, Kind};
 use hue_substrate::{Program, Substrate, SubstrateError, VirtualPort};
 use hue_tables::{Change, NextHop, Vid};
 use hue_wire::ipv4::Header;
@@ -127,7 +127,8 @@ impl OnCard {
                 _ => odd = Some("left with a MAC address that belongs to no next hop".to_owned()),
             },
             // A packet without a route goes to the control plane, which answers with ICMP.
-            Way::Control { outcome: Some(hue_planes::ipv4::Outcome::NoRoute), .. } => {}
+            Way::Control { outcome, .. }
+                if outcome.is_some_and(|reason| reason.class() == Some(Class::Unreachable)) => {}
             Way::Control { outcome, .. } => odd = Some(format!("went to the control plane: {outcome:?}")),
         })?;
         if let Some(why) = odd {

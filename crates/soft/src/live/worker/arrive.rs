@@ -1,8 +1,7 @@
 //! The first half of a round: frames from ports, namespaces and other workers to the queues of their networks.
 
 use hue_demux::{By, PortId, Selection, Target};
-use hue_planes::ipv4::Outcome;
-use hue_planes::{Debts, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Unclaimed};
+use hue_planes::{Debts, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Reason, Unclaimed};
 use hue_ports::{Packet, Pool};
 use hue_substrate::follow::Ending;
 use hue_substrate::handover::{Crossing, Record};
@@ -194,7 +193,7 @@ impl Worker {
         } else if let Some(loss) = self.steering.foreign(target, kind) {
             self.lose_arrival(slot, port, target.vport, loss, packet);
         } else if kind == GroupFrame::Other {
-            self.drop_ethertype(slot, port, target.vport, packet);
+            self.drop_foreign(slot, port, target.vport, packet);
         } else {
             return true;
         }
@@ -276,7 +275,7 @@ impl Worker {
 
     /// Counts a copy that the plane would drop anyway as dropped, without making it and whatever the network's
     /// limits.
-    fn drop_ethertype(&mut self, slot: usize, port: PortId, vport: u16, packet: &Packet) {
+    fn drop_foreign(&mut self, slot: usize, port: PortId, vport: u16, packet: &Packet) {
         Self::touch(&mut self.networks, &mut self.dirty, slot);
         let Some((network, plane)) = self.networks.get_mut(slot).zip(self.engine.networks.get_mut(slot))
         else {
@@ -287,12 +286,13 @@ impl Worker {
             count.received_bytes += u64::from(packet.len);
             count.dropped += 1;
         }
-        plane.counters.count(Outcome::Ethertype);
-        let fate = Captured::Outcome(Outcome::Ethertype);
+        let foreign = Reason::foreign(plane.kind());
+        plane.counters.count(foreign);
+        let fate = Captured::Outcome(foreign);
         let bytes = packet.bytes(&self.pool);
         self.watch.see(Some((network.vid, vport)), port, Direction::In, fate, packet.time_ns, bytes);
         let key = self.followed_key(slot, packet);
-        self.ended(slot, key, Ending::Dropped(Outcome::Ethertype));
+        self.ended(slot, key, Ending::Dropped(foreign));
     }
 
     #[cold]

@@ -1,8 +1,7 @@
 //! The last part of a round: decided packets go to their port, namespace or another worker, or are discarded.
 
 use hue_demux::PortId;
-use hue_planes::ipv4::Outcome;
-use hue_planes::{Loss, Verdict};
+use hue_planes::{Class, Loss, Reason, Verdict};
 use hue_ports::Packet;
 use hue_substrate::follow::Ending;
 use hue_substrate::handover::{Crossing, Record};
@@ -23,7 +22,7 @@ impl Worker {
         };
         let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
         let count = network.ledger.vport(vport);
-        if outcome == Outcome::Forward {
+        if outcome.is_forward() {
             if let Some(count) = count {
                 count.forwarded += 1;
             }
@@ -205,19 +204,19 @@ impl Worker {
 
     /// Hands a packet to the network's control plane, within its limit.
     #[inline(never)]
-    fn punt(&mut self, slot: usize, vport: u16, outcome: Outcome, packet: Packet) {
+    fn punt(&mut self, slot: usize, vport: u16, outcome: Reason, packet: Packet) {
         let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
-        if outcome == Outcome::Arp && network.guard.is_forged(vport, packet.bytes(&self.pool)) {
+        let guarded = outcome.class() == Some(Class::GuardArp);
+        if guarded && network.guard.is_forged(vport, packet.bytes(&self.pool)) {
             return self.lose(slot, Loss::ArpForged, Some(packet));
         }
-        let own = matches!(outcome, Outcome::Arp | Outcome::Local);
-        if !network.punt.conforms(own, self.now_ns, packet.len as usize) {
+        if !network.punt.conforms(outcome.is_own(), self.now_ns, packet.len as usize) {
             return self.lose(slot, Loss::PuntLimited, Some(packet));
         }
         self.give_to_control(slot, vport, outcome, packet);
     }
 
-    fn give_to_control(&mut self, slot: usize, vport: u16, outcome: Outcome, packet: Packet) {
+    fn give_to_control(&mut self, slot: usize, vport: u16, outcome: Reason, packet: Packet) {
         let key = self.followed_key(slot, &packet);
         let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
         let at = network.taps.get(usize::from(vport)).copied().unwrap_or(NO_TAP);

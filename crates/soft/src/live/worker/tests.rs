@@ -118,6 +118,7 @@ impl Solo {
             let block = Ledger::block(program.ports.len());
             let entry = super::super::totals::NetworkEntry {
                 name: program.name.clone(),
+                kind: program.kind,
                 blocks: vec![block.clone()],
             };
             registry.write().networks.insert(program.vid, entry);

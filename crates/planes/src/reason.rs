@@ -1,0 +1,166 @@
+//! The outcome of a packet for everybody who does not know its kind: fates, captures, counters, the card and the API.
+
+use std::fmt;
+
+use crate::generated::{CODE_GATED, CODE_RATE_LIMITED, Kind};
+use crate::spec::{Class, OutcomeRow, Verdict};
+
+/// An outcome of a kind.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reason {
+    kind: Kind,
+    /// From 1 to the number of the kind's outcomes.
+    code: u8,
+}
+
+impl Reason {
+    /// The outcome of a kind with this code, which the kind must have.
+    #[inline(always)]
+    pub(crate) const fn of(kind: Kind, code: u8) -> Self {
+        Self { kind, code }
+    }
+
+    /// The outcome of a kind with this code; `None` if the kind has no such outcome.
+    #[must_use]
+    pub const fn new(kind: Kind, code: u8) -> Option<Self> {
+        if code == 0 || code as usize > kind.outcomes().len() { None } else { Some(Self { kind, code }) }
+    }
+
+    /// The network's plane is stopped.
+    #[must_use]
+    pub const fn gated(kind: Kind) -> Self {
+        Self { kind, code: CODE_GATED }
+    }
+
+    /// The packet exceeds the network's rate limit.
+    #[must_use]
+    pub const fn rate_limited(kind: Kind) -> Self {
+        Self { kind, code: CODE_RATE_LIMITED }
+    }
+
+    /// The packet is forwarded.
+    #[must_use]
+    pub const fn forward(kind: Kind) -> Self {
+        Self { kind, code: kind.outcomes().len() as u8 }
+    }
+
+    /// The kind's outcome for frames of protocols that it does not handle.
+    #[must_use]
+    pub fn foreign(kind: Kind) -> Self {
+        // The specification has exactly one such outcome in each kind.
+        Self::all(kind).find(|one| one.class() == Some(Class::Foreign)).unwrap_or(Self::gated(kind))
+    }
+
+    /// All outcomes of a kind, in order.
+    pub fn all(kind: Kind) -> impl Iterator<Item = Self> {
+        (1..=kind.outcomes().len() as u8).map(move |code| Self { kind, code })
+    }
+
+    /// The kind.
+    #[inline(always)]
+    #[must_use]
+    pub const fn kind(self) -> Kind {
+        self.kind
+    }
+
+    /// Number in counters and in hardware: its place in the order of the kind's outcomes, from 1.
+    #[inline(always)]
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self.code
+    }
+
+    /// Its row of the specification.
+    #[must_use]
+    pub const fn row(self) -> &'static OutcomeRow {
+        &self.kind.outcomes()[self.code as usize - 1]
+    }
+
+    /// Name in output, metrics and documentation.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What is done with the packet.
+    #[must_use]
+    pub const fn verdict(self) -> Verdict {
+        self.row().verdict
+    }
+
+    /// What other parts of hueplane need to know about it.
+    #[must_use]
+    pub const fn class(self) -> Option<Class> {
+        self.row().class
+    }
+
+    /// Whether the packet is forwarded.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_forward(self) -> bool {
+        self.code as usize == self.kind.outcomes().len()
+    }
+
+    /// Whether the packet is for the router itself, so that it may use the whole punt limit.
+    #[must_use]
+    pub const fn is_own(self) -> bool {
+        matches!(self.class(), Some(Class::Own | Class::GuardArp))
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Debug for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind.name(), self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ipv4::Outcome;
+
+    #[test]
+    fn a_reason_has_the_name_and_verdict_of_its_outcome() {
+        for outcome in Outcome::ALL {
+            let reason = Reason::from(outcome);
+            assert_eq!(Reason::new(Kind::Ipv4, outcome.code()), Some(reason));
+            let found = (reason.name(), reason.verdict(), reason.code(), reason.kind());
+            assert_eq!(found, (outcome.name(), outcome.verdict(), outcome.code(), Kind::Ipv4));
+            assert_eq!(reason.is_forward(), outcome.verdict() == Verdict::Forward);
+        }
+    }
+
+    #[test]
+    fn no_kind_has_a_reason_with_another_code() {
+        for kind in Kind::ALL {
+            let count = Reason::all(kind).count() as u8;
+            assert_eq!(Reason::new(kind, 0), None);
+            assert_eq!(Reason::new(kind, count + 1), None);
+            assert_eq!(Reason::new(kind, u8::MAX), None);
+            assert_eq!(Reason::new(kind, count), Some(Reason::forward(kind)));
+            assert_eq!(Kind::from_id(kind as u8), Some(kind));
+        }
+    }
+
+    #[test]
+    fn every_kind_has_the_outcomes_that_others_ask_for() {
+        for kind in Kind::ALL {
+            assert_eq!(Reason::gated(kind).name(), "gated");
+            assert_eq!(Reason::rate_limited(kind).name(), "rate_limited");
+            assert_eq!(Reason::foreign(kind).class(), Some(Class::Foreign));
+            assert!(Reason::all(kind).filter(|one| one.is_forward()).eq([Reason::forward(kind)]));
+        }
+    }
+
+    #[test]
+    fn only_packets_for_the_router_itself_are_its_own() {
+        let own: Vec<&str> = Reason::all(Kind::Ipv4).filter(|one| one.is_own()).map(Reason::name).collect();
+        assert_eq!(own, ["arp", "local"]);
+    }
+}
