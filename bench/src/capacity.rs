@@ -67,7 +67,7 @@ impl Rule {
 
 /// A store and the card's image that follows it.
 struct Bank {
-    dag: Dag<u32>,
+    dag: Dag,
     card: Dag36,
     /// Most words in use, those that wait to be free again included, since it was last asked.
     words_most: u64,
@@ -102,7 +102,7 @@ impl Bank {
     /// Adds a network with a table; false, and the network is not there, when it does not fit.
     fn add(&mut self, net: u16, table: &Table<u32>) -> Result<bool, Failure> {
         let vid = vid(net);
-        self.dag.add_network(vid)?;
+        self.dag.add_network::<u32>(vid)?;
         let routes: Vec<Change<u32>> = table.routes().map(|(prefix, hop)| (prefix, Some(hop))).collect();
         match routes.chunks(LOAD).try_for_each(|routes| self.apply(vid, routes)) {
             Ok(()) => Ok(true),
@@ -237,7 +237,7 @@ fn weights(fibs: &[Table<u32>], base: &[Prefix4]) -> Result<Section, Failure> {
         let mut dag = crate::ours::store(fibs)?;
         let fibs_alone = words_total(&dag);
         let table = rule.table(base, 0);
-        dag.add_network(vid(net))?;
+        dag.add_network::<u32>(vid(net))?;
         let routes: Vec<Change<u32>> = table.routes().map(|(prefix, hop)| (prefix, Some(hop))).collect();
         dag.apply(vid(net), &routes)?;
         let account = account_words(&dag, vid(net))?;
@@ -432,7 +432,7 @@ fn worst(rtl: &Rtl) -> Result<rtl::Rate, Failure> {
     const RUNS: u32 = 6;
     let mut bank = Bank::new()?;
     let mut oracle = Oracle::default();
-    bank.dag.add_network(vid(0))?;
+    bank.dag.add_network::<u32>(vid(0))?;
     let place = |run: u32| 16 * run + 8;
     let mut changes: Vec<Change<u32>> = Vec::new();
     for depth in 0..4_u32 {

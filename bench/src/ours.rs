@@ -15,7 +15,7 @@ const CHANGES: usize = 4096;
 
 /// The store of several networks, and its reader.
 pub struct Ours<K: Key> {
-    reader: Rc<RefCell<Reader<K>>>,
+    reader: Rc<RefCell<Reader>>,
     memory: Memory,
     batch: usize,
 }
@@ -24,11 +24,11 @@ pub struct Ours<K: Key> {
 ///
 /// # Errors
 /// When the table is full.
-pub fn store<K: Key>(tables: &[Table<K>]) -> Result<Dag<K>, TableError> {
+pub fn store<K: Key>(tables: &[Table<K>]) -> Result<Dag, TableError> {
     let mut dag = Dag::new(Limits::default())?;
     for (net, table) in tables.iter().enumerate() {
         let vid = vid(net as u16);
-        dag.add_network(vid)?;
+        dag.add_network::<K>(vid)?;
         let changes: Vec<Change<K>> = table.routes().map(|(prefix, hop)| (prefix, Some(hop))).collect();
         changes.chunks(CHANGES).try_for_each(|changes| dag.apply(vid, changes))?;
     }

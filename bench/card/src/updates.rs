@@ -326,9 +326,9 @@ fn card(images: &Images, settings: &Settings, title: &str) -> Result<Section, St
 
 /// Words of tables in one image.
 fn words(tables: impl Iterator<Item = Vec<(Prefix4, NextHop)>>) -> Result<u64, String> {
-    let mut dag = Dag::<u32>::new(Limits::default()).map_err(text)?;
+    let mut dag = Dag::new(Limits::default()).map_err(text)?;
     for (net, table) in (1..).zip(tables) {
-        dag.add_network(vid(net)).map_err(text)?;
+        dag.add_network::<u32>(vid(net)).map_err(text)?;
         let changes: Vec<Change<u32>> = table.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
         dag.apply(vid(net), &changes).map_err(text)?;
     }

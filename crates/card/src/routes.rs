@@ -55,7 +55,7 @@ impl Description {
 /// The store of the trie.
 enum Store {
     /// The driver's own.
-    Own(Box<Dag<u32>>),
+    Own(Box<Dag>),
     /// An external one, with the root of each network.
     Followed(HashMap<Vid, Ref>),
 }
@@ -402,7 +402,7 @@ impl Shared {
         let unused = (1..=Vid::MAX).filter_map(Vid::new).find(|id| !used.contains(id));
         let networks_max = usize::from(Vid::MAX);
         let id = unused.ok_or(TableError::TooManyNetworks { vid: program.vid, networks_max })?;
-        dag.add_network(id)?;
+        dag.add_network::<u32>(id)?;
         let changes: Vec<_> = program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
         match self.follow(id, &changes, writes) {
             Ok(()) => {
@@ -434,7 +434,7 @@ impl Shared {
         result
     }
 
-    fn own(&mut self) -> Result<&mut Dag<u32>, Refusal> {
+    fn own(&mut self) -> Result<&mut Dag, Refusal> {
         match &mut self.store {
             Store::Own(dag) => Ok(dag),
             Store::Followed(_) => Err(Refusal::Followed),

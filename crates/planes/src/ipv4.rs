@@ -9,8 +9,65 @@ mod explain;
 use hue_wire::{ethernet, ipv4};
 
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
+use crate::generated::Kind;
 pub use crate::generated::ipv4::{KEY_BITS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
-pub use explain::{Explanation, explain};
+use crate::plane::Explanation;
+use crate::reason::Reason;
+
+/// The plane of this kind.
+pub struct Plane;
+
+/// What a network says about its plane.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Settings {
+    /// Whether it forwards packets from and to addresses that no host can have (RFC 1812 §5.3.7).
+    pub forward_martians: bool,
+}
+
+impl crate::Plane for Plane {
+    const KIND: Kind = Kind::Ipv4;
+    const NOTHING: Checked = Checked::EMPTY;
+    type Key = u32;
+    type Carried = Checked;
+    type Settings = Settings;
+
+    #[inline(always)]
+    fn settings(of: &crate::Settings) -> Settings {
+        match of {
+            crate::Settings::Ipv4(settings) => *settings,
+            #[allow(unreachable_patterns)] // as long as there is one kind
+            _ => Settings::default(),
+        }
+    }
+
+    #[inline(always)]
+    fn front(frame: &[u8], settings: Settings) -> Result<Checked, Reason> {
+        Ok(check(frame)?.with_martians(settings.forward_martians))
+    }
+
+    #[inline(always)]
+    fn key(checked: Checked) -> u32 {
+        checked.key
+    }
+
+    #[inline(always)]
+    fn decide(checked: Checked, hop: &Adjacency) -> Reason {
+        decide(checked, hop).into()
+    }
+
+    #[inline(always)]
+    fn back(frame: &mut [u8], checked: Checked, hop: &Adjacency) -> Reason {
+        finish(frame, checked, hop).into()
+    }
+
+    fn explain(
+        frame: &[u8],
+        settings: Settings,
+        lookup: impl FnOnce(u32) -> (Adjacency, String),
+    ) -> Explanation {
+        explain::explain(frame, settings, lookup)
+    }
+}
 
 /// The properties of a packet with a valid header that the second half needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,6 +9,7 @@ mod counters;
 mod generated;
 pub mod ipv4;
 mod meter;
+mod plane;
 mod reason;
 mod spec;
 
@@ -20,6 +21,7 @@ pub use generated::{
     METRIC_UNCLAIMED, METRIC_VERDICTS, PortLoss, Unclaimed,
 };
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
+pub use plane::{Explanation, Plane, Settings};
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};
 

@@ -5,13 +5,14 @@
 
 mod oracle;
 
-use hue_planes::ipv4::{self, Adjacency, Outcome};
+use hue_planes::Plane as _;
+use hue_planes::ipv4::{self, Adjacency, Outcome, Settings};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// A plane: returns the outcome of a frame, and rewrites it.
-type Plane = fn(&mut [u8], &Adjacency) -> Outcome;
+/// Returns the outcome of a frame, and rewrites it.
+type Process = fn(&mut [u8], &Adjacency) -> Outcome;
 
 fn plane(frame: &mut [u8], hop: &Adjacency) -> Outcome {
     match ipv4::check(frame) {
@@ -20,7 +21,7 @@ fn plane(frame: &mut [u8], hop: &Adjacency) -> Outcome {
     }
 }
 
-fn compare(plane: Plane, frame: &[u8], hop: &Adjacency) -> Result<(), TestCaseError> {
+fn compare(plane: Process, frame: &[u8], hop: &Adjacency) -> Result<(), TestCaseError> {
     let (outcome, bytes) = oracle::expected(frame, hop);
     let mut found = frame.to_vec();
     prop_assert_eq!(plane(&mut found, hop), outcome);
@@ -38,7 +39,7 @@ proptest! {
 
     #[test]
     fn explanations_say_what_happens(frame in oracle::frame(), hop in oracle::hop()) {
-        let explained = ipv4::explain(&frame, false, |_| (hop, "matched".to_owned()));
+        let explained = ipv4::Plane::explain(&frame, Settings::default(), |_| (hop, "matched".to_owned()));
         let (outcome, bytes) = oracle::expected(&frame, &hop);
         prop_assert_eq!(explained.outcome, outcome);
         prop_assert_eq!(explained.bytes, bytes);
@@ -51,7 +52,7 @@ proptest! {
     #[test]
     fn no_bytes_panic(mut frame in prop::collection::vec(any::<u8>(), 0..80), hop in oracle::hop()) {
         plane(&mut frame, &hop);
-        ipv4::explain(&frame, false, |_| (hop, String::new()));
+        ipv4::Plane::explain(&frame, Settings::default(), |_| (hop, String::new()));
     }
 }
 
@@ -102,7 +103,7 @@ fn every_outcome_is_reached() {
 /// A comparison that cannot fail proves nothing: each of these bugs must make it fail.
 #[test]
 fn planted_bugs_are_found() {
-    let bugs: [(&str, Plane); 9] = [
+    let bugs: [(&str, Process); 9] = [
         ("unicast in a group frame is forwarded", |frame, hop| match plane(frame, hop) {
             Outcome::L2Group => Outcome::Forward,
             outcome => outcome,

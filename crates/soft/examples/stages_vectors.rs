@@ -147,7 +147,7 @@ struct Scenario<'a> {
     /// That change.
     beside: Option<(Vid, Vec<Change<u32>>)>,
     retired: Retired,
-    dag: Dag<u32>,
+    dag: Dag,
     levels: Dag36Levels,
     banks: Dir,
     /// The routes of the networks so far that fit into the banks.
@@ -526,7 +526,7 @@ impl Scenario<'_> {
                 self.hop_row(base + index, hop);
             }
             self.meter_row(place.net, program.rate_limit.unwrap_or_default());
-            self.dag.add_network(vid)?;
+            self.dag.add_network::<u32>(vid)?;
             self.banks.add_network(vid)?;
             let changes: Vec<Change<u32>> =
                 program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();

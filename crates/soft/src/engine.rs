@@ -5,15 +5,20 @@
 //! checked against. A batch is at most [`BATCH_MAX`] frames of any networks: each stage runs over the whole batch, so
 //! that one table lookup serves all networks and its cache misses overlap.
 //!
-//! 1. select: design select, meter, header checks. Packets decided here are counted; the others are collected in
-//!    dense arrays.
-//! 2. lookup: one batched longest-prefix match over all collected packets.
-//! 3. finish: next-hop row, last checks, rewrite, counter.
+//! 1. select: design select, meter, the first half of the plane. Packets decided here are counted; the others are
+//!    collected in dense arrays, one for each kind of plane.
+//! 2. lookup: one batched longest-prefix match over all collected packets of a kind.
+//! 3. finish: next-hop row, the second half of the plane, counter.
+//!
+//! No code here knows a kind by name but the shortcut of stage 1 for plain packets, which is for [`Plain`].
 
 use std::sync::Arc;
 
 use hue_demux::{Demux, PortId, Selection, Target};
-use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Reason, Unclaimed, UnclaimedCounters, ipv4};
+use hue_planes::{
+    FRAME_BYTES_MAX, FRAME_BYTES_MIN, Plane, Reason, Unclaimed, UnclaimedCounters, for_each_plane, ipv4,
+    with_plane,
+};
 use hue_substrate::SubstrateError;
 use hue_tables::layout::Runs;
 use hue_tables::{Account, Change, Dag, Delta, Limits, Reader, Refusals, TableError, Vid};
@@ -26,8 +31,10 @@ use crate::network::Network;
 pub const BATCH_MAX: usize = 256;
 /// Networks of one engine: all that 12-bit ids can name.
 pub const NETWORKS_MAX: usize = Vid::MAX as usize;
-/// Flag in the slot index: the network has a meter or a closed gate, so [`select_plain`] leaves its frames to
-/// [`select_rest`].
+/// The kind whose plain packets take a shortcut through stage 1.
+type Plain = ipv4::Plane;
+/// Flag in the slot index: the network is of another kind than [`Plain`], or has a meter or a closed gate, so
+/// [`select_plain`] leaves its frames to [`select_rest`].
 pub(crate) const NOT_PLAIN: u16 = 0x8000;
 /// In the slot index: the network does not exist. Includes the bit of [`NOT_PLAIN`], so that [`select_plain`] leaves
 /// these frames too.
@@ -40,7 +47,7 @@ pub(crate) type Slots = [u16; SLOTS];
 /// The software substrate: an engine and the tables it reads.
 pub struct Soft {
     pub(crate) engine: Engine,
-    pub(crate) dag: Dag<u32>,
+    pub(crate) dag: Dag,
 }
 
 /// One worker's part: takes frames through the stages.
@@ -49,8 +56,8 @@ pub(crate) struct Engine {
     pub networks: Vec<Network>,
     pub slots: Box<Slots>,
     pub unclaimed: UnclaimedCounters,
-    reader: Reader<u32>,
-    line: Box<Line>,
+    reader: Reader,
+    lines: Lines,
     copies: Copies,
 }
 
@@ -61,14 +68,55 @@ pub(crate) struct Claimed {
     pub vport: u16,
 }
 
-/// Packets collected for the lookup, at the start of each array.
-struct Line {
+/// Packets of a kind collected for the lookup, at the start of each array.
+struct Line<P: Plane> {
     vids: [Vid; BATCH_MAX],
-    keys: [u32; BATCH_MAX],
+    keys: [P::Key; BATCH_MAX],
     hops: [u16; BATCH_MAX],
-    checked: [ipv4::Checked; BATCH_MAX],
+    carried: [P::Carried; BATCH_MAX],
     origins: [Origin; BATCH_MAX],
+    /// How many were collected.
+    count: usize,
 }
+
+/// The line of a kind.
+trait LineOf<P: Plane> {
+    fn line(&mut self) -> &mut Line<P>;
+}
+
+macro_rules! lines {
+    ($($variant:ident $kind:ident)*) => {
+        /// A line for each kind.
+        struct Lines {
+            $($kind: Box<Line<hue_planes::$kind::Plane>>,)*
+        }
+
+        impl Lines {
+            fn new() -> Self {
+                Self { $($kind: Line::new(),)* }
+            }
+
+            /// Stages 2 and 3 for the collected packets.
+            fn finish(
+                &mut self,
+                networks: &mut [Network],
+                reader: &mut Reader,
+                buffer: &mut [u8],
+                batch: &mut [Frame],
+            ) {
+                $(self.$kind.finish(networks, reader, buffer, batch);)*
+            }
+        }
+
+        $(impl LineOf<hue_planes::$kind::Plane> for Lines {
+            #[inline(always)]
+            fn line(&mut self) -> &mut Line<hue_planes::$kind::Plane> {
+                &mut self.$kind
+            }
+        })*
+    };
+}
+for_each_plane!(lines);
 
 /// The origin of a collected packet.
 #[derive(Clone, Copy)]
@@ -79,26 +127,51 @@ struct Origin {
     target: Target,
 }
 
-impl Line {
+impl<P: Plane> Line<P> {
     fn new() -> Box<Self> {
         let target = Target { vid: FIRST_VID, vport: 0 };
         Box::new(Self {
             vids: [FIRST_VID; BATCH_MAX],
-            keys: [0; BATCH_MAX],
+            keys: [P::Key::default(); BATCH_MAX],
             hops: [0; BATCH_MAX],
-            checked: [ipv4::Checked::EMPTY; BATCH_MAX],
+            carried: [P::NOTHING; BATCH_MAX],
             origins: [Origin { frame: 0, slot: 0, target }; BATCH_MAX],
+            count: 0,
         })
     }
 
     /// Stores a packet at an index below [`BATCH_MAX`].
     #[inline(always)]
-    fn set(&mut self, place: usize, origin: Origin, checked: ipv4::Checked) {
+    fn set(&mut self, place: usize, origin: Origin, carried: P::Carried) {
         let place = place % BATCH_MAX;
         self.vids[place] = origin.target.vid;
-        self.keys[place] = checked.key;
-        self.checked[place] = checked;
+        self.keys[place] = P::key(carried);
+        self.carried[place] = carried;
         self.origins[place] = origin;
+    }
+
+    /// Stores a packet after the others.
+    #[inline(always)]
+    fn push(&mut self, origin: Origin, carried: P::Carried) {
+        self.set(self.count, origin, carried);
+        self.count += 1;
+    }
+
+    /// Stages 2 and 3: empties the line.
+    #[inline(always)]
+    fn finish(
+        &mut self,
+        networks: &mut [Network],
+        reader: &mut Reader,
+        buffer: &mut [u8],
+        batch: &mut [Frame],
+    ) {
+        let lined = std::mem::take(&mut self.count).min(BATCH_MAX);
+        if lined > 0 {
+            let Self { vids, keys, hops, .. } = self;
+            reader.pin().lookup_batch(&vids[..lined], &keys[..lined], &mut hops[..lined]);
+            finish(networks, self, buffer, batch, lined);
+        }
     }
 }
 
@@ -119,14 +192,14 @@ enum Claim<'a> {
 
 impl Engine {
     /// An engine without networks.
-    pub fn new(reader: Reader<u32>) -> Self {
+    pub fn new(reader: Reader) -> Self {
         Self {
             demux: Arc::new(Demux::default()),
             networks: Vec::new(),
             slots: Box::new([NO_SLOT; SLOTS]),
             unclaimed: UnclaimedCounters::default(),
             reader,
-            line: Line::new(),
+            lines: Lines::new(),
             copies: Copies::default(),
         }
     }
@@ -136,11 +209,10 @@ impl Engine {
         self.copies.clear();
         let limit = frames.len().min(BATCH_MAX);
         let (batch, _) = frames.split_at_mut(limit);
-        let Self { demux, networks, slots, unclaimed, reader, line, copies } = self;
+        let Self { demux, networks, slots, unclaimed, reader, lines, copies } = self;
         let rare = Rare { networks, unclaimed, reader, copies };
-        let (processed, lined) = select(demux, slots, rare, line, buffer, batch);
-        self.lookup(lined);
-        finish(&mut self.networks, &self.line, buffer, batch, lined);
+        let processed = select(demux, slots, rare, lines, buffer, batch);
+        lines.finish(networks, reader, buffer, batch);
         processed
     }
 
@@ -149,17 +221,17 @@ impl Engine {
     pub fn process_claimed(&mut self, buffer: &mut [u8], frames: &mut [Frame], claims: &[Claimed]) {
         let limit = frames.len().min(BATCH_MAX);
         let (batch, _) = frames.split_at_mut(limit);
-        let lined = check_claimed(&mut self.networks, &mut self.line, buffer, batch, claims);
-        self.lookup(lined);
-        finish(&mut self.networks, &self.line, buffer, batch, lined);
-    }
-
-    /// Stage 2.
-    #[inline(always)]
-    fn lookup(&mut self, lined: usize) {
-        let lined = lined.min(BATCH_MAX);
-        let Line { vids, keys, hops, .. } = &mut *self.line;
-        self.reader.pin().lookup_batch(&vids[..lined], &keys[..lined], &mut hops[..lined]);
+        let Self { networks, lines, reader, .. } = self;
+        // Frames of a network are together, so its kind is determined once for all of them.
+        let mut first = 0;
+        for run in claims.get(..limit).unwrap_or(claims).chunk_by(|one, other| one.slot == other.slot) {
+            let slot = run.first().map_or(NO_SLOT, |claim| claim.slot);
+            if let Some(network) = networks.get_mut(usize::from(slot)) {
+                with_plane!(network.kind(), P => check_claimed::<P>(network, lines, buffer, batch, run, first));
+            }
+            first += run.len();
+        }
+        lines.finish(networks, reader, buffer, batch);
     }
 
     pub fn network(&self, vid: Vid) -> Option<&Network> {
@@ -171,7 +243,7 @@ impl Engine {
         self.slots.fill(NO_SLOT);
         for (network, slot) in self.networks.iter().zip(0u16..) {
             if let Some(word) = self.slots.get_mut(network.vid.index()) {
-                *word = if network.is_plain() { slot } else { slot | NOT_PLAIN };
+                *word = if network.is_plain(Plain::KIND) { slot } else { slot | NOT_PLAIN };
             }
         }
     }
@@ -290,11 +362,11 @@ impl Soft {
 struct Rare<'a> {
     networks: &'a mut [Network],
     unclaimed: &'a mut UnclaimedCounters,
-    reader: &'a mut Reader<u32>,
+    reader: &'a mut Reader,
     copies: &'a mut Copies,
 }
 
-/// Stage 1. Returns how many frames were processed, and how many packets were collected.
+/// Stage 1. Returns how many frames were processed.
 ///
 /// One loop: two loops, one for design select and one for the checks, were 15 % slower (example `throughput`).
 /// It takes separate references, not the engine, so that the compiler knows that they do not overlap.
@@ -303,67 +375,64 @@ fn select(
     demux: &Demux,
     slots: &Slots,
     mut rare: Rare<'_>,
-    line: &mut Line,
+    lines: &mut Lines,
     buffer: &[u8],
     batch: &mut [Frame],
-) -> (usize, usize) {
-    let mut lined = 0;
+) -> usize {
+    let mut processed = batch.len();
     for (frame, index) in batch.iter_mut().zip(0u16..) {
-        let step = match select_plain(demux, slots, frame, buffer) {
-            Some(found) => Step::Line(found),
-            None => select_rest(demux, slots, &mut rare, frame, buffer, index),
-        };
-        let (origin, checked) = match step {
-            Step::Line((slot, target, checked)) => (Origin { frame: index, slot, target }, checked),
-            Step::Next => continue,
-            Step::Full => return (usize::from(index), lined),
-        };
-        line.set(lined, origin, checked);
-        lined += 1;
+        if let Some((slot, target, carried)) = select_plain(demux, slots, frame, buffer) {
+            LineOf::<Plain>::line(lines).push(Origin { frame: index, slot, target }, carried);
+        } else if select_rest(demux, slots, &mut rare, lines, frame, buffer, index) == Step::Full {
+            processed = usize::from(index);
+            break;
+        }
     }
-    (batch.len(), lined)
+    processed
 }
 
-/// Stage 1 without design select; returns how many packets were collected.
+/// Stage 1 without design select, for a run of frames of one network, the first of which is frame `first` of the batch.
 #[inline(never)]
-fn check_claimed(
-    networks: &mut [Network],
-    line: &mut Line,
+fn check_claimed<P: Plane>(
+    network: &mut Network,
+    lines: &mut impl LineOf<P>,
     buffer: &[u8],
     batch: &mut [Frame],
-    claims: &[Claimed],
-) -> usize {
-    let mut lined = 0;
-    for ((frame, claim), index) in batch.iter_mut().zip(claims).zip(0u16..) {
-        let Some(network) = networks.get_mut(usize::from(claim.slot)) else { continue };
+    run: &[Claimed],
+    first: usize,
+) {
+    let line = lines.line();
+    let settings = P::settings(&network.settings);
+    let frames = batch.get_mut(first..).unwrap_or_default();
+    for ((frame, claim), index) in frames.iter_mut().zip(run).zip(first as u16..) {
         let bytes = frame.bytes(buffer).unwrap_or_default();
         let target = Target { vid: network.vid, vport: claim.vport };
         let admitted = network.admit(frame.time_ns, bytes.len());
-        let checked = admitted.and_then(|()| network.check(bytes));
-        match checked {
-            Ok(checked) => {
-                line.set(lined, Origin { frame: index, slot: claim.slot, target }, checked);
-                lined += 1;
-            }
-            Err(outcome) => frame.fate = decided(networks, claim.slot, target, outcome, frame.port),
+        match admitted.and_then(|()| P::front(bytes, settings)) {
+            Ok(carried) => line.push(Origin { frame: index, slot: claim.slot, target }, carried),
+            Err(outcome) => frame.fate = count(network, target, outcome, frame.port),
         }
     }
-    lined
 }
 
 /// Stage 3, for the collected packets.
 #[inline(never)]
-fn finish(networks: &mut [Network], line: &Line, buffer: &mut [u8], batch: &mut [Frame], lined: usize) {
+fn finish<P: Plane>(
+    networks: &mut [Network],
+    line: &Line<P>,
+    buffer: &mut [u8],
+    batch: &mut [Frame],
+    lined: usize,
+) {
     let lined = lined.min(BATCH_MAX);
-    let packets = line.origins[..lined].iter().zip(&line.checked[..lined]).zip(&line.hops[..lined]);
-    for ((origin, checked), hop) in packets {
+    let packets = line.origins[..lined].iter().zip(&line.carried[..lined]).zip(&line.hops[..lined]);
+    for ((origin, carried), hop) in packets {
         let Some(frame) = batch.get_mut(usize::from(origin.frame)) else { continue };
         let Some(network) = networks.get_mut(usize::from(origin.slot)) else { continue };
         let Some(bytes) = frame.bytes_mut(buffer) else { continue };
         let hop = network.hops.get(*hop);
-        let outcome = ipv4::finish(bytes, *checked, hop);
-        let egress = if outcome == ipv4::Outcome::Forward { hop.port() } else { frame.port };
-        let outcome = Reason::from(outcome);
+        let outcome = P::back(bytes, *carried, hop);
+        let egress = if outcome.is_forward() { hop.port() } else { frame.port };
         network.counters.count(outcome);
         let Target { vid, vport } = origin.target;
         frame.fate = Fate::Network { vid, vport, outcome, egress };
@@ -383,16 +452,16 @@ pub(crate) fn place(slot: u16) -> usize {
 }
 
 /// What stage 1 does next.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Line up a packet of the network in this slot.
-    Line((u16, Target, ipv4::Checked)),
     /// Go on to the next frame.
     Next,
     /// End the batch before this frame.
     Full,
 }
 
-/// The common case of stage 1: a plain packet to a MAC address of a network without a meter or a closed gate. `None`: use [`select_rest`].
+/// The common case of stage 1: a plain packet to a MAC address of a [`Plain`] network without a meter or a closed
+/// gate. `None`: use [`select_rest`].
 #[inline(always)]
 fn select_plain(
     demux: &Demux,
@@ -414,20 +483,21 @@ fn select_rest(
     demux: &Demux,
     slots: &Slots,
     rare: &mut Rare<'_>,
+    lines: &mut Lines,
     frame: &mut Frame,
     buffer: &[u8],
     index: u16,
 ) -> Step {
     let bytes = frame.bytes(buffer).unwrap_or_default();
     match claim(demux, slots, rare, frame, bytes) {
-        Claim::One { slot, target } => match ipv4::check(bytes) {
-            Ok(checked) => {
-                let network = rare.networks.get(usize::from(slot));
-                let forward_martians = network.is_some_and(|network| network.forward_martians);
-                return Step::Line((slot, target, checked.with_martians(forward_martians)));
+        Claim::One { slot, target } => {
+            let Some(network) = rare.networks.get_mut(usize::from(slot)) else { return Step::Next };
+            let origin = Origin { frame: index, slot, target };
+            let decided = with_plane!(network.kind(), P => line_up::<P>(network, lines, bytes, origin));
+            if let Err(outcome) = decided {
+                frame.fate = count(network, target, outcome, frame.port);
             }
-            Err(outcome) => frame.fate = decided(rare.networks, slot, target, outcome.into(), frame.port),
-        },
+        }
         Claim::Done(fate) => frame.fate = fate,
         Claim::Flood(targets) => {
             let Rare { networks, reader, copies, .. } = rare;
@@ -440,6 +510,18 @@ fn select_rest(
         }
     }
     Step::Next
+}
+
+/// The first half of a network's plane for one packet, which is collected unless its outcome is returned.
+fn line_up<P: Plane>(
+    network: &Network,
+    lines: &mut impl LineOf<P>,
+    bytes: &[u8],
+    origin: Origin,
+) -> Result<(), Reason> {
+    let carried = P::front(bytes, P::settings(&network.settings))?;
+    lines.line().push(origin, carried);
+    Ok(())
 }
 
 /// Determines a frame's network, all cases; charges its meter.
@@ -470,22 +552,14 @@ fn claim<'a>(
     let Some(network) = networks.get_mut(usize::from(slot)) else { return nobody(Unclaimed::NoNetwork) };
     match network.admit(frame.time_ns, bytes.len()) {
         Ok(()) => Claim::One { slot, target },
-        Err(outcome) => Claim::Done(decided(networks, slot, target, outcome, frame.port)),
+        Err(outcome) => Claim::Done(count(network, target, outcome, frame.port)),
     }
 }
 
 /// Counts a packet that was decided before its lookup.
 #[inline(never)]
-fn decided(
-    networks: &mut [Network],
-    slot: u16,
-    Target { vid, vport }: Target,
-    outcome: Reason,
-    port: PortId,
-) -> Fate {
-    if let Some(network) = networks.get_mut(usize::from(slot)) {
-        network.counters.count(outcome);
-    }
+fn count(network: &mut Network, Target { vid, vport }: Target, outcome: Reason, port: PortId) -> Fate {
+    network.counters.count(outcome);
     Fate::Network { vid, vport, outcome, egress: port }
 }
 

@@ -1,11 +1,15 @@
 //! Explains one frame, stage by stage, without counting it or charging a meter. For `hueplane trace`.
 
 use hue_demux::{By, PortId, Selection, Target, inner_destination};
-use hue_planes::{Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Meter, Reason, Stage, Unclaimed, ipv4};
-use hue_tables::{Prefix, Vid};
+use hue_planes::{
+    Adjacency, Explanation, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Meter, Plane, Reason, Stage, Unclaimed,
+    with_plane,
+};
+use hue_tables::{Key, Prefix, Vid};
 use hue_wire::Mac;
 
 use crate::engine::Soft;
+use crate::network::Network;
 
 /// The fate of a frame, with the reasons.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -122,18 +126,9 @@ impl Soft {
                 });
             }
         }
-        let explained = ipv4::explain(frame, network.forward_martians, |key| {
-            let matched = (0..=32u8).rev().find_map(|len| {
-                let prefix = Prefix::containing(key, len);
-                self.dag.route(vid, prefix).map(|hop| (prefix, hop.get()))
-            });
-            match matched {
-                Some((prefix, hop)) => (*network.hops.get(hop), format!("matches {prefix}, next hop {hop}")),
-                None => (Adjacency::NONE, "no prefix matches".to_owned()),
-            }
-        });
+        let explained = with_plane!(network.kind(), P => self.explain_plane::<P>(network, frame));
         stages.extend(explained.stages);
-        let outcome = Reason::from(explained.outcome);
+        let outcome = explained.outcome;
         let egress = outcome.is_forward().then_some(explained.hop).flatten();
         Some(NetworkTrace {
             vid,
@@ -143,6 +138,22 @@ impl Soft {
             outcome,
             egress: egress.map(|hop| hop.port()),
             bytes: explained.bytes,
+        })
+    }
+}
+
+impl Soft {
+    /// Explains what a network's plane does with a frame.
+    fn explain_plane<P: Plane>(&self, network: &Network, frame: &[u8]) -> Explanation {
+        P::explain(frame, P::settings(&network.settings), |key| {
+            let matched = (0..=<P::Key as Key>::BITS).rev().find_map(|len| {
+                let prefix = Prefix::containing(key, len);
+                self.dag.route(network.vid, prefix).map(|hop| (prefix, hop.get()))
+            });
+            match matched {
+                Some((prefix, hop)) => (*network.hops.get(hop), format!("matches {prefix}, next hop {hop}")),
+                None => (Adjacency::NONE, "no prefix matches".to_owned()),
+            }
         })
     }
 }

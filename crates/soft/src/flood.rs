@@ -3,7 +3,7 @@
 //! Only forwarded copies take memory, because other copies equal the frame.
 
 use hue_demux::{PortId, Target};
-use hue_planes::{Reason, ipv4};
+use hue_planes::{Plane, Reason, with_plane};
 use hue_tables::{Guard, NextHop};
 
 use crate::engine::place;
@@ -56,38 +56,39 @@ impl Copies {
         bytes: &[u8],
         targets: impl Iterator<Item = (Target, u16)>,
         networks: &mut [Network],
-        table: &Guard<'_, u32>,
+        table: &Guard<'_>,
     ) {
         for (target, slot) in targets {
             let Some(network) = networks.get_mut(place(slot)) else { continue };
             let start = self.bytes.len();
-            let (outcome, egress) = self.copy(frame, bytes, network, table);
+            let (outcome, egress) =
+                with_plane!(network.kind(), P => self.copy::<P>(frame, bytes, network, table));
             let fate = Fate::Network { vid: target.vid, vport: target.vport, outcome, egress };
             self.rows.push(Copy { frame: index, fate, start, len: self.bytes.len() - start });
         }
     }
 
     /// Passes one network's copy through all stages after design select, and appends its bytes if it is forwarded.
-    fn copy(
+    fn copy<P: Plane>(
         &mut self,
         frame: &Frame,
         bytes: &[u8],
         network: &mut Network,
-        table: &Guard<'_, u32>,
+        table: &Guard<'_>,
     ) -> (Reason, PortId) {
         let mut egress = frame.port;
         let admitted = network.admit(frame.time_ns, bytes.len());
-        let checked = admitted.and_then(|()| network.check(bytes));
-        let outcome = checked.map_or_else(
+        let carried = admitted.and_then(|()| P::front(bytes, P::settings(&network.settings)));
+        let outcome = carried.map_or_else(
             |outcome| outcome,
-            |checked| {
-                let hop = network.hops.get(NextHop::word(table.lookup(network.vid, checked.key)));
+            |carried| {
+                let hop = network.hops.get(NextHop::word(table.lookup(network.vid, P::key(carried))));
                 let start = self.bytes.len();
-                if ipv4::decide(checked, hop) == ipv4::Outcome::Forward {
+                if P::decide(carried, hop).is_forward() {
                     self.bytes.extend_from_slice(bytes);
                     egress = hop.port();
                 }
-                ipv4::finish(self.bytes.get_mut(start..).unwrap_or_default(), checked, hop).into()
+                P::back(self.bytes.get_mut(start..).unwrap_or_default(), carried, hop)
             },
         );
         network.counters.count(outcome);

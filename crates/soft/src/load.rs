@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hue_planes::{Counters, Kind, UnclaimedCounters};
+use hue_planes::{Counters, UnclaimedCounters};
 use hue_substrate::{Capacity, Claims, Program, Substrate, SubstrateError, check_programs, demux_of};
 use hue_tables::{Change, TableError, Vid};
 
@@ -70,10 +70,6 @@ impl Soft {
     /// As [`Substrate::load`], but the networks in `keep`, which are loaded already, keep their routes and next hops.
     pub(crate) fn load_keeping(&mut self, programs: &[Program], keep: &[Vid]) -> Result<(), SubstrateError> {
         check_programs(programs, NAME)?;
-        // If a kind is added, this does not compile until the stages handle it.
-        programs.iter().for_each(|program| match program.kind {
-            Kind::Ipv4 => {}
-        });
         let replaced = |vid: Vid| programs.iter().any(|program| program.vid == vid);
         let kept: Vec<&Network> =
             self.engine.networks.iter().filter(|network| !replaced(network.vid)).collect();
@@ -121,7 +117,7 @@ impl Soft {
     fn load_table(&mut self, program: &Program, undos: &mut Vec<Undo>) -> Result<(), TableError> {
         let vid = program.vid;
         if self.network(vid).is_none() {
-            self.dag.add_network(vid)?;
+            self.dag.add_network::<u32>(vid)?;
             undos.push(Undo::Remove(vid));
             let changes: Vec<_> = program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
             return self.dag.apply(vid, &changes);

@@ -1,7 +1,7 @@
 //! One loaded network: the parts that the fast path uses, and those that only loading uses.
 
 use hue_demux::Row;
-use hue_planes::{Adjacency, Counters, Kind, Meter, RateLimit, Reason, ipv4};
+use hue_planes::{Adjacency, Counters, Kind, Meter, RateLimit, Reason, Settings};
 use hue_substrate::{Program, VirtualPort};
 use hue_tables::Vid;
 
@@ -54,7 +54,7 @@ pub struct Network {
     pub counters: Counters,
     pub vid: Vid,
     pub hops: Hops,
-    pub forward_martians: bool,
+    pub settings: Settings,
     pub gated: bool,
     pub meter: Option<Box<Meter>>,
     pub shape: Box<Shape>,
@@ -82,7 +82,7 @@ impl Network {
             counters: before.map_or(Counters::new(program.kind), |before| before.counters),
             vid: program.vid,
             hops: Hops::new(&program.next_hops),
-            forward_martians: program.forward_martians,
+            settings: program.settings(),
             gated: program.gated,
             meter,
             shape: Box::new(Shape {
@@ -100,13 +100,6 @@ impl Network {
         self.counters.kind()
     }
 
-    /// The checks that need no table, with this network's settings.
-    #[inline(always)]
-    pub fn check(&self, bytes: &[u8]) -> Result<ipv4::Checked, Reason> {
-        let checked = ipv4::check(bytes)?;
-        Ok(checked.with_martians(self.forward_martians))
-    }
-
     /// Whether a packet reaches the plane: checks the gate and charges the meter. The error is the packet's outcome.
     #[inline(always)]
     pub fn admit(&mut self, now_ns: u64, frame_bytes: usize) -> Result<(), Reason> {
@@ -117,8 +110,9 @@ impl Network {
         if conforms { Ok(()) } else { Err(Reason::rate_limited(self.kind())) }
     }
 
-    /// Whether plain packets pass without further checks: the network has no meter and no gate.
-    pub fn is_plain(&self) -> bool {
-        self.meter.is_none() && !self.gated
+    /// Whether plain packets of a kind pass without further checks: the network is of this kind, and has no meter and no
+    /// gate.
+    pub fn is_plain(&self, kind: Kind) -> bool {
+        self.kind() == kind && self.meter.is_none() && !self.gated
     }
 }

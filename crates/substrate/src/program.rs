@@ -4,7 +4,7 @@
 //! hops, and those send on its own ports under its own MAC addresses.
 
 use hue_demux::{Attachment, Match, PortId, Row};
-use hue_planes::{Adjacency, AdjacencyKind, Kind, RateLimit, ipv4};
+use hue_planes::{Adjacency, AdjacencyKind, Kind, RateLimit, Settings, ipv4};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::Mac;
 use thiserror::Error;
@@ -125,6 +125,14 @@ pub enum ProgramError {
 }
 
 impl Program {
+    /// What the network says about its plane.
+    #[must_use]
+    pub const fn settings(&self) -> Settings {
+        match self.kind {
+            Kind::Ipv4 => Settings::Ipv4(ipv4::Settings { forward_martians: self.forward_martians }),
+        }
+    }
+
     /// The ports on which group frames reach the network.
     pub fn attachments(&self) -> impl Iterator<Item = Attachment> + '_ {
         let ports = self.ports.iter().zip(0u16..);

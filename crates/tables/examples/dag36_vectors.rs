@@ -65,12 +65,12 @@ fn main() -> ExitCode {
 fn run(seed: u64, changes: u64, words: &[u64]) -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut random = Random(seed | 1);
-    let mut dag = Dag::<u32>::new(Limits::default())?;
+    let mut dag = Dag::new(Limits::default())?;
     dag.enable_deltas();
     let vids: Vec<_> = (1..=NETWORKS).filter_map(Vid::new).collect();
     let mut oracles: HashMap<Vid, Oracle<u32>> = HashMap::new();
     for vid in &vids {
-        dag.add_network(*vid)?;
+        dag.add_network::<u32>(*vid)?;
         oracles.entry(*vid).or_default();
     }
     let words: Vec<u32> = words.iter().map(|words| *words as u32).collect();

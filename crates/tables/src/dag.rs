@@ -19,7 +19,6 @@ mod follow;
 mod holdings;
 
 use std::collections::{HashMap, VecDeque};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::layout::{
@@ -54,19 +53,19 @@ impl Entry {
     }
 }
 
-/// The forwarding tables of all networks, for keys of one width; see the module documentation.
+/// The forwarding tables of all networks, each with keys of its own width; see the module documentation.
 ///
 /// ```
 /// use hue_tables::{Dag, Limits, NextHop, Vid};
-/// let mut dag = Dag::<u32>::new(Limits::default())?;
+/// let mut dag = Dag::new(Limits::default())?;
 /// let red = Vid::new(1).ok_or("zero")?;
-/// dag.add_network(red)?;
-/// dag.insert(red, "10.0.0.0/8".parse()?, NextHop::new(7).ok_or("reserved")?)?;
+/// dag.add_network::<u32>(red)?;
+/// dag.insert::<u32>(red, "10.0.0.0/8".parse()?, NextHop::new(7).ok_or("reserved")?)?;
 /// let mut reader = dag.reader()?;
-/// assert_eq!(reader.pin().lookup(red, 0x0a01_0203), NextHop::new(7));
+/// assert_eq!(reader.pin().lookup(red, 0x0a01_0203_u32), NextHop::new(7));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Dag<K: Key> {
+pub struct Dag {
     image: Writer,
     limits: Limits,
     networks: HashMap<Vid, Source>,
@@ -80,10 +79,9 @@ pub struct Dag<K: Key> {
     retired: VecDeque<(u64, Ref, u8)>,
     retiring: Vec<(Ref, u8)>,
     deltas: Option<Vec<Delta>>,
-    key: PhantomData<K>,
 }
 
-impl<K: Key> Dag<K> {
+impl Dag {
     /// Creates an empty store.
     ///
     /// # Errors
@@ -108,15 +106,14 @@ impl<K: Key> Dag<K> {
             retired: VecDeque::new(),
             retiring: Vec::new(),
             deltas: None,
-            key: PhantomData,
         })
     }
 
-    /// Adds a network with no routes.
+    /// Adds a network with keys of this width and no routes.
     ///
     /// # Errors
     /// `DuplicateNetwork`, `TooManyNetworks`, or `Full` if its top node does not fit.
-    pub fn add_network(&mut self, vid: Vid) -> Result<(), TableError> {
+    pub fn add_network<K: Key>(&mut self, vid: Vid) -> Result<(), TableError> {
         if self.networks.contains_key(&vid) {
             return Err(TableError::DuplicateNetwork(vid));
         }
@@ -124,7 +121,7 @@ impl<K: Key> Dag<K> {
             return Err(TableError::TooManyNetworks { vid, networks_max: self.limits.networks_max });
         }
         self.collect();
-        let mut source = Source::new();
+        let mut source = Source::new(K::BITS);
         let slots = source.node(TOP).leaves(NextHop::NONE_WORD);
         self.holdings.add_network(vid);
         source.compiled = self.intern(vid, &slots, true).map_err(|NoSpace| {
@@ -184,7 +181,7 @@ impl<K: Key> Dag<K> {
     ///
     /// # Errors
     /// As [`Dag::apply`].
-    pub fn insert(
+    pub fn insert<K: Key>(
         &mut self,
         vid: Vid,
         prefix: Prefix<K>,
@@ -199,7 +196,7 @@ impl<K: Key> Dag<K> {
     ///
     /// # Errors
     /// As [`Dag::apply`].
-    pub fn remove(&mut self, vid: Vid, prefix: Prefix<K>) -> Result<Option<NextHop>, TableError> {
+    pub fn remove<K: Key>(&mut self, vid: Vid, prefix: Prefix<K>) -> Result<Option<NextHop>, TableError> {
         let mut before = None;
         self.apply_each(vid, &[(prefix, None)], |_, hop| before = hop)?;
         Ok(before)
@@ -209,13 +206,13 @@ impl<K: Key> Dag<K> {
     /// a route that does not exist has no effect.
     ///
     /// # Errors
-    /// `UnknownNetwork`, `Full`, or `Quota`. Nothing has changed then.
-    pub fn apply(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<(), TableError> {
+    /// `UnknownNetwork`, `Width`, `Full`, or `Quota`. Nothing has changed then.
+    pub fn apply<K: Key>(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<(), TableError> {
         self.apply_each(vid, changes, |_, _| ())
     }
 
     /// As [`Dag::apply`], and passes the previous route of each prefix to `each`.
-    fn apply_each(
+    fn apply_each<K: Key>(
         &mut self,
         vid: Vid,
         changes: &[Change<K>],
@@ -230,7 +227,7 @@ impl<K: Key> Dag<K> {
 
     /// Applies a change that takes effect when `accept` publishes its new top node. If the flag is false,
     /// `accept` is not called for changes without effect.
-    fn apply_checked<E: From<TableError>>(
+    fn apply_checked<K: Key, E: From<TableError>>(
         &mut self,
         vid: Vid,
         changes: &[Change<K>],
@@ -241,6 +238,11 @@ impl<K: Key> Dag<K> {
         let Some(mut source) = self.networks.remove(&vid) else {
             return Err(TableError::UnknownNetwork(vid).into());
         };
+        let bits = source.bits;
+        if bits != K::BITS {
+            self.networks.insert(vid, source);
+            return Err(TableError::Width { vid, bits, given: K::BITS }.into());
+        }
         let result = self.change(vid, &mut source, changes, each, accept);
         self.networks.insert(vid, source);
         let result = result.map_err(|refused| match refused {
@@ -257,14 +259,24 @@ impl<K: Key> Dag<K> {
 
     /// The next hop of exactly this prefix.
     #[must_use]
-    pub fn route(&self, vid: Vid, prefix: Prefix<K>) -> Option<NextHop> {
-        self.networks.get(&vid)?.get(prefix).and_then(NextHop::new)
+    pub fn route<K: Key>(&self, vid: Vid, prefix: Prefix<K>) -> Option<NextHop> {
+        self.source::<K>(vid)?.get(prefix).and_then(NextHop::new)
     }
 
-    /// All routes of a network, in no particular order; empty for an unknown one.
-    pub fn routes(&self, vid: Vid) -> impl Iterator<Item = (Prefix<K>, NextHop)> + '_ {
-        let source = self.networks.get(&vid).into_iter();
+    /// All routes of a network, in no particular order; empty for an unknown one, or one with keys of another width.
+    pub fn routes<K: Key>(&self, vid: Vid) -> impl Iterator<Item = (Prefix<K>, NextHop)> + '_ {
+        let source = self.source::<K>(vid).into_iter();
         source.flat_map(Source::iter).filter_map(|(prefix, hop)| Some((prefix, NextHop::new(hop)?)))
+    }
+
+    fn source<K: Key>(&self, vid: Vid) -> Option<&Source> {
+        self.networks.get(&vid).filter(|source| source.bits == K::BITS)
+    }
+
+    /// The width of a network's keys, bits; `None` for an unknown one.
+    #[must_use]
+    pub fn key_bits(&self, vid: Vid) -> Option<u8> {
+        self.networks.get(&vid).map(|source| source.bits)
     }
 
     /// All networks in the store, in no particular order.
@@ -276,7 +288,7 @@ impl<K: Key> Dag<K> {
     ///
     /// # Errors
     /// `TooManyReaders`.
-    pub fn reader(&self) -> Result<Reader<K>, TableError> {
+    pub fn reader(&self) -> Result<Reader, TableError> {
         Reader::new(self.image.share()).ok_or(TableError::TooManyReaders)
     }
 
@@ -394,10 +406,10 @@ struct Undo {
     before: Child,
 }
 
-impl<K: Key> Dag<K> {
+impl Dag {
     /// Edits and compiles a source. Returns the nodes that lost a source node's reference. If it fails,
     /// everything is restored.
-    fn change<E>(
+    fn change<K: Key, E>(
         &mut self,
         vid: Vid,
         source: &mut Source,

@@ -35,7 +35,7 @@ pub fn words_of_level(runs: &Runs) -> u64 {
 
 /// Words of all live nodes of a store in this encoding.
 #[must_use]
-pub fn words_total<K: Key>(dag: &Dag<K>) -> u64 {
+pub fn words_total(dag: &Dag) -> u64 {
     dag.nodes().map(|node| words_of(&dag.runs(node))).sum()
 }
 
@@ -43,7 +43,7 @@ pub fn words_total<K: Key>(dag: &Dag<K>) -> u64 {
 ///
 /// # Errors
 /// `UnknownNetwork`.
-pub fn account_words<K: Key>(dag: &Dag<K>, vid: Vid) -> Result<Account, TableError> {
+pub fn account_words(dag: &Dag, vid: Vid) -> Result<Account, TableError> {
     dag.account_by(vid, |node| words_of(&dag.runs(node)))
 }
 
@@ -376,8 +376,8 @@ mod tests {
             (0_u32..4, 0_u32..40, 0_u8..=32, proptest::option::weighted(0.7, 0_u16..300)), 1..200)
         ) {
             let vid = Vid::new(3).unwrap();
-            let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 2 }).unwrap();
-            dag.add_network(vid).unwrap();
+            let mut dag = Dag::new(Limits { image_bytes_max: 1 << 20, networks_max: 2 }).unwrap();
+            dag.add_network::<u32>(vid).unwrap();
             dag.enable_deltas();
             let mut card = Dag36::new(CARD_WORDS);
             let mut oracle = Oracle::default();
@@ -407,9 +407,9 @@ mod tests {
 
     #[test]
     fn full_is_an_error() {
-        let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
+        let mut dag = Dag::new(Limits::default()).unwrap();
         let vid = Vid::new(1).unwrap();
-        dag.add_network(vid).unwrap();
+        dag.add_network::<u32>(vid).unwrap();
         for i in 0..64_u16 {
             let prefix = Prefix::containing(u32::from(i) << 26, 26);
             dag.insert(vid, prefix, NextHop::new(i).unwrap()).unwrap();

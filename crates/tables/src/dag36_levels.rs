@@ -494,9 +494,9 @@ mod tests {
         fn follows_the_store(changes in proptest::collection::vec(
             (1_u16..4, 0_u32..4, 0_u32..40, 0_u8..=32, proptest::option::weighted(0.7, 0_u16..300)), 1..150)
         ) {
-            let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
+            let mut dag = Dag::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
             dag.enable_deltas();
-            (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
+            (1..4).for_each(|number| dag.add_network::<u32>(vid(number)).unwrap());
             let mut levels = Dag36Levels::new(&[CARD_WORDS; 4]);
             let mut card = Card::default();
             let mut oracles: HashMap<u16, Oracle<u32>> = HashMap::new();
@@ -575,9 +575,9 @@ mod tests {
     type Change = (u16, u32, u32, u8, Option<u16>, u8);
 
     fn check_words_of_running_networks(flat: bool, changes: &[Change]) -> Result<(), TestCaseError> {
-        let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
+        let mut dag = Dag::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
         dag.enable_deltas();
-        (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
+        (1..4).for_each(|number| dag.add_network::<u32>(vid(number)).unwrap());
         let mut levels = if flat { Dag36Levels::flat(90, 4) } else { Dag36Levels::new(&[40, 40, 30, 30]) };
         let mut card = Card::default();
         let mut writes = Vec::new();
@@ -661,9 +661,9 @@ mod tests {
         fn a_change_rejected_by_the_card_is_undone_in_the_store(changes in proptest::collection::vec(
             (1_u16..3, 0_u32..4, 0_u32..20, 0_u8..=32, proptest::option::weighted(0.8, 0_u16..30)), 1..120)
         ) {
-            let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
+            let mut dag = Dag::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
             dag.enable_deltas();
-            (1..3).for_each(|number| dag.add_network(vid(number)).unwrap());
+            (1..3).for_each(|number| dag.add_network::<u32>(vid(number)).unwrap());
             let mut levels = Dag36Levels::new(&[40, 40, 30, 30]);
             let mut writes = Vec::new();
             dag.take_deltas().iter().for_each(|delta| levels.apply(delta, &mut writes).unwrap());
@@ -693,7 +693,7 @@ mod tests {
                 }
                 let guard = reader.pin();
                 for (number, oracle) in &oracles {
-                    prop_assert_eq!(dag.routes(vid(*number)).count(), oracle.len());
+                    prop_assert_eq!(dag.routes::<u32>(vid(*number)).count(), oracle.len());
                     for key in &keys {
                         let expected = oracle.lookup(*key).map(|(_, hop)| hop);
                         prop_assert_eq!(NextHop::new(levels.lookup(vid(*number), *key)), expected);
@@ -706,9 +706,9 @@ mod tests {
 
     #[test]
     fn full_changes_nothing() {
-        let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
+        let mut dag = Dag::new(Limits::default()).unwrap();
         dag.enable_deltas();
-        dag.add_network(vid(1)).unwrap();
+        dag.add_network::<u32>(vid(1)).unwrap();
         let mut levels = Dag36Levels::new(&[600, 40, 20, 12]);
         let mut refused = 0;
         for number in 0..64_u32 {

@@ -87,6 +87,16 @@ pub enum TableError {
     /// The network is not in the store (the caller's fault).
     #[error("network {0} has no table: add it first")]
     UnknownNetwork(Vid),
+    /// The network's keys have another width (the caller's fault).
+    #[error("network {vid} has keys of {bits} bits, not {given}")]
+    Width {
+        /// The network.
+        vid: Vid,
+        /// Bits of its keys.
+        bits: u8,
+        /// Bits of the keys of the call.
+        given: u8,
+    },
     /// The network already is in the store (the caller's fault).
     #[error("network {0} already has a table")]
     DuplicateNetwork(Vid),
@@ -147,10 +157,10 @@ mod tests {
             // The constant part would hide that the part for routes is too small.
             let limits = Limits::for_ipv4(usize::from(networks), usize::from(networks) * routes.len());
             let limits = Limits { image_bytes_max: limits.image_bytes_max - STORE_BYTES, ..limits };
-            let mut dag = Dag::<u32>::new(limits).unwrap();
+            let mut dag = Dag::new(limits).unwrap();
             for n in 1..=networks {
                 let vid = Vid::new(n).unwrap();
-                dag.add_network(vid).unwrap();
+                dag.add_network::<u32>(vid).unwrap();
                 // Other next hops: no node is shared between networks.
                 let moved = |hop: NextHop| NextHop::new(hop.get() + 1_000 * n).unwrap();
                 let own: Vec<Change<u32>> = routes.iter().map(|(prefix, hop)| (*prefix, hop.map(moved))).collect();

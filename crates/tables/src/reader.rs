@@ -3,7 +3,6 @@
 //! A reader pins the current tables, looks up as much as it needs, and unpins by dropping the guard. Each
 //! lookup sees either the complete old table or the complete new table of its network.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::epoch::SlotId;
@@ -11,52 +10,51 @@ use crate::mem::{Image, Isa};
 use crate::types::{Key, NextHop, Vid};
 
 /// A registered reader of a [`crate::Dag`]; each thread needs its own.
-pub struct Reader<K: Key> {
+pub struct Reader {
     image: Arc<Image>,
     slot: SlotId,
     isa: Isa,
-    key: PhantomData<K>,
 }
 
-impl<K: Key> Reader<K> {
+impl Reader {
     pub(crate) fn new(image: Arc<Image>) -> Option<Self> {
         let slot = image.epochs.register()?;
-        Some(Self { image, slot, isa: Isa::detect(), key: PhantomData })
+        Some(Self { image, slot, isa: Isa::detect() })
     }
 
     /// Keeps the words of the current tables valid until the guard is dropped.
     #[inline]
-    pub fn pin(&mut self) -> Guard<'_, K> {
+    pub fn pin(&mut self) -> Guard<'_> {
         self.image.epochs.pin(&self.slot);
         Guard { reader: self }
     }
 }
 
 #[cfg(test)]
-impl<K: Key> Reader<K> {
+impl Reader {
     /// Sets the instruction set for batches; the processor must support it.
     pub(crate) fn set_isa(&mut self, isa: Isa) {
         self.isa = isa;
     }
 }
 
-impl<K: Key> Drop for Reader<K> {
+impl Drop for Reader {
     fn drop(&mut self) {
         self.image.epochs.unregister(&self.slot);
     }
 }
 
 /// A pinned reader, which can look up keys; see [`Reader::pin`].
-pub struct Guard<'a, K: Key> {
-    reader: &'a Reader<K>,
+pub struct Guard<'a> {
+    reader: &'a Reader,
 }
 
-impl<K: Key> Guard<'_, K> {
+impl Guard<'_> {
     /// Longest-prefix match in one network. Returns `None` if no route covers the key or the network has no
-    /// table.
+    /// table. If the network's keys have another width, the result is a next hop of this network or none.
     #[must_use]
     #[inline]
-    pub fn lookup(&self, vid: Vid, key: K) -> Option<NextHop> {
+    pub fn lookup<K: Key>(&self, vid: Vid, key: K) -> Option<NextHop> {
         NextHop::new(self.reader.image.lookup(vid, key))
     }
 
@@ -64,12 +62,12 @@ impl<K: Key> Guard<'_, K> {
     /// `out[i]`, or [`NextHop::NONE_WORD`] if there is no route. If the slices differ in length, the shortest
     /// determines the count.
     #[inline]
-    pub fn lookup_batch(&self, vids: &[Vid], keys: &[K], out: &mut [u16]) {
+    pub fn lookup_batch<K: Key>(&self, vids: &[Vid], keys: &[K], out: &mut [u16]) {
         self.reader.image.lookup_batch(self.reader.isa, vids, keys, out);
     }
 }
 
-impl<K: Key> Drop for Guard<'_, K> {
+impl Drop for Guard<'_> {
     fn drop(&mut self) {
         self.reader.image.epochs.unpin(&self.reader.slot);
     }

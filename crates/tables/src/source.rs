@@ -70,6 +70,8 @@ pub(crate) struct Source {
     nodes: Vec<Node>,
     free: Vec<NodeId>,
     pub(crate) routes: usize,
+    /// The width of its keys.
+    pub(crate) bits: u8,
     /// The compiled top node.
     pub(crate) compiled: Ref,
 }
@@ -90,8 +92,9 @@ impl Place {
 }
 
 impl Source {
-    pub(crate) fn new() -> Self {
-        Self { nodes: vec![Node::default()], free: Vec::new(), routes: 0, compiled: Ref::NONE }
+    /// No routes, for keys of this width.
+    pub(crate) fn new(bits: u8) -> Self {
+        Self { nodes: vec![Node::default()], free: Vec::new(), routes: 0, bits, compiled: Ref::NONE }
     }
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {

@@ -206,11 +206,54 @@ impl Kind {{
         let _ = writeln!(out, "            Self::{} => &{}::Outcome::ROWS,", variant(&kind.name), kind.name);
     }
     out.push_str("        }\n    }\n}\n");
+    planes(out, spec);
     for (one, code) in spec.first.iter().zip(1u8..) {
         let name = one.name.to_uppercase();
         let _ =
             write!(out, "\n/// The code, in every kind: {}\npub const CODE_{name}: u8 = {code};\n", one.doc);
     }
+}
+
+/// Macros that select a kind's module, so that no other code has a list of kinds.
+fn planes(out: &mut String, spec: &Spec) {
+    out.push_str(
+        "
+/// Evaluates an expression with the type of a kind's plane: `with_plane!(kind, P => P::KIND)`.
+#[macro_export]
+macro_rules! with_plane {
+    ($kind:expr, $plane:ident => $body:expr) => {
+        match $kind {
+",
+    );
+    for kind in &spec.kind {
+        let _ = write!(
+            out,
+            "            $crate::Kind::{} => {{
+                type $plane = $crate::{}::Plane;
+                $body
+            }}
+",
+            variant(&kind.name),
+            kind.name
+        );
+    }
+    let all: Vec<_> = spec.kind.iter().map(|kind| format!("{} {}", variant(&kind.name), kind.name)).collect();
+    let _ = write!(
+        out,
+        "        }}
+    }};
+}}
+
+/// Passes variant and module of every kind to a macro.
+#[macro_export]
+macro_rules! for_each_plane {{
+    ($macro:ident) => {{
+        $macro! {{ {} }}
+    }};
+}}
+",
+        all.join(" ")
+    );
 }
 
 fn losses(out: &mut String, spec: &Spec) {

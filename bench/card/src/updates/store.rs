@@ -93,9 +93,9 @@ pub fn run(images: &Images, settings: &Settings, title: &str) -> Result<Section,
 }
 
 /// The table before the day.
-fn store(day: &Day) -> Result<Dag<u32>, String> {
+fn store(day: &Day) -> Result<Dag, String> {
     let mut dag = Dag::new(Limits::default()).map_err(text)?;
-    dag.add_network(vid(1)).map_err(text)?;
+    dag.add_network::<u32>(vid(1)).map_err(text)?;
     let all: Vec<Change<u32>> =
         routes_from(&day.table()).into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
     dag.apply(vid(1), &all).map_err(text)?;
@@ -110,7 +110,7 @@ fn card(images: &Images) -> Result<Card<Recorded>, String> {
     Ok(card)
 }
 
-fn follow<R: Registers>(card: &mut Card<R>, store: &mut Dag<u32>) -> Result<(), String> {
+fn follow<R: Registers>(card: &mut Card<R>, store: &mut Dag) -> Result<(), String> {
     let lost: Vec<(Vid, SubstrateError)> = card.follow(&store.take_deltas()).map_err(text)?;
     lost.into_iter().next().map_or(Ok(()), |(_, error)| Err(error.to_string()))
 }
@@ -119,7 +119,7 @@ fn follow<R: Registers>(card: &mut Card<R>, store: &mut Dag<u32>) -> Result<(), 
 fn both(
     way: Way,
     changes: &[Change<u32>],
-    store: &mut Dag<u32>,
+    store: &mut Dag,
     card: &mut Card<Recorded>,
 ) -> Result<Seen, String> {
     let before = card.device().registers().counts;
@@ -142,8 +142,8 @@ fn both(
 
 /// Runs `work` while another thread makes lookups, for at least a fifth of a second. Returns the lookups a second.
 fn looking_up<T>(
-    store: &mut Dag<u32>,
-    work: impl FnOnce(&mut Dag<u32>) -> Result<T, String>,
+    store: &mut Dag,
+    work: impl FnOnce(&mut Dag) -> Result<T, String>,
 ) -> Result<(T, f64), String> {
     let mut reader = store.reader().map_err(text)?;
     let stop = AtomicBool::new(false);
@@ -158,7 +158,7 @@ fn looking_up<T>(
     })
 }
 
-fn look_up(reader: &mut Reader<u32>, stop: &AtomicBool) -> f64 {
+fn look_up(reader: &mut Reader, stop: &AtomicBool) -> f64 {
     let mut rng = Rng::new(7);
     let keys: Vec<u32> = (0..KEYS).map(|_| rng.bits() as u32).collect();
     let vids = [vid(1); BATCH];
@@ -179,7 +179,7 @@ fn agree(
     day: &Day,
     way: Way,
     updates: usize,
-    store: &mut Dag<u32>,
+    store: &mut Dag,
     card: &Card<Recorded>,
 ) -> Result<(), String> {
     let mut oracle = Oracle::default();

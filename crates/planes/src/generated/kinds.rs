@@ -122,6 +122,27 @@ impl Kind {
     }
 }
 
+/// Evaluates an expression with the type of a kind's plane: `with_plane!(kind, P => P::KIND)`.
+#[macro_export]
+macro_rules! with_plane {
+    ($kind:expr, $plane:ident => $body:expr) => {
+        match $kind {
+            $crate::Kind::Ipv4 => {
+                type $plane = $crate::ipv4::Plane;
+                $body
+            }
+        }
+    };
+}
+
+/// Passes variant and module of every kind to a macro.
+#[macro_export]
+macro_rules! for_each_plane {
+    ($macro:ident) => {
+        $macro! { Ipv4 ipv4 }
+    };
+}
+
 /// The code, in every kind: The network's plane is stopped by its clock gate, and processes no packets.
 pub const CODE_GATED: u8 = 1;
 

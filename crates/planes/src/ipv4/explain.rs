@@ -8,34 +8,20 @@ use std::net::Ipv4Addr;
 
 use hue_wire::{ethernet, ipv4};
 
-use super::{Adjacency, Outcome, check, finish};
+use super::{Adjacency, Outcome, Settings, check, finish};
+use crate::plane::Explanation;
 use crate::spec::{Stage, Verdict};
 
-/// The outcome of one packet and why.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Explanation {
-    /// The stages it reached, in order; the last one decided.
-    pub stages: Vec<Stage>,
-    /// Its outcome.
-    pub outcome: Outcome,
-    /// The row of the next-hop table that its route names, if it was looked up; [`Adjacency::NONE`] without a match.
-    pub hop: Option<Adjacency>,
-    /// The frame afterwards: rewritten if forwarded, else unchanged.
-    pub bytes: Vec<u8>,
-}
-
-/// Explains a frame of at least 14 bytes that passed the meter, in a network that forwards martians or not. `lookup`
-/// returns the row for a destination address ([`Adjacency::NONE`] without a match) and a text that describes the
-/// match.
-pub fn explain(
+/// See [`Plane::explain`](crate::Plane::explain).
+pub(super) fn explain(
     frame: &[u8],
-    forward_martians: bool,
+    settings: Settings,
     lookup: impl FnOnce(u32) -> (Adjacency, String),
 ) -> Explanation {
     let mut bytes = frame.to_vec();
     let mut stages = vec![stage("ethernet", ethernet(frame))];
     let checked = match check(frame) {
-        Ok(checked) => checked.with_martians(forward_martians),
+        Ok(checked) => checked.with_martians(settings.forward_martians),
         Err(outcome) => {
             if outcome.row().stage == "header" {
                 stages.push(stage("header", header(frame)));
@@ -68,7 +54,7 @@ fn end(mut stages: Vec<Stage>, outcome: Outcome, hop: Option<Adjacency>, bytes: 
             let _ = write!(last.detail, "; {}: {}", outcome.name(), outcome.row().when);
         }
     }
-    Explanation { stages, outcome, hop, bytes }
+    Explanation { stages, outcome: outcome.into(), hop, bytes }
 }
 
 fn ethernet(frame: &[u8]) -> String {

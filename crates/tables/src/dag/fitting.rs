@@ -16,7 +16,7 @@ pub struct Refusals {
     pub error: Option<TableError>,
 }
 
-impl<K: Key> Dag<K> {
+impl Dag {
     /// As [`Dag::apply`], but omits announcements that do not fit. The prefix of an omitted announcement has
     /// no route afterwards, not even its previous one: after a replacement, the old next hop is no longer
     /// valid. If everything fits, readers see all changes at once; otherwise they see parts, in order.
@@ -24,13 +24,13 @@ impl<K: Key> Dag<K> {
     /// # Errors
     /// `UnknownNetwork`. `Full` if there is no room even for the nodes that a withdrawal writes while readers
     /// still access old ones; the changes before that withdrawal have been applied.
-    pub fn apply_fitting(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<Refusals, TableError> {
+    pub fn apply_fitting<K: Key>(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<Refusals, TableError> {
         let mut refusals = Refusals::default();
         self.fit(vid, changes, 0, &mut refusals)?;
         Ok(refusals)
     }
 
-    fn fit(
+    fn fit<K: Key>(
         &mut self,
         vid: Vid,
         changes: &[Change<K>],

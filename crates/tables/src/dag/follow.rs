@@ -20,7 +20,7 @@ pub enum Delta {
     Retire(Ref),
 }
 
-impl<K: Key> Dag<K> {
+impl Dag {
     /// Records the deltas of every later change for [`Dag::take_deltas`]. The first deltas describe the
     /// current content of the store.
     pub fn enable_deltas(&mut self) {
@@ -85,7 +85,7 @@ impl<K: Key> Dag<K> {
     ///
     /// # Errors
     /// As [`Dag::apply`], and the error of `follow`. Nothing has changed then.
-    pub fn apply_if<E: From<TableError>>(
+    pub fn apply_if<K: Key, E: From<TableError>>(
         &mut self,
         vid: Vid,
         changes: &[Change<K>],

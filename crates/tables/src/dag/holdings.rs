@@ -225,7 +225,7 @@ mod tests {
     }
 
     /// Computes accounts by visiting all tables, without reference counts.
-    fn naive(dag: &Dag<u32>) -> Vec<(Vid, u64, u64)> {
+    fn naive(dag: &Dag) -> Vec<(Vid, u64, u64)> {
         let nodes = |source: &crate::source::Source| -> HashSet<_> {
             source.compiled_refs().filter(|node| !node.is_leaf()).collect()
         };
@@ -240,7 +240,7 @@ mod tests {
         sets.iter().map(account).collect()
     }
 
-    fn agree(dag: &Dag<u32>) -> Result<(), TestCaseError> {
+    fn agree(dag: &Dag) -> Result<(), TestCaseError> {
         for (vid, own, marginal) in naive(dag) {
             let Account { bytes_own, bytes_marginal, bytes_shared, .. } = dag.account(vid).unwrap();
             prop_assert_eq!((bytes_own, bytes_marginal, bytes_shared), (own, marginal, own - marginal));
@@ -284,8 +284,8 @@ mod tests {
         ]
     }
 
-    fn run(mut dag: Dag<u32>, steps: Vec<Step>) -> Result<(), TestCaseError> {
-        (0..NETWORKS).for_each(|n| dag.add_network(vid(n)).unwrap());
+    fn run(mut dag: Dag, steps: Vec<Step>) -> Result<(), TestCaseError> {
+        (0..NETWORKS).for_each(|n| dag.add_network::<u32>(vid(n)).unwrap());
         for step in steps {
             let (who, changes) = match &step {
                 Step::Apply(n, changes) | Step::Fit(n, changes) => (*n, changes.clone()),
@@ -306,7 +306,7 @@ mod tests {
                 }
                 Step::Renew(n) => {
                     dag.remove_network(vid(*n)).unwrap();
-                    match dag.add_network(vid(*n)) {
+                    match dag.add_network::<u32>(vid(*n)) {
                         Ok(()) => (*n, Vec::new()),
                         // Other networks use all the memory.
                         Err(_) => return Ok(()),
@@ -316,7 +316,7 @@ mod tests {
             let before = dag.account(vid(who)).unwrap();
             let others: Vec<_> = (0..NETWORKS).filter(|n| *n != who).collect();
             let table =
-                |dag: &Dag<u32>, n: u16| -> std::collections::BTreeMap<_, _> { dag.routes(vid(n)).collect() };
+                |dag: &Dag, n: u16| -> std::collections::BTreeMap<_, _> { dag.routes(vid(n)).collect() };
             let neighbours: Vec<_> = others.iter().map(|n| table(&dag, *n)).collect();
             let mut expected = table(&dag, who);
             let announces = changes.iter().any(|(_, hop)| hop.is_some());
@@ -384,8 +384,8 @@ mod tests {
     #[test]
     fn a_quota_is_exact_and_freed_memory_is_reused() {
         let route = |n: u32| (Prefix::containing(n << 16, 16), NextHop::new(n as u16 + 1));
-        let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
-        dag.add_network(vid(0)).unwrap();
+        let mut dag = Dag::new(Limits::default()).unwrap();
+        dag.add_network::<u32>(vid(0)).unwrap();
         let all: Vec<Change<u32>> = (0..600).map(route).collect();
         dag.apply(vid(0), &all).unwrap();
         let full = dag.account(vid(0)).unwrap().bytes_own;
@@ -413,8 +413,8 @@ mod tests {
 
     #[test]
     fn a_route_whose_new_next_hop_does_not_fit_is_withdrawn() {
-        let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
-        dag.add_network(vid(0)).unwrap();
+        let mut dag = Dag::new(Limits::default()).unwrap();
+        dag.add_network::<u32>(vid(0)).unwrap();
         let wide: Vec<Change<u32>> =
             (0..256).map(|n| (Prefix::containing(0x0a00_0000 | n << 8, 24), NextHop::new(1))).collect();
         dag.apply(vid(0), &wide).unwrap();

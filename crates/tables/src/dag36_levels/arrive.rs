@@ -185,8 +185,8 @@ mod tests {
             changes in proptest::collection::vec(
                 (1_u16..4, 0_u32..4, 0_u32..40, 0_u8..=32, proptest::option::weighted(0.75, 0_u16..300), 0_u8..8), 1..150)
         ) {
-            let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
-            (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
+            let mut dag = Dag::new(Limits { image_bytes_max: 1 << 20, networks_max: 4 }).unwrap();
+            (1..4).for_each(|number| dag.add_network::<u32>(vid(number)).unwrap());
             dag.enable_weighed_deltas(words_of);
             let levels = if flat { Dag36Levels::flat(words, 4) } else { Dag36Levels::new(&[words; 4]) };
             let mut here = Follower { levels, tops: HashMap::new() };

@@ -414,9 +414,9 @@ mod tests {
         (seed, forgets): (u64, bool),
     ) -> usize {
         let vid = |number: u16| Vid::new(number).unwrap();
-        let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 22, networks_max: 4 }).unwrap();
+        let mut dag = Dag::new(Limits { image_bytes_max: 1 << 22, networks_max: 4 }).unwrap();
         dag.enable_deltas();
-        (1..4).for_each(|number| dag.add_network(vid(number)).unwrap());
+        (1..4).for_each(|number| dag.add_network::<u32>(vid(number)).unwrap());
         let mut levels =
             if flat { Dag36Levels::flat(words, 4) } else { Dag36Levels::new(&[words, words, words, words]) };
         levels.set_patch(patch);

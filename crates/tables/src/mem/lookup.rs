@@ -200,10 +200,10 @@ mod tests {
     /// All instruction sets of the processor give the same results as the oracle, for batches of any length.
     fn all_agree<K: Key>(routes: Vec<(u64, u8, u16)>, keys: Vec<(u16, u64)>) -> Result<(), TestCaseError> {
         let wide = |bits: u64| K::from_bits(u128::from(bits) << 64 | u128::from(bits));
-        let mut dag = Dag::<K>::new(Limits { image_bytes_max: 16 << 20, ..Limits::default() }).unwrap();
+        let mut dag = Dag::new(Limits { image_bytes_max: 16 << 20, ..Limits::default() }).unwrap();
         let mut oracle = Oracle::default();
         let vid = Vid::new(2).unwrap();
-        dag.add_network(vid).unwrap();
+        dag.add_network::<K>(vid).unwrap();
         let routes: Vec<Change<K>> = routes
             .into_iter()
             .map(|(bits, len, hop)| (Prefix::containing(wide(bits), len % (K::BITS + 1)), NextHop::new(hop)))

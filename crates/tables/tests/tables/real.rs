@@ -18,10 +18,10 @@ fn replay<K: Key>(table: &str, mutations: &str) {
     let full = hue_testdata::full();
     let table = prefixes::<K>(&table);
     let (vid, other) = (Vid::new(1).unwrap(), Vid::new(2).unwrap());
-    let mut dag = Dag::<K>::new(Limits::default()).unwrap();
+    let mut dag = Dag::new(Limits::default()).unwrap();
     let mut oracle = Oracle::default();
     for network in [vid, other] {
-        dag.add_network(network).unwrap();
+        dag.add_network::<K>(network).unwrap();
         let changes: Vec<Change<K>> = table.iter().map(|p| (*p, Some(hop(*p, 1)))).collect();
         dag.apply(network, &changes).unwrap();
     }
@@ -137,10 +137,10 @@ fn the_internet_and_21_routers_fit_the_card() {
         }
     }
     assert_eq!(networks.len(), 22);
-    let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
+    let mut dag = Dag::new(Limits::default()).unwrap();
     for (n, routes) in networks.iter().enumerate() {
         let vid = Vid::new(n as u16 + 1).unwrap();
-        dag.add_network(vid).unwrap();
+        dag.add_network::<u32>(vid).unwrap();
         dag.apply(vid, routes).unwrap();
     }
     dag.enable_deltas();

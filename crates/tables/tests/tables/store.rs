@@ -2,7 +2,7 @@
 //! accounts.
 
 use crate::common::{Random, compare};
-use hue_tables::{Change, Dag, Key, Limits, NextHop, Oracle, Prefix, TableError, Vid};
+use hue_tables::{Change, Dag, Key, Limits, NextHop, Oracle, Prefix, Prefix4, Prefix6, TableError, Vid};
 use proptest::prelude::*;
 
 fn vid(id: u16) -> Vid {
@@ -21,10 +21,10 @@ fn change<K: Key>() -> impl Strategy<Value = Change<K>> {
 }
 
 fn agree<K: Key>(batches: Vec<(u16, Vec<Change<K>>)>) -> Result<(), TestCaseError> {
-    let mut dag = Dag::<K>::new(Limits { image_bytes_max: 64 << 20, ..Limits::default() }).unwrap();
+    let mut dag = Dag::new(Limits { image_bytes_max: 64 << 20, ..Limits::default() }).unwrap();
     let mut oracles = vec![Oracle::default(); 3];
     for n in 0..3 {
-        dag.add_network(vid(n + 1)).unwrap();
+        dag.add_network::<K>(vid(n + 1)).unwrap();
     }
     let mut random = Random(7);
     for (n, changes) in batches {
@@ -78,8 +78,8 @@ proptest! {
     /// A full table rejects a change with an error that names it, and is unchanged.
     #[test]
     fn a_rejected_change_has_no_effect(batches in batches::<u32>()) {
-        let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 8 << 10, ..Limits::default() }).unwrap();
-        dag.add_network(vid(1)).unwrap();
+        let mut dag = Dag::new(Limits { image_bytes_max: 8 << 10, ..Limits::default() }).unwrap();
+        dag.add_network::<u32>(vid(1)).unwrap();
         let mut oracle = Oracle::default();
         let mut random = Random(9);
         for (_, changes) in batches {
@@ -110,9 +110,9 @@ proptest! {
 
 #[test]
 fn a_full_table_accepts_routes_after_withdrawals() {
-    let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 16 << 10, ..Limits::default() }).unwrap();
-    dag.add_network(vid(1)).unwrap();
-    let routes: Vec<_> = (0..400)
+    let mut dag = Dag::new(Limits { image_bytes_max: 16 << 10, ..Limits::default() }).unwrap();
+    dag.add_network::<u32>(vid(1)).unwrap();
+    let routes: Vec<_> = (0..400_u32)
         .map(|i| (Prefix::containing(i << 20 | i << 8, 24), NextHop::new(i as u16).unwrap()))
         .collect();
     let full = routes.iter().position(|(p, hop)| dag.insert(vid(1), *p, *hop).is_err());
@@ -130,7 +130,7 @@ fn a_full_table_accepts_routes_after_withdrawals() {
 
 #[test]
 fn equal_networks_are_stored_once() {
-    let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
+    let mut dag = Dag::new(Limits::default()).unwrap();
     let routes: Vec<Change<u32>> = (0..5_000_u32)
         .map(|i| {
             (
@@ -140,7 +140,7 @@ fn equal_networks_are_stored_once() {
         })
         .collect();
     for n in 1..=3 {
-        dag.add_network(vid(n)).unwrap();
+        dag.add_network::<u32>(vid(n)).unwrap();
         dag.apply(vid(n), &routes).unwrap();
     }
     let accounts: Vec<_> = (1..=3).map(|n| dag.account(vid(n)).unwrap()).collect();
@@ -149,7 +149,7 @@ fn equal_networks_are_stored_once() {
         assert_eq!((account.bytes_marginal, account.bytes_shared), (0, account.bytes_own));
     }
     // One different route: network 2 adds the path to it, and its removal frees exactly that path.
-    dag.insert(vid(2), "10.0.0.0/8".parse().unwrap(), NextHop::new(500).unwrap()).unwrap();
+    dag.insert::<u32>(vid(2), "10.0.0.0/8".parse().unwrap(), NextHop::new(500).unwrap()).unwrap();
     let (live, marginal) = (dag.bytes_live(), dag.account(vid(2)).unwrap().bytes_marginal);
     assert!(marginal > 0);
     dag.remove_network(vid(2)).unwrap();
@@ -158,36 +158,78 @@ fn equal_networks_are_stored_once() {
 
 #[test]
 fn misuse_is_an_error() {
-    let mut dag = Dag::<u32>::new(Limits { networks_max: 1, ..Limits::default() }).unwrap();
-    let prefix = "10.0.0.0/8".parse().unwrap();
+    let mut dag = Dag::new(Limits { networks_max: 1, ..Limits::default() }).unwrap();
+    let prefix: Prefix4 = "10.0.0.0/8".parse().unwrap();
     assert_eq!(dag.remove(vid(1), prefix), Err(TableError::UnknownNetwork(vid(1))));
-    dag.add_network(vid(1)).unwrap();
-    assert_eq!(dag.add_network(vid(1)), Err(TableError::DuplicateNetwork(vid(1))));
-    assert_eq!(dag.add_network(vid(2)), Err(TableError::TooManyNetworks { vid: vid(2), networks_max: 1 }));
+    dag.add_network::<u32>(vid(1)).unwrap();
+    assert_eq!(dag.add_network::<u32>(vid(1)), Err(TableError::DuplicateNetwork(vid(1))));
+    assert_eq!(
+        dag.add_network::<u32>(vid(2)),
+        Err(TableError::TooManyNetworks { vid: vid(2), networks_max: 1 })
+    );
     let readers: Vec<_> = std::iter::from_fn(|| dag.reader().ok()).collect();
     assert_eq!(readers.len(), hue_tables::epoch::READERS_MAX);
     assert_eq!(dag.reader().err(), Some(TableError::TooManyReaders));
 }
 
 #[test]
+fn networks_with_keys_of_different_widths_share_a_store() {
+    let mut dag = Dag::new(Limits::default()).unwrap();
+    let (narrow, wide) = (vid(1), vid(2));
+    dag.add_network::<u32>(narrow).unwrap();
+    dag.add_network::<u128>(wide).unwrap();
+    assert_eq!((dag.key_bits(narrow), dag.key_bits(wide), dag.key_bits(vid(3))), (Some(32), Some(128), None));
+    let hop = |index| NextHop::new(index).unwrap();
+    let (four, six): (Prefix4, Prefix6) = ("32.1.13.0/24".parse().unwrap(), "2001:d00::/24".parse().unwrap());
+    dag.insert(narrow, four, hop(7)).unwrap();
+    let alone = dag.bytes_live();
+    // The first 24 bits and the next hop are equal, so the second table costs nothing.
+    dag.insert(wide, six, hop(7)).unwrap();
+    assert_eq!(dag.bytes_live(), alone);
+    let long: Prefix6 = "2001:d00::1/128".parse().unwrap();
+    dag.insert(wide, long, hop(8)).unwrap();
+    let mut reader = dag.reader().unwrap();
+    {
+        let guard = reader.pin();
+        assert_eq!(guard.lookup(narrow, 0x2001_0d05_u32), Some(hop(7)));
+        assert_eq!(guard.lookup(wide, long.addr()), Some(hop(8)));
+        assert_eq!(guard.lookup(wide, long.addr() + 1), Some(hop(7)));
+        assert_eq!(guard.lookup(wide, 0x2001_0d05_u128), None, "short keys are not long ones");
+    }
+    // A call with the wrong width changes nothing.
+    let before = (dag.bytes_live(), dag.routes::<u128>(wide).count(), dag.routes::<u32>(narrow).count());
+    let error = TableError::Width { vid: wide, bits: 128, given: 32 };
+    assert_eq!(dag.insert(wide, four, hop(9)), Err(error.clone()));
+    assert_eq!(dag.apply_fitting(wide, &[(four, Some(hop(9)))]).err(), Some(error));
+    assert_eq!(dag.remove(narrow, six), Err(TableError::Width { vid: narrow, bits: 32, given: 128 }));
+    assert_eq!((dag.routes::<u32>(wide).count(), dag.route(wide, four)), (0, None));
+    assert_eq!(
+        (dag.bytes_live(), dag.routes::<u128>(wide).count(), dag.routes::<u32>(narrow).count()),
+        before
+    );
+    dag.remove_network(wide).unwrap();
+    assert_eq!(dag.bytes_live(), alone);
+}
+
+#[test]
 fn words_wait_for_pinned_readers() {
-    let mut dag = Dag::<u32>::new(Limits::default()).unwrap();
-    dag.add_network(vid(1)).unwrap();
+    let mut dag = Dag::new(Limits::default()).unwrap();
+    dag.add_network::<u32>(vid(1)).unwrap();
     let mut reader = dag.reader().unwrap();
     let guard = reader.pin();
-    for i in 0..50 {
+    for i in 0..50_u32 {
         dag.insert(vid(1), Prefix::containing(i << 24, 24), NextHop::new(i as u16).unwrap()).unwrap();
     }
     assert!(dag.bytes_used() > dag.bytes_live(), "retired words are not free yet");
     drop(guard);
-    dag.insert(vid(1), "99.0.0.0/8".parse().unwrap(), NextHop::new(1).unwrap()).unwrap();
-    dag.remove(vid(1), "98.0.0.0/8".parse().unwrap()).unwrap();
+    dag.insert::<u32>(vid(1), "99.0.0.0/8".parse().unwrap(), NextHop::new(1).unwrap()).unwrap();
+    dag.remove::<u32>(vid(1), "98.0.0.0/8".parse().unwrap()).unwrap();
     assert_eq!(dag.bytes_used(), dag.bytes_live());
 }
 
 #[test]
 fn a_network_without_a_table_finds_nothing() {
-    let dag = Dag::<u32>::new(Limits::default()).unwrap();
+    let dag = Dag::new(Limits::default()).unwrap();
     let mut reader = dag.reader().unwrap();
     let guard = reader.pin();
     let mut out = [7; 3];

@@ -13,7 +13,7 @@ fn readers_see_whole_tables_only() {
     const GENERATIONS: u16 = 400;
     let (busy, quiet) = (Vid::new(1).unwrap(), Vid::new(2).unwrap());
     // A small arena, so that retired words are reused constantly.
-    let mut dag = Dag::<u32>::new(Limits { image_bytes_max: 1 << 20, ..Limits::default() }).unwrap();
+    let mut dag = Dag::new(Limits { image_bytes_max: 1 << 20, ..Limits::default() }).unwrap();
     let mut random = Random::seeded("readers_see_whole_tables_only");
     let prefixes: Vec<Prefix<u32>> = (0..300)
         .map(|_| Prefix::containing(random.next() as u32 & 0x0f0f_ffff, 9 + random.below(24) as u8))
@@ -22,7 +22,7 @@ fn readers_see_whole_tables_only() {
         prefixes.iter().map(|p| (*p, NextHop::new(generation))).collect()
     };
     for vid in [busy, quiet] {
-        dag.add_network(vid).unwrap();
+        dag.add_network::<u32>(vid).unwrap();
         dag.apply(vid, &table(0)).unwrap();
     }
     let (done, begun, stop) = (AtomicU16::new(0), AtomicU16::new(0), AtomicBool::new(false));

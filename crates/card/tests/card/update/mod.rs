@@ -139,7 +139,7 @@ struct World {
     entered: u64,
     tcam: bool,
     /// The store that tables follow; `None` if they are the card's own.
-    store: Option<Dag<u32>>,
+    store: Option<Dag>,
 }
 
 impl World {
@@ -206,7 +206,7 @@ impl World {
                     return;
                 };
                 // Usually the network exists already.
-                let _ = store.add_network(vid(*number));
+                let _ = store.add_network::<u32>(vid(*number));
                 let bare = Program { routes: Vec::new(), ..want.program(*number) };
                 if self.change(after.clone(), false, |card| card.load_in_software(&[bare])).is_ok() {
                     self.follow(after, false);

@@ -415,10 +415,10 @@ fn announced(routes: &[(Prefix4, NextHop)]) -> Vec<Change<u32>> {
 }
 
 /// A store with these tables.
-fn store(tables: &[Table]) -> Result<Dag<u32>, Failure> {
+fn store(tables: &[Table]) -> Result<Dag, Failure> {
     let mut dag = Dag::new(Limits::default())?;
     for (vid, table) in numbered(tables) {
-        dag.add_network(vid)?;
+        dag.add_network::<u32>(vid)?;
         dag.apply(vid, &announced(&table.routes))?;
     }
     Ok(dag)

@@ -5,6 +5,7 @@
 //! changes. Invariant: changes that the image rejects are not in the store either.
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
 
 use hue_tables::dag36::{CARD_WORDS, Dag36Error, account_words, words_total};
 use hue_tables::dir::{DirError, DirLimits, DirUsage};
@@ -32,8 +33,9 @@ const CHUNK_ROUTES_SMALL: usize = 64;
 
 /// A table for one address family.
 pub struct Store<K: Key> {
-    dag: Dag<K>,
+    dag: Dag,
     image: Image,
+    key: PhantomData<K>,
 }
 
 /// The image that answers lookups.
@@ -79,7 +81,7 @@ impl<K: Key> Store<K> {
         if matches!(image, Image::Dag36(_)) {
             dag.enable_deltas();
         }
-        Ok(Self { dag, image })
+        Ok(Self { dag, image, key: PhantomData })
     }
 
     fn add_network(&mut self, vid: Vid, name: &str) -> Result<(), Refused> {
@@ -89,7 +91,7 @@ impl<K: Key> Store<K> {
                     .to_owned(),
             )));
         }
-        self.dag.add_network(vid).map_err(Self::refused)?;
+        self.dag.add_network::<K>(vid).map_err(Self::refused)?;
         match &mut self.image {
             Image::Dir(dir) => dir.add_network(vid).map_err(|error| Self::refused_dir(&error)),
             Image::Tcam(tcam) => {

@@ -74,7 +74,7 @@ pub(crate) type Job = Box<dyn FnOnce(&mut Worker) + Send>;
 pub(crate) struct Parts {
     pub index: usize,
     pub pool: Pool,
-    pub reader: Reader<u32>,
+    pub reader: Reader,
     pub jobs: Receiver<Job>,
     pub wake: Arc<Wake>,
     pub poller: Poller,

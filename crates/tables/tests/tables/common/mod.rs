@@ -66,7 +66,7 @@ pub fn hop<K: Key>(prefix: Prefix<K>, n: u32) -> NextHop {
 /// Compares lookups of `samples` keys (uniform, and close to `near`), single and batched, with the oracle.
 /// Returns the first key that differs.
 pub fn compare<K: Key>(
-    dag: &Dag<K>,
+    dag: &Dag,
     vid: Vid,
     oracle: &Oracle<K>,
     near: &[Prefix<K>],

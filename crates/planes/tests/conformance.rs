@@ -1,0 +1,93 @@
+//! What every kind of plane must do, whatever it forwards. A new kind is tested here without a change of this file.
+
+#![allow(clippy::unwrap_used)] // a test may panic: that is how it fails
+
+use hue_demux::PortId;
+use hue_planes::{Adjacency, FRAME_BYTES_MIN, Kind, Plane, Reason, Settings, Verdict, with_plane};
+use hue_wire::Mac;
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+
+/// Any bytes, and bytes that begin like a frame of a well-known protocol.
+fn frame() -> impl Strategy<Value = Vec<u8>> {
+    let starts = [
+        (0x0800_u16, vec![0x45]),
+        (0x0800, vec![0x46]),
+        (0x0806, vec![]),
+        (0x86dd, vec![0x60]),
+        (0x8100, vec![]),
+        (0x0004, vec![]),
+    ];
+    let begun =
+        (prop::collection::vec(any::<u8>(), FRAME_BYTES_MIN + 1..200), prop::sample::select(starts.to_vec()))
+            .prop_map(|(mut bytes, (ethertype, start))| {
+                bytes[12..14].copy_from_slice(&ethertype.to_be_bytes());
+                bytes[14..].iter_mut().zip(start).for_each(|(byte, value)| *byte = value);
+                bytes
+            });
+    prop_oneof![prop::collection::vec(any::<u8>(), 0..200), begun]
+}
+
+fn hop() -> impl Strategy<Value = Adjacency> {
+    let port = PortId::new(3);
+    prop_oneof![
+        Just(Adjacency::NONE),
+        Just(Adjacency::local()),
+        Just(Adjacency::glean(port)),
+        (any::<[u8; 6]>(), any::<[u8; 6]>(), any::<u16>()).prop_map(move |(source, destination, mtu)| {
+            Adjacency::forward(port, Mac(source), Mac(destination), mtu)
+        }),
+    ]
+}
+
+/// What a plane did with a frame: its outcome, and the bytes afterwards.
+fn run<P: Plane>(frame: &[u8], hop: &Adjacency) -> (Reason, Vec<u8>) {
+    let settings = P::settings(&Settings::of(P::KIND));
+    let mut bytes = frame.to_vec();
+    let outcome = match P::front(frame, settings) {
+        Ok(carried) => {
+            let decided = P::decide(carried, hop);
+            let outcome = P::back(&mut bytes, carried, hop);
+            assert_eq!(decided, outcome, "both halves of the decision agree");
+            outcome
+        }
+        Err(outcome) => outcome,
+    };
+    (outcome, bytes)
+}
+
+fn check<P: Plane>(frame: &[u8], hop: &Adjacency) -> Result<(), TestCaseError> {
+    let (outcome, bytes) = run::<P>(frame, hop);
+    prop_assert_eq!(outcome.kind(), P::KIND);
+    prop_assert!(outcome != Reason::gated(P::KIND) && outcome != Reason::rate_limited(P::KIND));
+    prop_assert_eq!(outcome.is_forward(), outcome.verdict() == Verdict::Forward);
+    if !outcome.is_forward() {
+        prop_assert_eq!(&bytes[..], frame, "only a forwarded frame is edited");
+    }
+    prop_assert_eq!(run::<P>(frame, hop), (outcome, bytes.clone()), "no state");
+    let settings = P::settings(&Settings::of(P::KIND));
+    let explained = P::explain(frame, settings, |_| (*hop, "matched".to_owned()));
+    prop_assert_eq!((explained.outcome, &explained.bytes), (outcome, &bytes));
+    let last = explained.stages.last().unwrap();
+    prop_assert_eq!((last.name, last.outcome), (outcome.row().stage, Some(outcome.name())));
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 5_000, ..Config::default() })]
+
+    #[test]
+    fn any_frame_has_an_outcome_of_the_planes_kind(frame in frame(), hop in hop()) {
+        for kind in Kind::ALL {
+            with_plane!(kind, P => check::<P>(&frame, &hop))?;
+        }
+    }
+}
+
+#[test]
+fn a_kind_selects_its_own_plane_and_settings() {
+    for kind in Kind::ALL {
+        assert_eq!(with_plane!(kind, P => P::KIND), kind);
+        assert_eq!(Settings::of(kind).kind(), kind);
+    }
+}
