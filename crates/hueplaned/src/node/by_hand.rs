@@ -7,6 +7,7 @@
 //! Invariants: the caller sets the time, and also when failed work is retried; changes wait for each other as in the
 //! daemon.
 
+mod journal;
 mod kernel;
 mod look;
 
@@ -27,8 +28,11 @@ use hue_substrate::clock::{Clock, Hand};
 use hue_substrate::scheduling::Granted;
 use tokio::sync::{oneshot, watch};
 
+use self::journal::Input;
+pub use self::journal::Journal;
 pub use self::look::{CardLook, Look, NetworkLook, Seated};
 use super::change::{self, Prepared};
+use super::command::{Answering, Command, Frame, Reply, Request, Target};
 use super::core::{Inbox, Message, Node};
 use super::drive::Drive;
 use super::events::EventLog;
@@ -56,9 +60,6 @@ struct Pending<T> {
     begun: oneshot::Receiver<Result<Answering<T>, Problem>>,
     answer: Option<Answering<T>>,
 }
-
-/// Receives the result.
-type Answering<T> = oneshot::Receiver<Result<T, Problem>>;
 
 /// A requested move.
 struct Moving {
@@ -95,6 +96,8 @@ pub struct ByHand {
     moves: Option<Moving>,
     moving: Option<Pending<Migration>>,
     loading: Option<Pending<ImageLoaded>>,
+    /// What the node was given, if it is recorded.
+    journal: Option<Journal>,
 }
 
 impl ByHand {
@@ -148,6 +151,7 @@ impl ByHand {
             moves: None,
             moving: None,
             loading: None,
+            journal: None,
         })
     }
 
@@ -188,9 +192,15 @@ impl ByHand {
         self.turn_to_change()?;
         let prepared = prepare(&self.node.shared.desired(), &self.node.shared.owner)?;
         self.node.shared.set_desired(Arc::clone(&prepared.desired));
-        // No caller waits for the result.
-        drop(self.node.reconcile(prepared));
+        self.request(Command::Reconcile { prepared: Box::new(prepared), reply: Reply::to_nobody() });
         Ok(())
+    }
+
+    /// Gives the node a request, as the API does.
+    fn request(&mut self, request: impl Into<Request>) {
+        let request = request.into();
+        self.note(|| Input::Request(request.clone()));
+        self.node.take_request(request);
     }
 
     fn turn_to_change(&self) -> Result<(), Problem> {
@@ -211,7 +221,7 @@ impl ByHand {
 
     fn begin_move(&mut self, name: &str, request: MigrateRequest) {
         let network = name.to_owned();
-        let begun = self.begin(Some(name), move |node| node.migrate(&network, &request));
+        let begun = self.begin(Some(name), |reply| Command::Migrate { name: network, request, reply });
         self.moving = Some(Pending { name: name.to_owned(), begun, answer: None });
     }
 
@@ -226,23 +236,20 @@ impl ByHand {
     }
 
     fn begin_load(&mut self, name: &str) {
-        let image = name.to_owned();
-        let begun = self.begin(None, move |node| node.load_image(&image, Duration::ZERO));
+        let (image, away) = (name.to_owned(), Duration::ZERO);
+        let begun = self.begin(None, |reply| Command::LoadImage { name: image, away, reply });
         self.loading = Some(Pending { name: name.to_owned(), begun, answer: None });
     }
 
-    fn begin<T: Send + 'static>(
+    fn begin<T>(
         &mut self,
         name: Option<&str>,
-        work: impl FnOnce(&mut Node) -> Result<Answering<T>, Problem> + Send + 'static,
+        command: impl FnOnce(Reply<Result<Answering<T>, Problem>>) -> Command,
     ) -> oneshot::Receiver<Result<Answering<T>, Problem>> {
-        let (reply, begun) = oneshot::channel();
-        // The receiver is kept until there is an answer.
-        let work = Box::new(move |node: &mut Node, still: Result<(), Problem>| {
-            drop(reply.send(still.and_then(|()| work(node))));
-        });
-        let name = name.map(str::to_owned);
-        self.node.when_idle(Deferred::new(TurnQuery::default(), name, Caller::default(), work));
+        let (reply, begun) = Reply::channel();
+        let (name, command) = (name.map(str::to_owned), command(reply).into());
+        let deferred = Deferred::new(TurnQuery::default(), name, Caller::default(), command);
+        self.request(Request::WhenIdle(Box::new(deferred)));
         begun
     }
 
@@ -293,7 +300,7 @@ impl ByHand {
     fn moved(&mut self, result: Result<Migration, Problem>) -> Option<Answer> {
         let (Pending { name, .. }, Moving { request, image }) = (self.moving.take()?, self.moves.take()?);
         if request.load_image {
-            self.node.end_reservation();
+            self.request(Command::EndReservation { reply: Reply::to_nobody() });
         }
         if result.is_ok() {
             let now = self.node.shared.desired();
@@ -306,12 +313,13 @@ impl ByHand {
     fn keep(&mut self, desired: Option<Desired>) {
         if let Some(desired) = desired.map(Arc::new) {
             self.node.shared.set_desired(Arc::clone(&desired));
-            self.node.desired = desired;
+            self.request(Command::Keep { desired: Target(desired), reply: Reply::to_nobody() });
         }
     }
 
     /// The node takes a message and applies a piece of a table. Returns whether there was any.
     pub fn step_node(&mut self) -> bool {
+        self.note(|| Input::StepNode);
         let message = self.inbox.messages.try_recv().ok();
         let any = message.is_some();
         if let Some(message) = message {
@@ -328,6 +336,7 @@ impl ByHand {
 
     /// The operating system does a job. Returns whether there was one.
     pub fn step_job(&mut self) -> bool {
+        self.note(|| Input::StepJob);
         let Ok(job) = self.jobs.try_recv() else { return false };
         let done = match job {
             Job::Setup(name, setup) => {
@@ -370,6 +379,7 @@ impl ByHand {
 
     /// The kernel of a namespace reports all its state. Returns whether any kernel had to.
     pub fn step_kernel(&mut self) -> bool {
+        self.note(|| Input::StepKernel);
         let Some(name) = self.telling.pop_front() else { return false };
         if let Some(config) = self.kernels.get(&name) {
             let events = kernel::snapshot(config);
@@ -389,6 +399,7 @@ impl ByHand {
         prefix: hue_tables::Prefix4,
         via: Option<std::net::Ipv4Addr>,
     ) -> bool {
+        self.note(|| Input::Route(name.to_owned(), prefix, via));
         let Some(config) = self.kernels.get(name) else { return false };
         let key = (name.to_owned(), prefix);
         let Some(known) = via.or_else(|| self.learned.get(&key).copied()) else { return true };
@@ -411,11 +422,13 @@ impl ByHand {
 
     /// The card does one round. Returns whether it had anything to do.
     pub fn step_card(&mut self) -> bool {
+        self.note(|| Input::StepCard);
         self.node.card.as_ref().is_some_and(|card| card.live.round())
     }
 
     /// A worker does one round. Returns whether it had anything to do.
     pub fn step_worker(&mut self, worker: usize) -> bool {
+        self.note(|| Input::StepWorker(worker));
         let worked = self.node.live.round(worker);
         if worked {
             self.forward_failures();
@@ -432,6 +445,7 @@ impl ByHand {
 
     /// Ends all pauses before retries.
     pub fn retry(&mut self) {
+        self.note(|| Input::Retry);
         self.node.tend(Instant::now() + PATIENCE);
     }
 
@@ -456,29 +470,36 @@ impl ByHand {
     /// Puts a frame onto the wire of an interface; `false` if no port is open on it, or its queue is full.
     #[must_use]
     pub fn send(&self, interface: &str, frame: &[u8]) -> bool {
+        self.note(|| Input::Send(interface.to_owned(), Frame(frame.to_vec())));
         self.wires.get(interface).is_some_and(|wire| wire.feed(frame))
     }
 
     /// The oldest frame that left by an interface and has not been taken yet.
     #[must_use]
     pub fn receive(&self, interface: &str) -> Option<Vec<u8>> {
-        self.wires.get(interface)?.take()
+        let frame = self.wires.get(interface)?.take()?;
+        self.note(|| Input::Received(interface.to_owned(), Frame(frame.clone())));
+        Some(frame)
     }
 
     /// The oldest frame that a network's control plane received on a virtual port and that has not been taken yet.
     #[must_use]
     pub fn receive_control(&self, network: &str, vport: usize) -> Option<Vec<u8>> {
-        self.taps.get(network)?.get(vport)?.take()
+        let frame = self.taps.get(network)?.get(vport)?.take()?;
+        self.note(|| Input::ReceivedControl(network.to_owned(), vport, Frame(frame.clone())));
+        Some(frame)
     }
 
     /// A network's control plane sends a frame on a virtual port; `false` when it cannot.
     #[must_use]
     pub fn send_control(&self, network: &str, vport: usize, frame: &[u8]) -> bool {
+        self.note(|| Input::SendControl(network.to_owned(), vport, Frame(frame.to_vec())));
         self.taps.get(network).and_then(|taps| taps.get(vport)).is_some_and(|tap| tap.feed(frame))
     }
 
     /// Breaks the wire of an interface: every call on its port fails until the port is opened again.
     pub fn cut(&self, interface: &str) {
+        self.note(|| Input::Cut(interface.to_owned()));
         if let Some(wire) = self.wires.get(interface) {
             wire.fail(Some(nix::errno::Errno::ENODEV as i32));
         }

@@ -548,7 +548,7 @@ impl Node {
     }
 
     /// Asks the card for its counters of networks. The answer comes when the card's thread has read them.
-    pub(super) fn ask_card(&self, only: Option<Vid>) -> Option<oneshot::Receiver<Answer>> {
+    pub(super) fn ask_card(&self, only: Option<Vid>) -> Option<oneshot::Receiver<CardAnswer>> {
         let card = self.card.as_ref()?;
         let vids: Vec<Vid> =
             card.seats.keys().copied().filter(|vid| only.is_none_or(|only| only == *vid)).collect();
@@ -569,7 +569,7 @@ impl Node {
 }
 
 /// A card's counters of networks, and of frames that belong to none.
-type Answer = (BTreeMap<Vid, CardCounts>, UnclaimedCounters);
+pub type CardAnswer = (BTreeMap<Vid, CardCounts>, UnclaimedCounters);
 
 /// Reaction of the card's thread if the table of a network in software has no room.
 fn not_kept(

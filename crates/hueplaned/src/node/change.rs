@@ -4,6 +4,7 @@
 //! disk takes effect; a refused change leaves everything as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use hue_control::{Compiled, Ids, Plan, compile_with, plan};
@@ -23,6 +24,7 @@ use crate::history::Documents;
 use crate::store::{Desired, NODE_KEY, network_key, nothing};
 
 /// A change, ready to be stored and applied.
+#[derive(Clone)]
 pub struct Prepared {
     /// Desired state after the change.
     pub desired: Arc<Desired>,
@@ -32,6 +34,14 @@ pub struct Prepared {
     pub networks: Vec<(String, Arc<Wanted>)>,
     /// Steps from the state in force.
     pub plan: Plan,
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { desired, networks, plan, .. } = self;
+        let (networks, changed) = (networks.len(), plan.networks.len() + plan.deleted.len());
+        write!(f, "generation {}, {networks} networks, {changed} changed", desired.generation)
+    }
 }
 
 /// Prepares the change of an apply request.

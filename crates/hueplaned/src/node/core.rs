@@ -25,6 +25,7 @@ use hue_tables::Vid;
 use tokio::sync::oneshot;
 
 use super::card::{CardNews, CardSide};
+use super::command::Request;
 use super::drift::Looks;
 use super::drive::Drive;
 use super::idle::Deferred;
@@ -48,7 +49,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Something for the node's thread to do.
 pub enum Message {
     /// A request of the API.
-    Ask(Box<dyn FnOnce(&mut Node) + Send>),
+    Ask(Request),
     /// A job has ended.
     Done(Done),
     /// Interfaces changed.
@@ -179,7 +180,7 @@ impl Node {
 
     pub(super) fn handle(&mut self, message: Message, inbox: &Inbox) {
         match message {
-            Message::Ask(work) => work(self),
+            Message::Ask(request) => self.take_request(request),
             Message::Done(done) => self.job_done(done),
             Message::Links(events) => self.links_changed(events),
             Message::Port(event) => self.port_failed(&event),

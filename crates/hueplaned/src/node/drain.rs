@@ -10,11 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hue_intent::{Card, Placement};
-use tokio::sync::oneshot;
-
 use super::backend::Asking;
 use super::card::Stage;
+use super::command::{Answering, Command, Query, Target};
 use super::core::Node;
 use super::networks::Entry;
 use super::{About, NodeHandle, change};
@@ -23,12 +21,13 @@ use crate::api::{
     RevisionKind, SubstrateName,
 };
 use crate::store::Desired;
+use hue_intent::{Card, Placement};
 
 /// How often networks are told to leave a drained card until the answer says that they have not.
 const TRIES_MAX: usize = 3;
 
 /// Networks that leave the card, and the results of their moves.
-type Leaving = Vec<(String, oneshot::Receiver<Result<Migration, Problem>>)>;
+pub type Leaving = Vec<(String, Answering<Migration>)>;
 
 impl Node {
     /// Whether the card is drained.
@@ -89,8 +88,14 @@ impl Node {
         self.shared.events.add(kind, About::Node, text);
     }
 
+    /// Puts documents in force that say that the card is no longer drained.
+    pub(super) fn undrain(&mut self, desired: Arc<Desired>) {
+        self.desired = desired;
+        self.follow_drained();
+    }
+
     /// Puts the drained state in force and moves the networks of the card to software.
-    fn drain(&mut self, desired: Option<Arc<Desired>>, request: &DrainRequest) -> Leaving {
+    pub(super) fn drain(&mut self, desired: Option<Arc<Desired>>, request: &DrainRequest) -> Leaving {
         if let Some(desired) = desired {
             self.desired = desired;
             self.tell_drained();
@@ -120,7 +125,7 @@ impl Node {
     }
 
     /// The networks that are on the card, and why networks that could be there are not.
-    fn places(&self) -> BTreeMap<String, Place> {
+    pub(super) fn places(&self) -> BTreeMap<String, Place> {
         let place = |(name, entry): (&String, &Entry)| {
             let placement = entry.want.as_ref()?.network.spec.placement;
             let why = entry.why_soft.clone().filter(|_| !entry.on_card);
@@ -131,7 +136,7 @@ impl Node {
 }
 
 /// Where a network is.
-struct Place {
+pub struct Place {
     on_card: bool,
     placement: Placement,
     /// Why it is not on the card.
@@ -158,8 +163,8 @@ impl NodeHandle {
             return Err(Problem::new(ProblemKind::Conflict, detail));
         };
         let check = request.drained && !card.is_drained() && !request.force;
-        let begin = move |node: &mut Node| if check { node.can_drain() } else { Ok(()) };
-        self.ask_when_idle(asked, None, begin).await??;
+        let begin = |reply| if check { Query::CanDrain { reply } } else { Query::Nothing { reply } };
+        self.ask_when_idle(asked, None, begin).await?;
         let desired = change::with_drained(&now, request.drained).map(Arc::new);
         if let Some(desired) = &desired {
             let kind = if request.drained { RevisionKind::Drain } else { RevisionKind::Undrain };
@@ -184,8 +189,8 @@ impl NodeHandle {
         let mut done: BTreeMap<String, Result<Migration, Problem>> = BTreeMap::new();
         let mut places = BTreeMap::new();
         for _ in 0..TRIES_MAX {
-            let (now, request) = (desired.take(), *request);
-            for (name, answer) in self.ask(move |node| node.drain(now, &request)).await? {
+            let (desired, request) = (desired.take().map(Target), *request);
+            for (name, answer) in self.ask(|reply| Command::Drain { desired, request, reply }).await? {
                 let gone = || Problem::new(ProblemKind::Internal, "the card failed while the network moved");
                 done.insert(name, answer.await.unwrap_or_else(|_| Err(gone())));
             }
@@ -213,11 +218,7 @@ impl NodeHandle {
     /// Networks move to where documents or the scheduler place them.
     async fn return_to_card(&self, desired: Option<Arc<Desired>>) -> Result<Vec<NetworkDrained>, Problem> {
         if let Some(desired) = desired {
-            let follow = |node: &mut Node| {
-                node.desired = desired;
-                node.follow_drained();
-            };
-            self.ask(follow).await?;
+            self.ask(|reply| Command::Undrain { desired: Target(desired), reply }).await?;
         }
         let places = self.settled_places().await?;
         let concerned = places.into_iter().filter(|(_, one)| one.on_card || one.placement == Placement::Card);
@@ -231,9 +232,11 @@ impl NodeHandle {
     /// Where networks are once none is moving, or after the longest wait.
     async fn settled_places(&self) -> Result<BTreeMap<String, Place>, Problem> {
         // What has been stored is done to the end, so the caller's wish not to wait does not count here.
-        match self.ask_when_idle(&Asking::default(), None, |node| node.places()).await {
+        match self.ask_when_idle(&Asking::default(), None, |reply| Query::Places { reply }).await {
             Ok(places) => Ok(places),
-            Err(problem) if problem.kind == ProblemKind::Conflict => self.ask(|node| node.places()).await,
+            Err(problem) if problem.kind == ProblemKind::Conflict => {
+                self.ask(|reply| Query::Places { reply }).await?
+            }
             Err(problem) => Err(problem),
         }
     }

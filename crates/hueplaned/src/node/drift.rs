@@ -7,6 +7,7 @@
 //! a network is checked at most once per [`LOOK_EACH`]; a network that soon drifts again is repaired after a growing
 //! pause, at most [`PAUSE_MAX`].
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use hue_host::{ControlNamespace, HostError};
 use hue_routing::{Change, Event};
 
 use super::NodeHandle;
+use super::command::{Command, Query};
 use super::core::Node;
 use super::jobs::Job;
 use super::networks::Entry;
@@ -75,6 +77,7 @@ impl Drifting {
 }
 
 /// A network to check.
+#[derive(Clone)]
 pub struct Look {
     name: String,
     control: Arc<ControlNamespace>,
@@ -85,11 +88,19 @@ pub struct Look {
 }
 
 /// Result of a check of a network.
+#[derive(Clone)]
 pub struct Seen {
     name: String,
     control: Arc<ControlNamespace>,
     standing: Standing,
     inside: Option<Drift>,
+}
+
+impl fmt::Debug for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let drifted = self.inside.as_ref().map_or(0, |inside| inside.ports.len());
+        write!(f, "{}: {:?}, {drifted} differences", self.name, self.standing)
+    }
 }
 
 /// Checks networks. Those that cannot be checked are left out.
@@ -248,17 +259,17 @@ fn words(
 impl NodeHandle {
     /// Checks all networks, so that a change finds drift that nothing has reported yet.
     pub(super) async fn look_now(&self) -> Result<(), Problem> {
-        let looks = self.ask(|node| node.looks(true, true)).await?;
+        let looks = self.ask(|reply| Command::BeginLook { reply }).await?;
         if looks.is_empty() {
             return Ok(());
         }
         let seen = tokio::task::spawn_blocking(move || look(looks)).await.map_err(Problem::internal)?;
-        self.ask(move |node| node.looked(seen)).await
+        self.ask(|reply| Command::EndLook { seen, reply }).await
     }
 
     /// Namespace and control groups for commands in a network, if the name still belongs to its namespace.
     pub(super) async fn exec_info_now(&self, name: String) -> Result<ExecInfo, Problem> {
-        let (info, control) = self.ask(move |node| node.exec_info_of(&name)).await??;
+        let (info, control) = self.ask(|reply| Query::ExecInfo { name, reply }).await??;
         let standing = tokio::task::spawn_blocking(move || control.namespace.standing()).await;
         match standing.map_err(Problem::internal)?.map_err(Problem::internal)? {
             Standing::Own => Ok(info),

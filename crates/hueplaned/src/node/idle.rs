@@ -1,4 +1,4 @@
-//! Work that waits until no network is moving.
+//! Requests that wait until no network is moving.
 //!
 //! Flow: [`Node::when_idle`] → the node's thread checks after each message → the work is done, in the order of the requests.
 //! The node itself moves networks to where documents or the scheduler place them, and onto the card when there is room.
@@ -11,35 +11,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::card::Stage;
+use super::command::Request;
 use super::core::Node;
 use crate::api::{Problem, ProblemKind, TurnQuery};
 
 /// How long requested work waits for moves that the node makes itself.
 pub const IDLE_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// The work; gets an error if the wait was too long.
-type Work = Box<dyn FnOnce(&mut Node, Result<(), Problem>) + Send>;
-
-/// Work that waits.
+/// A request that waits.
+#[derive(Clone, Debug)]
 pub struct Deferred {
     /// End of the wait.
     until: Instant,
     /// A network that must also be set up.
     name: Option<String>,
     caller: Caller,
-    work: Work,
+    /// Refused if the wait was too long.
+    request: Request,
 }
 
 impl Deferred {
-    /// Work of a request, which may choose not to wait.
-    pub fn new(query: TurnQuery, name: Option<String>, caller: Caller, work: Work) -> Self {
+    /// A request, which may choose not to wait.
+    pub fn new(query: TurnQuery, name: Option<String>, caller: Caller, request: Request) -> Self {
         let until = Instant::now() + if query.no_wait { Duration::ZERO } else { IDLE_WAIT_MAX };
-        Self { until, name, caller, work }
+        Self { until, name, caller, request }
+    }
+
+    /// The same request, made now.
+    pub fn anew(self) -> Self {
+        Self { until: Instant::now() + IDLE_WAIT_MAX, ..self }
     }
 }
 
 /// Tells whether the caller is still connected.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Debug)]
 pub struct Caller(Arc<AtomicBool>);
 
 /// Held by the caller; marks it as gone when dropped.
@@ -85,14 +90,14 @@ impl Node {
                 at += 1;
                 continue;
             }
-            let Deferred { work, .. } = self.deferred.remove(at);
-            let still = match waits_for {
-                None => Ok(()),
+            let Deferred { request, .. } = self.deferred.remove(at);
+            match waits_for {
+                None => self.take_request(request),
                 Some(what) => {
-                    Err(Problem::new(ProblemKind::Conflict, format!("{what}: try again afterwards")))
+                    let detail = format!("{what}: try again afterwards");
+                    request.refuse(Problem::new(ProblemKind::Conflict, detail));
                 }
-            };
-            work(self, still);
+            }
         }
     }
 

@@ -9,6 +9,7 @@ pub mod by_hand;
 mod capture;
 mod card;
 mod change;
+mod command;
 mod core;
 mod drain;
 mod drift;
@@ -54,12 +55,13 @@ use hue_host::process::Process;
 use hue_routing::Monitor;
 use hue_soft::{Live, LiveConfig, TotalsReader};
 use hue_substrate::scheduling::Granted;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 pub use events::{About, EVENTS_MAX, EventLog};
 pub use idle::IDLE_WAIT_MAX;
 pub use queue::{TURN_MAX, WAITING_MAX};
 
+use self::command::{Reply, Request};
 use self::core::{Inbox, Message, Node};
 use self::drive::Drive;
 use self::jobs::{Done, Job, Jobs, PortTag};
@@ -165,16 +167,11 @@ impl NodeHandle {
         self.shared.down.send_replace(Some(options));
     }
 
-    /// Passes work to the node's thread and waits for the result.
-    async fn ask<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Node) -> T + Send + 'static,
-    ) -> Result<T, Problem> {
-        let (reply, answer) = oneshot::channel();
+    /// Passes a request to the node's thread and waits for the reply.
+    async fn ask<T, R: Into<Request>>(&self, request: impl FnOnce(Reply<T>) -> R) -> Result<T, Problem> {
+        let (reply, answer) = Reply::channel();
         let gone = || Problem::unavailable("the daemon is stopping");
-        // The caller may have disconnected meanwhile.
-        let work = Message::Ask(Box::new(move |node| drop(reply.send(work(node)))));
-        self.shared.sender.send(work).map_err(|_| gone())?;
+        self.shared.sender.send(Message::Ask(request(reply).into())).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())
     }
 }

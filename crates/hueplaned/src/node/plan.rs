@@ -17,6 +17,7 @@ use hue_substrate::Program;
 
 use super::NodeHandle;
 use super::card::CardNews;
+use super::command::Command;
 use super::core::{Message, Node};
 use super::view::View;
 use crate::api::{Placement, Plan, Timestamp};
@@ -191,7 +192,7 @@ impl Node {
     }
 
     /// The same when new measured rates are available and the scheduler uses them.
-    fn ask_scheduler_of_traffic(&mut self) {
+    pub(super) fn ask_scheduler_of_traffic(&mut self) {
         if self.desired.intent.node.spec.scheduler.as_ref().is_some_and(|one| one.from_traffic) {
             self.ask_scheduler();
         }
@@ -239,7 +240,7 @@ impl NodeHandle {
                 rates.retain(|name| stats.networks.iter().any(|network| network.network == name));
             }
             // On an error, the node is stopping or about to.
-            let _ = self.ask(Node::ask_scheduler_of_traffic).await;
+            let _ = self.ask(|reply| Command::Measured { reply }).await;
         }
     }
 }

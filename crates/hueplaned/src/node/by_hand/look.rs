@@ -14,6 +14,7 @@ use super::super::networks::Entry;
 use super::super::stats;
 use super::super::view::CardView;
 use super::ByHand;
+use super::journal::Input;
 use crate::api::{NetworkState, Stats};
 
 /// Place of a network according to control, if the card knows it.
@@ -117,6 +118,7 @@ impl ByHand {
     /// Reads everything. This only advances the card's clock, by the cycles that reading its registers takes.
     #[must_use]
     pub fn look(&self) -> Look {
+        self.note(|| Input::Look);
         let node = &self.node;
         let networks = node.networks.iter().map(|(name, entry)| network(node, name, entry)).collect();
         let inside = |worker| node.live.inside(worker).ok();
@@ -140,6 +142,7 @@ impl ByHand {
     /// Counters, as in the API.
     #[must_use]
     pub fn stats(&self) -> Stats {
+        self.note(|| Input::Stats);
         let shared = &self.node.shared;
         let view = shared.view();
         let counts = self.node.card.as_ref().and_then(|card| {
