@@ -32,15 +32,17 @@ use self::journal::Input;
 pub use self::journal::Journal;
 pub use self::look::{CardLook, Look, NetworkLook, Seated};
 use super::change::{self, Prepared};
-use super::command::{Answering, Command, Frame, Reply, Request, Target};
-use super::core::{Inbox, Message, Node};
+use super::command::{Answering, Command, Deferred, Frame, Reply, Request, Target};
+use super::core::Node;
 use super::drive::Drive;
 use super::events::EventLog;
-use super::idle::{Caller, Deferred};
+use super::idle::Caller;
 use super::jobs::{Done, Job, Jobs, OpenPort};
+use super::message::{Inbox, Message};
+use super::moves;
 use super::plan::Planning;
 use super::queue::Queue;
-use super::{Shared, moves};
+use super::shared::Shared;
 use crate::api::{
     ApplyRequest, ImageLoaded, LogPlace, MigrateRequest, Migration, NetworkState, Problem, ProblemKind,
     SourceText, Tables, Timestamp, TurnQuery,

@@ -1,6 +1,6 @@
 //! Requests: everything that other threads ask of the node's thread, as data, so that it can be logged and replayed.
 //!
-//! Flow: API → [`NodeHandle`](super::NodeHandle) → **[`Request`]** → log → [`Node::take_request`](super::core::Node) →
+//! Flow: API → [`NodeHandle`](super::NodeHandle) → **[`Request`]** → log → `Node::take_request` →
 //! [`Reply`]. Invariants: a [`Command`] may change the node, a [`Query`] only reads it; a copy of a request does the same
 //! as the request, but nobody gets its reply.
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hue_card::Images;
 use hue_host::ControlNamespace;
@@ -18,16 +18,15 @@ use tokio::sync::oneshot;
 
 use super::card::CardAnswer;
 use super::change::Prepared;
-use super::core::Node;
 use super::drain::{Leaving, Place};
 use super::drift::{Look, Seen};
-use super::idle::Deferred;
+use super::idle::{Caller, IDLE_WAIT_MAX};
 use super::image::Trial;
 use super::lists::{NeighbourList, RoutesAt};
 use super::plan::Question;
 use crate::api::{
     CaptureFilter, CardTables, DrainRequest, ExecInfo, ImageLoaded, MigrateRequest, Migration, NetworkResult,
-    Problem, Route, Tables, Trace,
+    Problem, Route, Tables, Trace, TurnQuery,
 };
 use crate::store::Desired;
 
@@ -319,67 +318,27 @@ pub enum Query {
     },
 }
 
-impl Node {
-    /// Does a request: the only place where requests take effect.
-    pub(super) fn take_request(&mut self, request: Request) {
-        tracing::debug!(?request, "request");
-        match request {
-            Request::Command(command) => self.take_command(command),
-            Request::Query(query) => self.take_query(query),
-            Request::WhenIdle(deferred) => self.when_idle(*deferred),
-        }
+/// A request that waits.
+#[derive(Clone, Debug)]
+pub struct Deferred {
+    /// End of the wait.
+    pub(super) until: Instant,
+    /// A network that must also be set up.
+    pub(super) name: Option<String>,
+    pub(super) caller: Caller,
+    /// Refused if the wait was too long.
+    pub(super) request: Request,
+}
+
+impl Deferred {
+    /// A request, which may choose not to wait.
+    pub fn new(query: TurnQuery, name: Option<String>, caller: Caller, request: Request) -> Self {
+        let until = Instant::now() + if query.no_wait { Duration::ZERO } else { IDLE_WAIT_MAX };
+        Self { until, name, caller, request }
     }
 
-    fn take_command(&mut self, command: Command) {
-        match command {
-            Command::Reconcile { prepared, reply } => reply.send(self.reconcile(*prepared)),
-            Command::Keep { desired: Target(desired), reply } => {
-                self.desired = desired;
-                reply.send(());
-            }
-            Command::Migrate { name, request, reply } => reply.send(self.migrate(&name, &request)),
-            Command::EndReservation { reply } => {
-                self.end_reservation();
-                reply.send(());
-            }
-            Command::LoadImage { name, away, reply } => reply.send(self.load_image(&name, away)),
-            Command::Drain { desired, request, reply } => {
-                reply.send(self.drain(desired.map(|Target(desired)| desired), &request));
-            }
-            Command::Undrain { desired: Target(desired), reply } => {
-                self.undrain(desired);
-                reply.send(());
-            }
-            Command::StoreProblem { problem } => self.set_store_problem(problem),
-            Command::Measured { reply } => {
-                self.ask_scheduler_of_traffic();
-                reply.send(());
-            }
-            Command::BeginLook { reply } => reply.send(self.looks(true, true)),
-            Command::EndLook { seen, reply } => {
-                self.looked(seen);
-                reply.send(());
-            }
-            Command::Capture { filter, reply } => reply.send(self.start_capture(&filter)),
-        }
-    }
-
-    fn take_query(&self, query: Query) {
-        match query {
-            Query::Nothing { reply } => reply.send(Ok(())),
-            Query::CanDrain { reply } => reply.send(self.can_drain()),
-            Query::Places { reply } => reply.send(Ok(self.places())),
-            Query::Names { only, reply } => reply.send(self.names_of(only.as_deref())),
-            Query::Routes { at, reply } => reply.send(self.routes_from(at)),
-            Query::RoutesHolding { name, address, reply } => reply.send(self.routes_holding(&name, address)),
-            Query::Neighbours { name, reply } => reply.send(self.neighbours_of(&name)),
-            Query::Tables { reply } => reply.send(self.tables()),
-            Query::Question { from_traffic, reply } => reply.send(self.question(from_traffic)),
-            Query::Images { reply } => reply.send(self.images()),
-            Query::Trial { name, reply } => reply.send(self.trial(&name)),
-            Query::Trace { port, frame: Frame(frame), reply } => reply.send(self.trace(&port, &frame)),
-            Query::ExecInfo { name, reply } => reply.send(self.exec_info_of(&name)),
-            Query::CardCounts { only, reply } => reply.send(self.ask_card(only)),
-        }
+    /// The same request, made now.
+    pub fn anew(self) -> Self {
+        Self { until: Instant::now() + IDLE_WAIT_MAX, ..self }
     }
 }

@@ -7,7 +7,7 @@ use hue_demux::PortId;
 use hue_substrate::Program;
 use hue_tables::Vid;
 
-use super::core::Node;
+use super::Node;
 use crate::api::{Problem, Trace};
 use crate::explain::{Words, explained};
 

@@ -10,15 +10,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use tokio::sync::watch;
 
-use super::change::{self, Prepared};
-use super::command::{Command, Frame, Query, Reply, Request, Target};
-use super::core::Message;
-use super::idle::{Caller, Deferred};
-use super::lists::RoutesAt;
-use super::queue::InTurn;
-use super::stats::OnCard;
-use super::view::{CardView, NetworkView, View};
-use super::{About, NodeHandle, capture, files, image, moves, stats};
+use super::NodeHandle;
 use crate::api::{
     self, ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions,
     DownResult, DrainRequest, DrainResult, EventKind, EventPage, ExecInfo, GateRequest, History, ImageInfo,
@@ -28,6 +20,17 @@ use crate::api::{
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces, Turn};
 use crate::history::Origin;
+use crate::node::change::{self, Prepared};
+use crate::node::command::Deferred;
+use crate::node::command::{Command, Frame, Query, Reply, Request, Target};
+use crate::node::events::About;
+use crate::node::idle::Caller;
+use crate::node::lists::RoutesAt;
+use crate::node::message::Message;
+use crate::node::queue::InTurn;
+use crate::node::stats::OnCard;
+use crate::node::view::{CardView, NetworkView, View};
+use crate::node::{capture, files, image, moves, stats};
 use crate::pending::Pending;
 use crate::store::{Desired, Store, StoreError};
 
@@ -319,7 +322,7 @@ impl NodeHandle {
             since: view.card.as_ref().map(|card| card.since),
             ..OnCard::default()
         };
-        let port = |port: &super::view::PortView| Port {
+        let port = |port: &crate::node::view::PortView| Port {
             stats: Some(stats::port(&self.shared.totals, &card, port.id, port.api.name.clone())),
             ..port.api.clone()
         };

@@ -5,10 +5,10 @@
 
 use hue_host::netlink::Link;
 
-use super::core::Node;
-use super::networks::Entry;
-use super::ports::PhysicalPort;
+use super::Node;
 use crate::api::{CardState, CardStatus, Part, Trouble};
+use crate::node::networks::Entry;
+use crate::node::ports::PhysicalPort;
 
 /// Beginning of the text of a card's problem.
 const CARD: &str = "card: ";
