@@ -355,7 +355,7 @@ impl ByHand {
                 Done::Delete(name.clone(), Ok(self.kernels.remove(&name).is_some()))
             }
             Job::Open(opening) => {
-                let index = self.node.links.get(&opening.interface).map(|link| link.index);
+                let index = self.node.ports.link(&opening.interface).map(|link| link.index);
                 if let Some(plug) = &opening.plug {
                     let end = plug.open().map(|end| OpenPort::end_of_link(end, opening.region.clone()));
                     let done = Done::Open(opening.tag, end.map_err(|error| error.to_string()));

@@ -212,7 +212,8 @@ impl Node {
     fn end(mut self, inbox: &Inbox, keep: bool) {
         self.health = Health::Stopping;
         self.publish();
-        let Self { live, card, monitor, jobs, networks, shared, mut opening, .. } = self;
+        let Self { live, card, monitor, jobs, networks, shared, ports, .. } = self;
+        let mut opening = ports.opening().clone();
         let deadline = Instant::now() + END_MAX;
         let mut under_way: BTreeSet<String> =
             networks.iter().filter(|(_, entry)| entry.is_busy()).map(|(name, _)| name.clone()).collect();

@@ -24,6 +24,7 @@ use crate::node::card::{
 use crate::node::events::About;
 use crate::node::message::{Message, card_told};
 use crate::node::networks::Entry;
+use crate::node::ports::Input;
 
 impl Node {
     /// Brings the card to its desired state. Ports are handled after that.
@@ -75,7 +76,7 @@ impl Node {
     }
 
     fn start_card(&mut self, want: hue_intent::Card) -> Result<CardSide, String> {
-        self.fit_memory();
+        self.give_ports(Input::FitMemory);
         let text = |error: hue_card::CardError| error.to_string();
         let Some(twin) = &want.twin else {
             return Err(want
@@ -101,7 +102,7 @@ impl Node {
         let sender = self.sender.clone();
         // The node ends the card before it ends itself.
         let events = move |event| drop(sender.send(Message::Card(CardNews::Event(event))));
-        let memory = (SLOTS, self.memory.slot_bytes);
+        let memory = (SLOTS, self.ports.memory().slot_bytes);
         let live = self.drive.card(card, wake, peers, memory, events).map_err(text)?;
         Ok(CardSide {
             want,
@@ -398,9 +399,8 @@ impl Node {
     pub(super) fn card_news(&mut self, news: CardNews) {
         match news {
             CardNews::Event(CardEvent::Port { id, error }) => {
-                let found = self.ports.iter().find(|(_, port)| port.id == id);
-                if let Some(name) = found.map(|(name, _)| name.clone()) {
-                    self.port_broke(&name, &error);
+                if let Some(name) = self.ports.with_id(id).map(|(name, _)| name.clone()) {
+                    self.give_ports(Input::Broke(name, error));
                 }
             }
             CardNews::Event(CardEvent::Failed(why)) => {

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::{Node, Waiter};
 use crate::api::{NetworkResult, NetworkState};
 use crate::node::change::Prepared;
-use crate::node::ports::PhysicalPort;
+use crate::node::ports::Input;
 
 impl Node {
     /// Begins to apply a desired state. The receiver gets the results of the affected networks, once they are as
@@ -62,26 +62,19 @@ impl Node {
         });
         let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
         for name in gone {
-            self.close_port(
-                &name,
-                "the node's document no longer has it, or gives it another interface or driver",
-            );
-            self.ports.remove(&name);
+            let why = "the node's document no longer has it, or gives it another interface or driver";
+            self.give_ports(Input::Remove(name, why));
         }
-        self.fit_memory();
+        self.give_ports(Input::FitMemory);
         for want in ports {
             let name = want.name.as_str();
             let Some(id) = desired.ids.ports.get(name) else { continue };
-            match self.ports.get_mut(name) {
-                Some(port) => port.want = want.clone(),
-                None => {
-                    self.ports.insert(name.to_owned(), PhysicalPort::new(*id, want.clone()));
-                    self.tend_port(name);
-                    new.insert(want.interface().to_owned());
-                }
+            if self.ports.get(name).is_none() {
+                new.insert(want.interface().to_owned());
             }
+            self.give_ports(Input::Want(name.to_owned(), *id, want.clone()));
         }
-        new.retain(|interface| self.opening.contains(interface));
+        new.retain(|interface| self.ports.opening().contains(interface));
         new
     }
 

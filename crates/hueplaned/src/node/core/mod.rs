@@ -34,7 +34,6 @@ use hue_card::Images;
 use hue_control::Compiled;
 use hue_control::schedule::Side;
 use hue_demux::PortId;
-use hue_host::netlink::Link;
 use hue_routing::Monitor;
 use hue_soft::{Live, LiveConfig};
 use hue_tables::Vid;
@@ -47,10 +46,9 @@ use crate::node::drift::Looks;
 use crate::node::drive::Drive;
 use crate::node::image::Loading;
 use crate::node::jobs::Jobs;
-use crate::node::memory::Memory;
 use crate::node::message::Message;
 use crate::node::networks::Entry;
-use crate::node::ports::PhysicalPort;
+use crate::node::ports::Ports;
 use crate::node::shared::Shared;
 use crate::node::take_over::TakeOver;
 use crate::node::wires::Turn;
@@ -93,15 +91,11 @@ pub struct Node {
     pub(super) sender: Sender<Message>,
     pub(super) monitor: Monitor,
     pub(super) jobs: Jobs,
-    pub(super) memory: Memory,
     pub(super) desired: Arc<Desired>,
     pub(super) compiled: Arc<Compiled>,
     pub(super) networks: BTreeMap<String, Entry>,
     pub(super) vids: HashMap<Vid, String>,
-    pub(super) ports: BTreeMap<String, PhysicalPort>,
-    /// Interfaces that a job opens or closes now.
-    pub(super) opening: BTreeSet<String>,
-    pub(super) links: HashMap<String, Link>,
+    pub(super) ports: Ports,
     pub(super) waiters: Vec<Waiter>,
     /// Networks whose tables have changes to catch up with, in turn.
     pub(super) behind: VecDeque<Vid>,
@@ -147,14 +141,11 @@ impl Node {
             drive,
             monitor,
             jobs,
-            memory: config.into(),
             desired: Arc::default(),
             compiled: Arc::new(Compiled::default()),
             networks: BTreeMap::new(),
             vids: HashMap::new(),
-            ports: BTreeMap::new(),
-            opening: BTreeSet::new(),
-            links: HashMap::new(),
+            ports: Ports::new(config.into()),
             waiters: Vec::new(),
             behind: VecDeque::new(),
             leftovers: BTreeSet::new(),

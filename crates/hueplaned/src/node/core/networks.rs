@@ -13,6 +13,7 @@ use crate::api::{EventKind, NetworkState};
 use crate::node::events::About;
 use crate::node::jobs::{Done, Job, Made, Setup};
 use crate::node::networks::{Entry, RETRY_MAX, RETRY_MIN, SNAPSHOT_MAX};
+use crate::node::ports::{Input, PhysicalPort};
 use crate::node::refused::Refused;
 use crate::node::wanted::Wanted;
 
@@ -133,8 +134,8 @@ impl Node {
         match done {
             Done::Setup(name, result) => self.setup_done(&name, result),
             Done::Delete(name, result) => self.delete_done(&name, result),
-            Done::Open(tag, result) => self.port_opened(&tag, result),
-            Done::Close(interface) => self.interface_free(&interface),
+            Done::Open(tag, result) => self.give_ports(Input::Opened(tag, result)),
+            Done::Close(interface) => self.give_ports(Input::Free(interface)),
             Done::Look(seen) => self.look_done(seen),
         }
         self.started();
@@ -395,12 +396,12 @@ impl Node {
         for ((tap, told), port) in entry.wires.iter_mut().zip(&have.program.ports) {
             let nic = nics.iter().find(|(front, _)| entry.on_nic && *front == port.port);
             let id = nic.map_or(port.port, |(_, nic)| *nic);
-            let physical = self.ports.values().find(|physical| physical.id == id);
+            let physical = self.ports.with_id(id).map(|(_, physical)| physical);
             // While the port is being opened, for example after a restart, the carrier stays as it is.
-            if physical.is_some_and(crate::node::ports::PhysicalPort::is_undecided) {
+            if physical.is_some_and(PhysicalPort::is_undecided) {
                 continue;
             }
-            let on = physical.is_some_and(|physical| physical.has_wire(&self.links));
+            let on = self.ports.has_wire(id);
             if *told != Some(on) {
                 match tap.set_carrier(on) {
                     Ok(()) => *told = Some(on),

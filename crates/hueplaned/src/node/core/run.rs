@@ -15,7 +15,6 @@ use crate::node::events::About;
 use crate::node::message::Inbox;
 use crate::node::message::Message;
 use crate::node::networks::Entry;
-use crate::node::ports::PhysicalPort;
 use crate::node::view::View;
 
 /// Messages handled in a row before routing gets its turn.
@@ -93,7 +92,7 @@ impl Node {
 
     fn patience(&self, now: Instant, watchdog: Option<Duration>) -> Duration {
         let networks = self.networks.values().filter_map(Entry::due);
-        let due = networks.chain(self.ports.values().filter_map(PhysicalPort::due)).chain(self.turn_due());
+        let due = networks.chain(self.ports.due()).chain(self.turn_due());
         let due = due.chain(self.room_due()).chain(self.deferred_due()).min();
         let due = due.map_or(LOOK, |due| due.saturating_duration_since(now));
         due.min(LOOK).min(watchdog.unwrap_or(LOOK))
@@ -101,10 +100,7 @@ impl Node {
 
     /// Retries failed work that is due.
     pub(in crate::node) fn tend(&mut self, now: Instant) {
-        let due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
-        let ports: Vec<String> =
-            self.ports.iter().filter(|(_, port)| due(port.due())).map(|(name, _)| name.clone()).collect();
-        ports.iter().for_each(|name| self.tend_port(name));
+        self.ports.due_by(now).iter().for_each(|name| self.tend_port(name));
         let networks: Vec<String> = self
             .networks
             .iter()
@@ -140,7 +136,6 @@ impl Node {
             self.health = if troubles.is_empty() { Health::Running } else { Health::Degraded };
         }
         let capacity = self.live.capacity();
-        let links = &self.links;
         let mut on: HashMap<PortId, Vec<String>> = HashMap::new();
         for (name, entry) in &self.networks {
             for id in entry.port_ids() {
@@ -151,7 +146,7 @@ impl Node {
             }
         }
         let ports = self.ports.iter().map(|(name, port)| {
-            let link = port.kernel_link(links);
+            let link = self.ports.link_of(port);
             port.view(name, link, on.get(&port.id).cloned().unwrap_or_default())
         });
         let view = View {
@@ -205,7 +200,7 @@ impl Node {
     pub(in crate::node) fn started(&mut self) {
         if self.health == Health::Starting
             && self.leftovers.is_empty()
-            && self.opening.is_empty()
+            && self.ports.opening().is_empty()
             && !self.networks.values().any(Entry::is_pending)
             && self.goes_on()
         {

@@ -55,7 +55,7 @@ impl Node {
             tracing::debug!(%error, "the daemon before has ended");
         }
         self.take_over = Some(TakeOver::Opening(process, Instant::now()));
-        let names: Vec<String> = self.ports.keys().cloned().collect();
+        let names: Vec<String> = self.ports.iter().map(|(name, _)| name.clone()).collect();
         names.iter().for_each(|name| self.tend_port(name));
         self.started();
     }

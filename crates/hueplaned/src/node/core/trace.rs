@@ -23,7 +23,7 @@ impl Node {
 
 impl Words for Node {
     fn port(&self, id: PortId) -> Option<String> {
-        self.ports.iter().find(|(_, port)| port.id == id).map(|(name, _)| name.clone())
+        self.ports.with_id(id).map(|(name, _)| name.clone())
     }
 
     fn program(&self, vid: Vid) -> Option<&Program> {

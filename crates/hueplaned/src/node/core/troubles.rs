@@ -38,8 +38,8 @@ impl Node {
                           until then all networks run in software";
             all.push(node(Part::Card, text.strip_prefix(CARD).unwrap_or(text), remedy));
         }
-        for (name, port) in &self.ports {
-            let link = port.kernel_link(&self.links);
+        for (name, port) in self.ports.iter() {
+            let link = self.ports.link_of(port);
             all.extend(port.problem().map(|text| Trouble {
                 part: Part::Port,
                 name: Some(name.clone()),

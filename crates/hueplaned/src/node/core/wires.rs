@@ -55,8 +55,7 @@ impl Node {
             return false;
         }
         let mut nics = have.program.ports.iter().filter_map(|port| self.nic_of(port.port)).peekable();
-        let up = |nic| self.ports.values().any(|port| port.id == nic && port.has_wire(&self.links));
-        nics.peek().is_some() && nics.all(up)
+        nics.peek().is_some() && nics.all(|nic| self.ports.has_wire(nic))
     }
 
     /// Makes neighbours of all networks send to where the network runs.

@@ -1,30 +1,27 @@
-//! Physical ports: opened when their interface exists and is up, closed when it goes away, reopened when it is back.
-//!
-//! Flow: documents and interface changes → **here** → job that opens → **here** → data plane. Invariants: a port that
-//! cannot be opened does not affect others; while one is opened, neither the node nor its worker waits; at most one
-//! job per interface is in progress, so that a socket never meets another of our own; port ids stay with their names.
+//! A physical port: its target state, and what is known of it.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
-use hue_host::ethtool;
 use hue_host::netlink::Link;
 use hue_intent::{NodePort, PortDriver};
-use hue_ports::{CablePlug, Wanted as Driver};
+use hue_ports::{CablePlug, Driver};
 
-use super::memory::SLOTS_MAX;
-use super::view::PortView;
 use crate::api::{Port, PortState};
+use crate::node::memory::SLOTS_MAX;
+use crate::node::view::PortView;
 
 /// First and longest pause before a port that could not be opened is retried.
-pub(super) const RETRY_MIN: Duration = Duration::from_millis(500);
+const RETRY_MIN: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// A physical port.
 pub struct PhysicalPort {
-    pub(super) id: PortId,
-    pub(super) want: NodePort,
+    /// Its id.
+    pub id: PortId,
+    /// Its document.
+    pub want: NodePort,
     /// Index of the interface it is open on.
     pub(super) open: Option<u32>,
     pub(super) driver: Option<String>,
@@ -57,30 +54,25 @@ impl PhysicalPort {
         }
     }
 
-    /// When to retry.
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.retry
-    }
-
     /// Why it is not open.
-    pub(super) fn problem(&self) -> Option<&str> {
+    pub fn problem(&self) -> Option<&str> {
         self.error.as_deref().filter(|_| self.open.is_none())
     }
 
     /// Whether a document names the same interface and driver.
-    pub(super) fn same_interface(&self, other: &NodePort) -> bool {
+    pub fn same_interface(&self, other: &NodePort) -> bool {
         self.want.interface() == other.interface()
             && self.want.driver == other.driver
             && self.want.peer == other.peer
     }
 
     /// Whether it is open.
-    pub(super) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
     /// Whether it is not known yet if the port can be opened.
-    pub(super) fn is_undecided(&self) -> bool {
+    pub fn is_undecided(&self) -> bool {
         self.open.is_none() && self.error.is_none()
     }
 
@@ -90,12 +82,12 @@ impl PhysicalPort {
     }
 
     /// The kernel's state of its interface; an end of a link has none, even if an interface has its name.
-    pub(super) fn kernel_link<'l>(&self, links: &'l HashMap<String, Link>) -> Option<&'l Link> {
+    pub fn kernel_link<'l>(&self, links: &'l HashMap<String, Link>) -> Option<&'l Link> {
         links.get(self.want.interface()).filter(|_| self.want.peer.is_none())
     }
 
     /// Whether frames can pass.
-    pub(super) fn has_wire(&self, links: &HashMap<String, Link>) -> bool {
+    pub fn has_wire(&self, links: &HashMap<String, Link>) -> bool {
         self.open.is_some() && self.kernel_link(links).is_none_or(|link| link.carrier || self.is_ours())
     }
 
@@ -104,13 +96,24 @@ impl PhysicalPort {
         self.want.driver == PortDriver::Tap || self.want.peer.is_some()
     }
 
+    /// It is open, on the interface with this index.
+    pub(super) fn is_up(&mut self, index: u32, driver: Driver, note: Option<String>) {
+        self.open = Some(index);
+        self.driver = Some(driver.name().to_owned());
+        self.error = None;
+        self.retry = None;
+        self.pause = RETRY_MIN;
+        self.told_up = Some(true);
+        self.note = note;
+    }
+
     pub(super) fn try_later(&mut self) {
         self.retry = Some(Instant::now() + self.pause);
         self.pause = (self.pause * 2).min(RETRY_MAX);
     }
 
     /// Its public view.
-    pub(super) fn view(&self, name: &str, link: Option<&Link>, networks: Vec<String>) -> PortView {
+    pub fn view(&self, name: &str, link: Option<&Link>, networks: Vec<String>) -> PortView {
         let state = match (self.open, link) {
             (Some(_), _) => PortState::Up,
             (None, Some(_)) => PortState::Down,
@@ -146,19 +149,5 @@ impl PhysicalPort {
                 stats: None,
             },
         }
-    }
-}
-
-/// Receive queues of an interface.
-pub(super) fn queues(interface: &str) -> u32 {
-    ethtool::channels(interface).map_or(1, |channels| channels.receiving().max(1))
-}
-
-pub(super) fn driver(driver: PortDriver) -> Driver {
-    match driver {
-        PortDriver::Auto => Driver::Auto,
-        PortDriver::AfXdp => Driver::AfXdp,
-        PortDriver::Packet => Driver::Packet,
-        PortDriver::Tap => Driver::Tap,
     }
 }
