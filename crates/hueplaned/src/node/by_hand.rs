@@ -42,6 +42,7 @@ use super::message::{Inbox, Message};
 use super::moves;
 use super::plan::Planning;
 use super::queue::Queue;
+use super::routes;
 use super::shared::Shared;
 use crate::api::{
     ApplyRequest, ImageLoaded, LogPlace, MigrateRequest, Migration, NetworkState, Problem, ProblemKind,
@@ -414,11 +415,10 @@ impl ByHand {
     }
 
     fn feed(&mut self, name: &str, events: Vec<Event>) -> bool {
-        let Some(entry) = self.node.networks.get_mut(name) else { return true };
+        let Some(entry) = self.node.networks.get(name) else { return true };
         let Some(have) = &entry.have else { return entry.want.is_none() };
         let vid = have.program.vid;
-        entry.rib.apply_all(events);
-        self.node.fall_behind(vid);
+        self.node.give_routes(routes::Input::Events(vid, events));
         true
     }
 

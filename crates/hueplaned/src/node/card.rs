@@ -23,7 +23,7 @@ use hue_substrate::{Program, SubstrateError};
 use hue_tables::{Change, Delta, NextHop, Vid};
 
 use super::moves::Moved;
-use super::networks::Entry;
+use super::routes::Table;
 use super::view::CardView;
 use crate::api::{CardInfo, Timestamp};
 
@@ -200,6 +200,11 @@ impl CardSide {
         }
     }
 
+    /// Whether a network's table is on the card, or on its way there.
+    pub(super) fn has_table(&self, vid: Vid) -> bool {
+        self.seats.get(&vid).is_some_and(|seat| seat.kept || seat.stage != Stage::Software)
+    }
+
     /// Whether its tables follow those of software. Shared tables do.
     pub(super) fn follows(&self) -> bool {
         self.description().words_of_node().is_some()
@@ -209,19 +214,19 @@ impl CardSide {
     /// follow those of software, the nodes of software's table.
     pub(super) fn write_table(
         &self,
-        (vid, entry): (Vid, &Entry),
+        (vid, table): (Vid, &Table),
         broken: &Arc<OnceLock<String>>,
         live: &hue_soft::Live,
         failed: impl Fn(&mut Runner, &SubstrateError) + Clone + Send + 'static,
     ) {
         let numbered = |hops: Vec<Adjacency>| -> Vec<(u16, Adjacency)> { (0u16..).zip(hops).collect() };
         if !self.follows() {
-            let (hops, routes) = entry.published();
+            let (hops, routes) = table.published();
             let routes: Vec<Change<u32>> =
                 routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
             return self.write(vid, broken, &numbered(hops), &routes, failed);
         }
-        self.write(vid, broken, &numbered(entry.rib.published_rows()), &[], failed.clone());
+        self.write(vid, broken, &numbered(table.rib().published_rows()), &[], failed.clone());
         let words = live.follower_account(vid).map_or(0, |account| account.bytes_own);
         for _ in 0..=words / PIECE_NODES as u64 {
             self.tell(broken, failed.clone(), move |card| card.bring_table(vid, PIECE_NODES).map(drop));

@@ -12,6 +12,7 @@ use hue_routing::RouteRow;
 use hue_tables::{Prefix4, Vid};
 
 use super::networks::Entry;
+use super::routes::Table;
 use crate::api::{CardMemory, CardShare, CardTables, Neighbour, Route, RouteKind};
 
 /// Entries per piece.
@@ -113,7 +114,7 @@ pub(super) fn port_names(entry: &Entry) -> Vec<String> {
     entry.have.iter().flat_map(|have| &have.program.ports).map(|port| port.name.clone()).collect()
 }
 
-pub(super) fn route(entry: &Entry, network: &str, row: RouteRow) -> Route {
+pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) -> Route {
     let adjacency = row.adjacency;
     let kind = match adjacency.kind() {
         AdjacencyKind::Forward => RouteKind::Forward,
@@ -121,11 +122,11 @@ pub(super) fn route(entry: &Entry, network: &str, row: RouteRow) -> Route {
         AdjacencyKind::Local | AdjacencyKind::None => RouteKind::Local,
     };
     let names: HashMap<&str, usize> =
-        entry.rib.ports().iter().zip(0..).map(|(port, vport)| (port.interface.as_str(), vport)).collect();
+        table.rib().ports().iter().zip(0..).map(|(port, vport)| (port.interface.as_str(), vport)).collect();
     let way = row.ways.iter().find(|way| !way.dead).or(row.ways.first());
     // A neighbour's own route shows its port only by its next hop.
     let by_hop = || {
-        let ports = entry.rib.ports().iter();
+        let ports = table.rib().ports().iter();
         let own = |port: &hue_routing::RibPort| port.port == adjacency.port() && port.mac == adjacency.src();
         (kind == RouteKind::Forward).then(|| ports.clone().position(own)).flatten()
     };
@@ -140,6 +141,6 @@ pub(super) fn route(entry: &Entry, network: &str, row: RouteRow) -> Route {
         mac: (kind == RouteKind::Forward).then(|| adjacency.dst().to_string()),
         protocol: row.protocol,
         metric: row.metric,
-        refused: entry.refused.contains(row.prefix),
+        refused: table.refused().contains(row.prefix),
     }
 }

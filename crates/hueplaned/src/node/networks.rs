@@ -11,15 +11,11 @@ use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
 use hue_host::ControlNamespace;
-use hue_planes::Adjacency;
 use hue_ports::Tap;
-use hue_routing::{Rib, Session};
-use hue_tables::{NextHop, Prefix4};
 
 use super::drift::Drifting;
 use super::jobs::Made;
-use super::refused::Refused;
-use super::tables::Piece;
+use super::routes::Table;
 use super::view::{Counts, NetworkView};
 use super::wanted::Wanted;
 use crate::api::{NetworkResult, NetworkState};
@@ -47,16 +43,6 @@ pub struct Entry {
     pub(super) wires: Vec<(Tap, Option<bool>)>,
     /// Its TAPs while the daemon before reads them, with their virtual ports.
     pub(super) unread: Vec<(u16, Tap)>,
-    pub(super) rib: Rib,
-    pub(super) session: Option<Session>,
-    /// Update that is not yet in its table.
-    pub(super) piece: Option<Piece>,
-    /// Routes that its table has no room for.
-    pub(super) refused: Refused,
-    /// Whether it is queued because its table has changes to catch up with.
-    pub(super) behind: bool,
-    /// Its table does not match the updates that were handed out, and must be loaded as a whole.
-    pub(super) torn: bool,
     pub(super) state: NetworkState,
     pub(super) reason: Option<String>,
     /// Whether it runs on the card.
@@ -90,12 +76,6 @@ impl Entry {
             unread: Vec::new(),
             taps: false,
             wires: Vec::new(),
-            rib: Rib::new(Vec::new()),
-            session: None,
-            piece: None,
-            refused: Refused::default(),
-            behind: false,
-            torn: false,
             state: NetworkState::Pending,
             reason: None,
             on_card: false,
@@ -110,11 +90,6 @@ impl Entry {
             drift: Drifting::default(),
             view: None,
         }
-    }
-
-    /// When it needs attention again.
-    pub(super) fn due(&self) -> Option<Instant> {
-        [self.retry, self.refused.due()].into_iter().flatten().min()
     }
 
     /// Whether something of it failed and is due for a retry.
@@ -137,11 +112,11 @@ impl Entry {
         self.want.iter().flat_map(|want| &want.program.ports).map(|port| port.port).collect()
     }
 
-    /// Its public view; `None` if it is only being removed.
-    pub(super) fn view(&mut self) -> Option<Arc<NetworkView>> {
+    /// Its public view; `None` if it is only being removed. `table` are its routes, if it is loaded.
+    pub(super) fn view(&mut self, table: Option<&Table>) -> Option<Arc<NetworkView>> {
         let want = self.want.as_ref()?;
         let mut api = want.api.clone();
-        let (state, reason) = self.condition();
+        let (state, reason) = self.condition(table);
         api.state = state;
         api.reason = reason.cloned();
         (if self.on_card { hue_card::NAME } else { hue_soft::NAME }).clone_into(&mut api.substrate);
@@ -159,20 +134,11 @@ impl Entry {
     }
 
     /// State, and the reason if it is not the desired one.
-    pub(super) fn condition(&self) -> (NetworkState, Option<&String>) {
-        match (self.state, self.refused.reason()) {
+    pub(super) fn condition<'a>(&'a self, table: Option<&'a Table>) -> (NetworkState, Option<&'a String>) {
+        match (self.state, table.and_then(|table| table.refused().reason())) {
             (NetworkState::Running, Some(reason)) => (NetworkState::Degraded, Some(reason)),
             (state, _) => (state, self.reason.as_ref()),
         }
-    }
-
-    /// Present or future contents of its table: next hops and routes, without the refused ones.
-    pub(super) fn published(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
-        let (hops, mut routes) = self.rib.published();
-        if !self.refused.is_empty() {
-            routes.retain(|(prefix, _)| !self.refused.contains(*prefix));
-        }
-        (hops, routes)
     }
 
     /// Its namespace, if it should now be as its document says.
@@ -186,8 +152,8 @@ impl Entry {
         Some((self.control.as_ref()?, have)).filter(|_| settled)
     }
 
-    pub(super) fn result(&self, name: &str) -> NetworkResult {
-        let (state, reason) = self.condition();
+    pub(super) fn result(&self, name: &str, table: Option<&Table>) -> NetworkResult {
+        let (state, reason) = self.condition(table);
         NetworkResult { name: name.to_owned(), state, reason: reason.cloned() }
     }
 }

@@ -11,6 +11,7 @@ use hue_tables::{NextHop, Prefix4, Vid};
 use super::super::card::{CardSide, Stage};
 use super::super::core::Node;
 use super::super::networks::Entry;
+use super::super::routes::Table;
 use super::super::stats;
 use super::super::view::CardView;
 use super::ByHand;
@@ -176,6 +177,7 @@ impl ByHand {
 
 fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
     let vid = entry.have.as_ref().map(|have| have.program.vid);
+    let routes = node.table_of(entry);
     let seat = vid.zip(node.card.as_ref()).and_then(|(vid, card)| card.seats.get(&vid));
     let seated = seat.map(|seat| match seat.stage {
         Stage::Software => Seated::Software,
@@ -184,7 +186,7 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
         Stage::Leaving => Seated::Leaving,
     });
     let on_card = vid.zip(node.card.as_ref()).and_then(|(vid, card)| {
-        let table = table(card, entry);
+        let table = table(card, routes?);
         card.live.look(|runner| on_card(runner, vid, &table)).flatten()
     });
     let fits = |card: &CardSide| {
@@ -195,8 +197,8 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
         name: name.to_owned(),
         vid,
         as_wanted: entry.want.is_some() && entry.have == entry.want,
-        state: entry.condition().0,
-        reason: entry.condition().1.cloned(),
+        state: entry.condition(routes).0,
+        reason: entry.condition(routes).1.cloned(),
         on_card: entry.on_card,
         why_soft: entry.why_soft.clone(),
         placement: entry.have.as_ref().map(|have| have.network.spec.placement).unwrap_or_default(),
@@ -209,8 +211,8 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
 }
 
 /// The table that the card should have.
-fn table(card: &CardSide, entry: &Entry) -> BTreeMap<Prefix4, Adjacency> {
-    let (hops, routes) = entry.published();
+fn table(card: &CardSide, table: &Table) -> BTreeMap<Prefix4, Adjacency> {
+    let (hops, routes) = table.published();
     let hop = |hop: NextHop| {
         let hop = hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE);
         hop.on_port(card.number(hop.port()))

@@ -271,10 +271,11 @@ impl Node {
             let Some(seat) = seat.filter(|seat| seat.stage == Stage::Software && !seat.kept) else {
                 continue;
             };
+            let Some(table) = self.routes.table(vid) else { continue };
             seat.kept = true;
             let broken = Arc::clone(&seat.broken);
             let failed = not_kept(card_told(&self.sender), vid, &broken);
-            card.write_table((vid, entry), &broken, &self.live, failed);
+            card.write_table((vid, table), &broken, &self.live, failed);
         }
     }
 
@@ -371,12 +372,6 @@ impl Node {
             let _ = runner.fall(vid);
             let _ = sender.send(Message::Card(CardNews::Fell(vid, Arc::clone(&broken))));
         });
-    }
-
-    /// Whether a network's table is on the card, or on its way there.
-    pub(super) fn has_table_on_card(&self, vid: Vid) -> bool {
-        let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid));
-        seat.is_some_and(|seat| seat.kept || seat.stage != Stage::Software)
     }
 
     /// When networks that did not fit the card are tried again.

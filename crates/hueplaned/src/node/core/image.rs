@@ -39,7 +39,7 @@ impl Node {
             };
             let program = card.on_card(&have.program);
             if entry.on_card || other == name {
-                let (hops, routes) = entry.published();
+                let (hops, routes) = self.routes.table(have.program.vid)?.published();
                 let hops: Vec<Adjacency> =
                     hops.iter().map(|hop| hop.on_port(card.number(hop.port()))).collect();
                 full.push(Program { next_hops: hops, routes, ..program.clone() });

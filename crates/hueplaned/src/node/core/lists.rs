@@ -33,10 +33,12 @@ impl Node {
         let Some(name) = names.first() else { return (Vec::new(), None) };
         let mut list = Vec::new();
         let mut last = None;
-        if let Some(entry) = self.networks.get(name) {
-            for row in entry.rib.routes(after).take(PIECE) {
+        if let Some((entry, table)) =
+            self.networks.get(name).and_then(|entry| Some((entry, self.table_of(entry)?)))
+        {
+            for row in table.rib().routes(after).take(PIECE) {
                 last = Some(row.prefix);
-                list.push(route(entry, name, row));
+                list.push(route(entry, table, name, row));
             }
         }
         if list.len() < PIECE {
@@ -50,15 +52,17 @@ impl Node {
     /// A network's routes that contain an address, the longest last.
     pub(super) fn routes_holding(&self, name: &str, address: Ipv4Addr) -> Vec<Route> {
         let Some(entry) = self.networks.get(name) else { return Vec::new() };
+        let Some(table) = self.table_of(entry) else { return Vec::new() };
         let prefix = |len| Prefix4::containing(address.to_bits(), len);
-        let rows = (0..LENGTHS).filter_map(|len| entry.rib.route(prefix(len)));
-        rows.map(|row| route(entry, name, row)).collect()
+        let rows = (0..LENGTHS).filter_map(|len| table.rib().route(prefix(len)));
+        rows.map(|row| route(entry, table, name, row)).collect()
     }
 
     /// The inputs to list a network's neighbours; `None` while it has no namespace.
     pub(super) fn neighbours_of(&self, name: &str) -> Option<NeighbourList> {
         let entry = self.networks.get(name)?;
-        let interfaces = entry.rib.ports().iter().map(|port| port.interface.clone());
+        let interfaces = self.table_of(entry).map_or(&[][..], |table| table.rib().ports());
+        let interfaces = interfaces.iter().map(|port| port.interface.clone());
         Some(NeighbourList {
             network: name.to_owned(),
             control: Arc::clone(entry.control.as_ref()?),
@@ -73,16 +77,17 @@ impl Node {
         for (name, entry) in &self.networks {
             let Some(have) = &entry.have else { continue };
             let Ok(account) = self.live.account(have.program.vid) else { continue };
+            let Some(table) = self.routes.table(have.program.vid) else { continue };
             networks.push(TableShare {
                 network: name.clone(),
                 routes: account.routes as u64,
-                next_hops: entry.rib.counts().rows as u64,
+                next_hops: table.rib().counts().rows as u64,
                 bytes_own: account.bytes_own,
                 bytes_shared: Some(account.bytes_shared),
                 bytes_marginal: Some(account.bytes_marginal),
                 bytes_quota: account.bytes_quota,
-                routes_refused: entry.refused.len() as u64,
-                refusals: entry.refused.count(),
+                routes_refused: table.refused().len() as u64,
+                refusals: table.refused().count(),
             });
         }
         // The sort is stable: equal entries stay in the order of names.

@@ -18,15 +18,14 @@ mod moves;
 mod networks;
 mod plan;
 mod ports;
-mod refused;
+mod routes;
 mod run;
-mod tables;
 mod take_over;
 mod trace;
 mod troubles;
 mod wires;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -49,6 +48,7 @@ use crate::node::jobs::Jobs;
 use crate::node::message::Message;
 use crate::node::networks::Entry;
 use crate::node::ports::Ports;
+use crate::node::routes::Routes;
 use crate::node::shared::Shared;
 use crate::node::take_over::TakeOver;
 use crate::node::wires::Turn;
@@ -97,8 +97,7 @@ pub struct Node {
     pub(super) vids: HashMap<Vid, String>,
     pub(super) ports: Ports,
     pub(super) waiters: Vec<Waiter>,
-    /// Networks whose tables have changes to catch up with, in turn.
-    pub(super) behind: VecDeque<Vid>,
+    pub(super) routes: Routes,
     /// Names of networks whose remains must be removed at the start.
     pub(super) leftovers: BTreeSet<String>,
     /// Changes that the view does not have yet.
@@ -147,7 +146,7 @@ impl Node {
             vids: HashMap::new(),
             ports: Ports::new(config.into()),
             waiters: Vec::new(),
-            behind: VecDeque::new(),
+            routes: Routes::default(),
             leftovers: BTreeSet::new(),
             changed: true,
             health: Health::Starting,

@@ -22,6 +22,7 @@ use crate::node::card::{CardNews, CardSide, RETRY_MIN, Seat, Stage};
 use crate::node::events::About;
 use crate::node::message::Message;
 use crate::node::moves::{Arrived, Asked, LIMIT, Moved, migration, placement};
+use crate::node::routes::Table;
 use crate::node::wires::Then;
 
 impl Node {
@@ -74,7 +75,7 @@ impl Node {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = entry.have.clone() else { return };
         let Some(stage) = card.seats.get(&have.program.vid).map(|seat| seat.stage) else { return };
-        if entry.state != NetworkState::Running || entry.torn {
+        if entry.state != NetworkState::Running || self.routes.is_torn(have.program.vid) {
             return;
         }
         // Without a scheduler, every network that fits is placed on the card.
@@ -165,7 +166,8 @@ impl Node {
             let why = why.unwrap_or_else(|| "add `card` to the node's document".to_owned());
             return no(format!("this node has no card: {why}"));
         };
-        let Some(have) = entry.have.as_ref().filter(|_| entry.state == NetworkState::Running && !entry.torn)
+        let is_torn = self.table_of(entry).is_some_and(Table::is_torn);
+        let Some(have) = entry.have.as_ref().filter(|_| entry.state == NetworkState::Running && !is_torn)
         else {
             let why = entry.reason.clone().unwrap_or_else(|| "it is being set up".to_owned());
             return no(format!("the network is {}: {why}", entry.state.name()));
@@ -246,8 +248,8 @@ impl Node {
         if planted(Bug::RowFirst) {
             card.tell(&broken, |_, _| {}, move |card| card.steer(vid, false));
         }
-        if !kept {
-            card.write_table((vid, entry), &broken, &self.live, |_, _| {});
+        if let Some(table) = self.routes.table(vid).filter(|_| !kept) {
+            card.write_table((vid, table), &broken, &self.live, |_, _| {});
         }
         let bare = card.on_card(&have.program);
         self.order(vid, broken, Side::Card, asked, move |runner, broken| {

@@ -1,12 +1,10 @@
 //! The core, for networks: brings each from its desired to its running state.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use hue_routing::Rib;
 use hue_substrate::{Substrate, SubstrateError};
-use hue_tables::{Change, Vid};
+use hue_tables::Vid;
 
 use super::Node;
 use crate::api::{EventKind, NetworkState};
@@ -14,7 +12,7 @@ use crate::node::events::About;
 use crate::node::jobs::{Done, Job, Made, Setup};
 use crate::node::networks::{Entry, RETRY_MAX, RETRY_MIN, SNAPSHOT_MAX};
 use crate::node::ports::{Input, PhysicalPort};
-use crate::node::refused::Refused;
+use crate::node::routes::{self, Loaded, Table};
 use crate::node::wanted::Wanted;
 
 impl Node {
@@ -58,14 +56,7 @@ impl Node {
         let Some(entry) = self.networks.get_mut(name) else { return };
         entry.unread.clear();
         entry.taps = false;
-        entry.session = None;
-        entry.piece = None;
-        entry.torn = false;
-        entry.rib = Rib::new(Vec::new());
-        entry.refused = Refused::default();
-        entry.counts.refused.store(0, Ordering::Relaxed);
-        entry.counts.routes.store(0, Ordering::Relaxed);
-        entry.counts.neighbours.store(0, Ordering::Relaxed);
+        self.give_routes(routes::Input::Unload(vid));
         self.changed = true;
     }
 
@@ -123,8 +114,13 @@ impl Node {
         if entry.state == NetworkState::Pending && entry.have.is_some() && entry.have == entry.want {
             return self.announce(name); // its routes are late
         }
-        if entry.torn && entry.have.is_some() && entry.have == entry.want && entry.taps {
-            return self.load_whole(name);
+        if let Some(have) = &entry.have
+            && self.routes.is_torn(have.program.vid)
+            && entry.have == entry.want
+            && entry.taps
+        {
+            let vid = have.program.vid;
+            return self.give_routes(routes::Input::LoadWhole(vid));
         }
         self.advance(name);
     }
@@ -222,9 +218,10 @@ impl Node {
             }
             // Next-hop rows contain ports and addresses: if these change, all routes are loaded again.
             let others = entry.have.as_ref().is_some_and(|have| have.ports != want.ports);
+            let vid = want.program.vid;
             programs.push(want.program.clone());
             if others {
-                self.clear_table(name);
+                self.give_routes(routes::Input::Clear(vid));
             }
         }
         if !programs.is_empty() {
@@ -237,20 +234,6 @@ impl Node {
         Ok(())
     }
 
-    /// Removes all routes of a network from its table.
-    fn clear_table(&mut self, name: &str) {
-        let Some(entry) = self.networks.get_mut(name) else { return };
-        let Some(have) = &entry.have else { return };
-        let (_, routes) = entry.rib.published();
-        let gone: Vec<Change<u32>> = routes.into_iter().map(|(prefix, _)| (prefix, None)).collect();
-        entry.piece = None;
-        // If the following load fails, the table must be filled again.
-        entry.torn = true;
-        if let Err(error) = self.live.update(have.program.vid, &[], &gone) {
-            tracing::error!(network = name, %error, "routes cannot be withdrawn");
-        }
-    }
-
     /// A program was loaded: completes the rest of the network.
     fn loaded(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
@@ -260,16 +243,13 @@ impl Node {
         self.vids.insert(vid, name.to_owned());
         let limit = want.network.spec.punt_limit;
         self.live.set_punt_limit(vid, limit.packets_per_second, limit.burst_packets);
-        if !known || entry.rib.ports() != want.ports {
-            entry.rib.set_ports(want.ports.clone());
-            entry.piece = None;
-            entry.refused.forget();
-            entry.torn = false;
-        }
-        entry.have = Some(Arc::clone(&want));
+        let (ports, counts) = (want.ports.clone(), Arc::clone(&entry.counts));
+        entry.have = Some(want);
         entry.state = NetworkState::Pending;
         entry.reason = None;
         self.changed = true;
+        let loaded = Loaded { name: name.to_owned(), ports, is_known: known, counts };
+        self.give_routes(routes::Input::Load(vid, loaded));
         self.set_quota(name);
         let attached = match made {
             Some(made) => self.attach(name, vid, *made),
@@ -300,15 +280,14 @@ impl Node {
             entry.drift.indices.clear();
         }
         let control = Arc::new(control);
-        if created && entry.session.take().is_some() {
-            // Someone removed the namespace: everything known about it is outdated.
-            entry.rib = Rib::new(entry.rib.ports().to_vec());
-            entry.torn = true;
+        if created {
+            self.give_routes(routes::Input::Renew(vid));
         }
-        if entry.session.is_none() {
+        if !self.routes.table(vid).is_some_and(Table::is_monitored) {
             let session = self.monitor.add(vid, &control.namespace).map_err(|error| error.to_string())?;
-            entry.session = Some(session);
+            self.give_routes(routes::Input::Monitored(vid, session));
         }
+        let Some(entry) = self.networks.get_mut(name) else { return Ok(()) };
         entry.control = Some(control);
         self.tell_wires(name);
         if changes.refused.is_empty() {
@@ -325,7 +304,7 @@ impl Node {
         entry.retry = Some(Instant::now() + SNAPSHOT_MAX);
         let vid = entry.have.as_ref().map(|have| have.program.vid);
         if let Some(vid) = vid {
-            self.fall_behind(vid);
+            self.give_routes(routes::Input::Behind(vid));
         }
     }
 
@@ -360,7 +339,8 @@ impl Node {
         }
         self.place(name);
         self.try_again();
-        let result = self.networks.get(name).map(|entry| entry.result(name));
+        let entry = self.networks.get(name);
+        let result = entry.map(|entry| entry.result(name, self.table_of(entry)));
         self.settled(name, result);
         self.started();
     }
@@ -382,8 +362,9 @@ impl Node {
         }
         self.changed = true;
         self.leftovers.remove(name);
-        let result = entry.result(name);
-        self.settled(name, Some(result));
+        let entry = self.networks.get(name);
+        let result = entry.map(|entry| entry.result(name, self.table_of(entry)));
+        self.settled(name, result);
         self.started();
     }
 

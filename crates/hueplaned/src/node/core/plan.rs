@@ -28,8 +28,8 @@ impl Node {
             let Some(want) = &entry.want else { continue };
             let program = programs.get(name.as_str()).copied().unwrap_or(&want.program);
             let mut demand = Demand::of(&want.network, program);
-            if entry.have.is_some() {
-                let counts = entry.rib.counts();
+            if let Some(table) = self.table_of(entry) {
+                let counts = table.rib().counts();
                 // While an image is loaded, networks that were on the card count as being there.
                 let had = self.loading.as_ref().is_some_and(|loading| loading.chooses() && loading.had(name));
                 let now = if entry.on_card || had { Side::Card } else { Side::Soft };
@@ -37,8 +37,8 @@ impl Node {
             }
             // Routes of other layouts are only counted.
             if card.as_ref().is_some_and(|card| matches!(card.table, TableSite::Banks { .. })) {
-                demand = match entry.have {
-                    Some(_) => demand.in_banks(&entry.published().1),
+                demand = match self.table_of(entry) {
+                    Some(table) => demand.in_banks(&table.published().1),
                     None => demand.in_banks(&program.routes),
                 };
             }

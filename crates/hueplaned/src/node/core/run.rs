@@ -15,6 +15,7 @@ use crate::node::events::About;
 use crate::node::message::Inbox;
 use crate::node::message::Message;
 use crate::node::networks::Entry;
+use crate::node::routes;
 use crate::node::view::View;
 
 /// Messages handled in a row before routing gets its turn.
@@ -80,19 +81,15 @@ impl Node {
         let batch = inbox.batches.try_recv().ok();
         let fed = batch.is_some();
         if let Some(batch) = batch {
-            self.feed(batch);
+            self.give_routes(routes::Input::Batch(batch));
         }
-        if let Some(vid) = self.behind.pop_front()
-            && self.catch_up(vid)
-        {
-            self.behind.push_back(vid);
-        }
-        fed || !self.behind.is_empty()
+        self.give_routes(routes::Input::CatchUp);
+        fed || self.routes.is_behind()
     }
 
     fn patience(&self, now: Instant, watchdog: Option<Duration>) -> Duration {
-        let networks = self.networks.values().filter_map(Entry::due);
-        let due = networks.chain(self.ports.due()).chain(self.turn_due());
+        let networks = self.networks.values().filter_map(|entry| entry.retry);
+        let due = networks.chain(self.routes.due()).chain(self.ports.due()).chain(self.turn_due());
         let due = due.chain(self.room_due()).chain(self.deferred_due()).min();
         let due = due.map_or(LOOK, |due| due.saturating_duration_since(now));
         due.min(LOOK).min(watchdog.unwrap_or(LOOK))
@@ -108,7 +105,7 @@ impl Node {
             .map(|(name, _)| name.clone())
             .collect();
         networks.iter().for_each(|name| self.retry(name));
-        self.tend_refused(now);
+        self.give_routes_at(routes::Input::Tend, now);
         self.tend_room(now);
         self.tend_turns(now);
         self.tend_drift(now);
@@ -149,6 +146,11 @@ impl Node {
             let link = self.ports.link_of(port);
             port.view(name, link, on.get(&port.id).cloned().unwrap_or_default())
         });
+        let networks = self.networks.values_mut().filter_map(|entry| {
+            let vid = entry.have.as_ref().map(|have| have.program.vid);
+            entry.view(vid.and_then(|vid| self.routes.table(vid)))
+        });
+        let networks = networks.collect();
         let view = View {
             health: self.health,
             troubles,
@@ -163,7 +165,7 @@ impl Node {
             }),
             ports: ports.collect(),
             card: self.card.as_ref().map(|card| card.view(self.is_drained())),
-            networks: self.networks.values_mut().filter_map(Entry::view).collect(),
+            networks,
         };
         self.shared.set_view(view);
     }

@@ -23,19 +23,19 @@ pub(super) const RETRY_EACH: Duration = Duration::from_secs(2);
 /// The refused routes of a network.
 #[derive(Default)]
 pub struct Refused {
-    pub(super) routes: BTreeSet<Prefix4>,
+    routes: BTreeSet<Prefix4>,
     /// Announcements refused since the network was loaded.
-    pub(super) count: u64,
+    count: u64,
     /// Reason of the last refusal.
-    pub(super) why: Option<TableError>,
+    why: Option<TableError>,
     /// Message about them, if any.
     pub(super) reason: Option<String>,
     /// The last one tried.
-    pub(super) at: Option<Prefix4>,
+    at: Option<Prefix4>,
     /// Bytes of the network's own table when nothing fitted.
-    pub(super) own_then: u64,
+    own_then: u64,
     /// Whether to retry some even if the table has not shrunk.
-    pub(super) again: bool,
+    again: bool,
     /// When some are retried or, if none are left, the recovery is reported.
     pub(super) due: Option<Instant>,
 }
