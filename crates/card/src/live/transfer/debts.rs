@@ -15,8 +15,7 @@ use hue_tables::Vid;
 use super::super::runner::Runner;
 use super::fence::{AGAIN_NS, fence_name};
 use super::{Side, Transfer};
-use crate::card::broken;
-use crate::error::CardError;
+use crate::error::{CardError, broken};
 
 /// The question to a worker, and its answer.
 #[derive(Clone, Copy, Default)]
