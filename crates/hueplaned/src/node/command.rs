@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use super::card::CardAnswer;
 use super::change::Prepared;
-use super::drain::{Leaving, Place};
+use super::drain::Place;
 use super::drift::{Look, Seen};
 use super::idle::{Caller, IDLE_WAIT_MAX};
 use super::image::Trial;
@@ -32,6 +32,9 @@ use crate::store::Desired;
 
 /// Receives the result of work that takes long.
 pub type Answering<T> = oneshot::Receiver<Result<T, Problem>>;
+
+/// Networks that leave the card, and the results of their moves.
+pub type Leaving = Vec<(String, Answering<Migration>)>;
 
 /// Where the answer to a request goes.
 pub struct Reply<T>(Option<oneshot::Sender<T>>);

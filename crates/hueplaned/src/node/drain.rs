@@ -9,14 +9,8 @@
 
 use hue_intent::Placement;
 
-use super::command::Answering;
-use crate::api::Migration;
-
 /// How often networks are told to leave a drained card until the answer says that they have not.
 pub(super) const TRIES_MAX: usize = 3;
-
-/// Networks that leave the card, and the results of their moves.
-pub type Leaving = Vec<(String, Answering<Migration>)>;
 
 /// Where a network is.
 pub struct Place {

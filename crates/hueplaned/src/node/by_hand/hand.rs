@@ -1,15 +1,4 @@
-//! The node without threads, namespaces and sockets: the caller drives every step, to simulate whole histories.
-//!
-//! Flow: caller → **[`ByHand`]** → the node's messages, jobs and pieces of tables; rounds of workers and of the card,
-//! one at a time, in the caller's thread. The node, the workers, the card's thread and the card's logic are those of
-//! the daemon. The operating system is simulated: ports are queues in memory, a namespace contains what its document
-//! says (`kernel` simulates the kernel), TAPs are queues, and nothing is stored on a disk.
-//! Invariants: the caller sets the time, and also when failed work is retried; changes wait for each other as in the
-//! daemon.
-
-mod journal;
-mod kernel;
-mod look;
+//! The node whose every step a caller makes: its changes, requests, steps and frames.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicBool;
@@ -28,27 +17,26 @@ use hue_substrate::clock::{Clock, Hand};
 use hue_substrate::scheduling::Granted;
 use tokio::sync::{oneshot, watch};
 
-use self::journal::Input;
-pub use self::journal::Journal;
-pub use self::look::{CardLook, Look, NetworkLook, Seated};
-use super::change::{self, Prepared};
-use super::command::{Answering, Command, Deferred, Frame, Reply, Request, Target};
-use super::core::Node;
-use super::drive::Drive;
-use super::events::EventLog;
-use super::idle::Caller;
-use super::jobs::{Done, Job, Jobs, OpenPort};
-use super::message::{Inbox, Message};
-use super::moves;
-use super::plan::Planning;
-use super::queue::Queue;
-use super::routes;
-use super::shared::Shared;
+use super::journal::{Input, Journal};
+use super::kernel;
 use crate::api::{
     ApplyRequest, ImageLoaded, LogPlace, MigrateRequest, Migration, NetworkState, Problem, ProblemKind,
     SourceText, Tables, Timestamp, TurnQuery,
 };
 use crate::error::DaemonError;
+use crate::node::change::{self, Prepared};
+use crate::node::command::{Answering, Command, Deferred, Frame, Reply, Request, Target};
+use crate::node::core::Node;
+use crate::node::drive::Drive;
+use crate::node::events::EventLog;
+use crate::node::idle::Caller;
+use crate::node::jobs::{Done, Job, Jobs, OpenPort};
+use crate::node::message::{Inbox, Message};
+use crate::node::moves;
+use crate::node::plan::Planning;
+use crate::node::queue::Queue;
+use crate::node::routes;
+use crate::node::shared::Shared;
 use crate::store::{Desired, Store};
 
 /// Capacity of a port's queues, in frames in each direction.
@@ -82,10 +70,10 @@ pub enum Answer {
 
 /// See the head of this file.
 pub struct ByHand {
-    node: Node,
+    pub(super) node: Node,
     inbox: Inbox,
     jobs: Receiver<Job>,
-    time: Hand,
+    pub(super) time: Hand,
     /// By interface.
     wires: BTreeMap<String, MemoryHandle>,
     /// By network, in the order of virtual ports.
@@ -100,7 +88,7 @@ pub struct ByHand {
     moving: Option<Pending<Migration>>,
     loading: Option<Pending<ImageLoaded>>,
     /// What the node was given, if it is recorded.
-    journal: Option<Journal>,
+    pub(super) journal: Option<Journal>,
 }
 
 impl ByHand {

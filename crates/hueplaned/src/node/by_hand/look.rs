@@ -8,15 +8,15 @@ use hue_planes::Adjacency;
 use hue_soft::NetworkTotals;
 use hue_tables::{NextHop, Prefix4, Vid};
 
-use super::super::card::{CardSide, Stage};
-use super::super::core::Node;
-use super::super::networks::Entry;
-use super::super::routes::Table;
-use super::super::stats;
-use super::super::view::CardView;
-use super::ByHand;
+use super::hand::ByHand;
 use super::journal::Input;
 use crate::api::{NetworkState, Stats};
+use crate::node::card::{CardSide, Stage};
+use crate::node::core::Node;
+use crate::node::networks::Entry;
+use crate::node::routes::Table;
+use crate::node::stats;
+use crate::node::view::CardView;
 
 /// Place of a network according to control, if the card knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
