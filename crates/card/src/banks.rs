@@ -14,9 +14,8 @@ use hue_tables::dir::words::DirWrite;
 use hue_tables::dir::{Dir, DirError, DirLimits, SETS, SLOTS};
 use hue_tables::{Change, Vid};
 
-use crate::card::broken;
 use crate::device::{Description, Device};
-use crate::error::CardError;
+use crate::error::{CardError, NAME, broken};
 use crate::generated::{ConflictRow, FillRow, SramRow};
 use crate::records::Mark;
 use crate::registers::Registers;
@@ -85,7 +84,7 @@ impl Banks {
                 ("entries of the first bank, with those of other networks", needed, SLOTS)
             }
             DirError::UnknownNetwork(_) | DirError::DuplicateNetwork(_) => {
-                let substrate = crate::card::NAME;
+                let substrate = NAME;
                 return SubstrateError::Broken { substrate, reason: error.to_string() };
             }
         };

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use hue_planes::{Counters, Kind, OUTCOMES_MAX, Reason, Unclaimed, UnclaimedCounters};
-use hue_substrate::{Program, SubstrateError};
+use hue_substrate::Program;
 use hue_tables::Vid;
 
 use crate::banks::Banks;
@@ -21,9 +21,6 @@ use crate::planes::Plane;
 use crate::registers::Registers;
 use crate::routes::Shared;
 use crate::rows::Row;
-
-/// Name of the substrate in `spec/kinds.toml`, intent and output.
-pub const NAME: &str = "card";
 
 /// COUNT rows of a network.
 pub(crate) const COUNT_ROWS: u32 = 32;
@@ -300,11 +297,6 @@ impl<R: Registers> Card<R> {
         let (received, sent) = (device.read_row::<BytesRow>(row)?, device.read_row::<BytesRow>(row + 1)?);
         Ok(Some((received.value, sent.value)))
     }
-}
-
-/// Converts a card error to a substrate error that says that the card no longer works.
-pub fn broken(error: CardError) -> SubstrateError {
-    SubstrateError::Broken { substrate: NAME, reason: error.to_string() }
 }
 
 const _: () = assert!(OUTCOMES_MAX < COUNT_ROWS as usize && regs::TABLE_DATA.len() == crate::rows::ROW_WORDS);

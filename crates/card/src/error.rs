@@ -3,12 +3,16 @@
 use std::io;
 use std::path::PathBuf;
 
+use hue_substrate::SubstrateError;
 use hue_tables::TableError;
 use thiserror::Error;
 
 use crate::bar::BarError;
 use crate::registers::AccessError;
 use crate::rows::FieldError;
+
+/// Name of the substrate in `spec/kinds.toml`, intent and output.
+pub const NAME: &str = "card";
 
 /// Why a card cannot be used, or can no longer be used.
 #[derive(Debug, Error)]
@@ -132,4 +136,9 @@ fn list(names: &[String]) -> String {
     } else {
         format!("available: {}", names.join(", "))
     }
+}
+
+/// Converts a card error to a substrate error that says that the card no longer works.
+pub fn broken(error: CardError) -> SubstrateError {
+    SubstrateError::Broken { substrate: NAME, reason: error.to_string() }
 }

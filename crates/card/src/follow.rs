@@ -13,11 +13,12 @@ use hue_substrate::SubstrateError;
 use hue_tables::dag36_levels::Patch;
 use hue_tables::{Delta, NextHop, Vid};
 
-use crate::card::{Card, broken};
-use crate::error::CardError;
+use crate::card::Card;
+use crate::error::{CardError, broken};
+use crate::network::knows_its_hops;
 use crate::registers::Registers;
 use crate::routes::{HopRows, Refusal, Shared, write_words};
-use crate::update::{knows_its_hops, write_change};
+use crate::update::write_change;
 
 impl<R: Registers> Card<R> {
     /// Makes the tables follow an external store from now on, if the image shares tables. Call it before networks are

@@ -31,10 +31,10 @@ mod update;
 mod weights;
 
 pub use bar::{BAR_BYTES_MIN, Bar, BarError};
-pub use card::{Card, Events, NAME};
+pub use card::{Card, Events};
 pub use cpu::{ToCpu, from_plane};
 pub use device::{Description, Device, Layout, out_drops_row};
-pub use error::CardError;
+pub use error::{CardError, NAME};
 pub use images::Images;
 pub use live::{
     CardCounts, CardEvent, CardTotals, Crossings, Fail, Inside, LiveCard, LivePortTotals, Mishap,

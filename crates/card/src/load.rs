@@ -12,19 +12,18 @@ use hue_substrate::{Capacity, Claims, Program, Substrate, SubstrateError, check_
 use hue_tables::Vid;
 
 use crate::banks::Arrival;
-use crate::card::{BYTES_ROWS, COUNT_ROWS, Card, NAME, broken};
+use crate::card::{BYTES_ROWS, COUNT_ROWS, Card};
 use crate::device::{Description, Device, Layout, out_drops_row};
-use crate::error::CardError;
+use crate::error::{CardError, NAME, broken};
 use crate::generated::{
     AttachHeadRow, AttachRow, BytesRow, CountRow, MacRow, NetworkRow, OutDropsRow, RouteRow, SelectRow,
 };
 use crate::macs::{MacWrites, Macs};
-use crate::network::{Loaded, row};
+use crate::network::{Loaded, row, wait_for_its_hops};
 use crate::plan::{self, NO_PLANE, Place, PlaneRows};
 use crate::registers::Registers;
 use crate::routes::{Held, HopRows, Shared, Switch, write_words};
 use crate::rows::Row;
-use crate::update::wait_for_its_hops;
 
 /// The writes for one program, once all checks have passed.
 struct Change {

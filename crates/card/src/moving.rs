@@ -11,9 +11,9 @@ use hue_planes::{Debts, RateLimit};
 use hue_substrate::SubstrateError;
 use hue_tables::Vid;
 
-use crate::card::{Card, broken};
+use crate::card::Card;
 use crate::device::{Device, out_drops_row};
-use crate::error::CardError;
+use crate::error::{CardError, broken};
 use crate::generated as regs;
 use crate::registers::Registers;
 

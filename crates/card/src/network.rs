@@ -6,9 +6,12 @@ use hue_planes::{Adjacency, AdjacencyKind, ipv4};
 use hue_substrate::{Program, ProgramError, SubstrateError, check_hop};
 use hue_tables::{Change, NextHop, Prefix4};
 
+use crate::device::Device;
+use crate::error::CardError;
 use crate::generated::NetworkRow;
 use crate::plan::{NO_PLANE, Place};
 use crate::records::Mark;
+use crate::registers::Registers;
 use crate::routes::Held;
 
 /// The driver's state of a network on the card.
@@ -146,6 +149,26 @@ pub fn row(place: Place, program: &Program, hop_base: u32, root: u64) -> Network
         forward_martians: program.forward_martians,
         gated: program.gated,
     }
+}
+
+/// Whether every record in the stages has the network's current row. A record with an older row must not see a word
+/// with a next hop beyond that row's count.
+pub fn knows_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<R>) -> Result<bool, CardError> {
+    if let Some(mark) = loaded.grown
+        && device.records()?.have_passed(mark)
+    {
+        loaded.grown = None;
+    }
+    Ok(loaded.grown.is_none())
+}
+
+/// Waits until [`knows_its_hops`] returns `true`.
+pub fn wait_for_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<R>) -> Result<(), CardError> {
+    if let Some(mark) = loaded.grown {
+        device.wait_for(mark)?;
+        loaded.grown = None;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

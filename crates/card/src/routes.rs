@@ -21,9 +21,8 @@ use hue_tables::layout::{Ref, Runs};
 use hue_tables::{Account, Change, Dag, Dag36Levels, Delta, Limits, TableError, Vid};
 use thiserror::Error;
 
-use crate::card::{NAME, broken};
 use crate::device::{Description, Device, Layout};
-use crate::error::CardError;
+use crate::error::{CardError, NAME, broken};
 use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row, SramRow};
 use crate::records::Mark;
 use crate::registers::Registers;

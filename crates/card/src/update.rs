@@ -11,11 +11,11 @@ use hue_tables::dag36_levels::{Patch, Write};
 use hue_tables::{Change, NextHop, Vid};
 
 use crate::banks::Banks;
-use crate::card::{Card, broken};
+use crate::card::Card;
 use crate::device::Device;
-use crate::error::CardError;
+use crate::error::{CardError, broken};
 use crate::load::check_plane;
-use crate::network::Loaded;
+use crate::network::{Loaded, knows_its_hops, wait_for_its_hops};
 use crate::plan;
 use crate::registers::Registers;
 use crate::routes::{Held, HopRows, Shared, write_words};
@@ -152,26 +152,6 @@ pub fn write_change<R: Registers>(
         device.write_row(u32::from(loaded.place.net), &loaded.row(root))?;
     }
     loaded.changed = Some(shared.wait_from_now(device)?);
-    Ok(())
-}
-
-/// Whether every record in the stages has the network's current row. A record with an older row must not see a word
-/// with a next hop beyond that row's count.
-pub fn knows_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<R>) -> Result<bool, CardError> {
-    if let Some(mark) = loaded.grown
-        && device.records()?.have_passed(mark)
-    {
-        loaded.grown = None;
-    }
-    Ok(loaded.grown.is_none())
-}
-
-/// Waits until [`knows_its_hops`] returns `true`.
-pub fn wait_for_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<R>) -> Result<(), CardError> {
-    if let Some(mark) = loaded.grown {
-        device.wait_for(mark)?;
-        loaded.grown = None;
-    }
     Ok(())
 }
 

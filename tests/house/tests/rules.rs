@@ -1,6 +1,9 @@
 //! The house rules that a machine can check. Each check is itself tested with a planted violation.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+#[path = "rules/modules.rs"]
+mod modules;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;

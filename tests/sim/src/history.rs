@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use hue_card::Images;
 use hue_differential::Random;
 use hueplaned::api::{MigrateRequest, MigrationStep, SubstrateName};
-use hueplaned::node::by_hand::{Answer, ByHand, Seated};
+use hueplaned::node::by_hand::{Answer, ByHand, Journal, Seated};
 
 use crate::IMAGES;
 use crate::check;
@@ -102,15 +102,33 @@ impl fmt::Display for Failure {
 /// # Errors
 /// The invariant that does not hold, with the history.
 pub fn play(images: &Images, seed: u64) -> Result<Outcome, Box<Failure>> {
+    play_noting(images, seed, false).map(|(outcome, _)| outcome)
+}
+
+/// The same, with the journal of the node.
+///
+/// # Errors
+/// As [`play`].
+pub fn play_recorded(images: &Images, seed: u64) -> Result<(Outcome, Journal), Box<Failure>> {
+    play_noting(images, seed, true)
+}
+
+fn play_noting(images: &Images, seed: u64, record: bool) -> Result<(Outcome, Journal), Box<Failure>> {
     let mut log = Vec::new();
-    let played = catch_unwind(AssertUnwindSafe(|| Sim::start(images, seed, &mut log).and_then(Sim::play)));
+    let played = catch_unwind(AssertUnwindSafe(|| {
+        let mut sim = Sim::start(images, seed, &mut log)?;
+        if record {
+            sim.node.keep_journal();
+        }
+        sim.play()
+    }));
     let panicked = |panic: Box<dyn std::any::Any + Send>| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Err(format!("it panicked: {}", text.unwrap_or_default()))
     };
     match played.unwrap_or_else(panicked) {
-        Ok(outcome) => Ok(Outcome { history: log, ..outcome }),
+        Ok((outcome, journal)) => Ok((Outcome { history: log, ..outcome }, journal)),
         Err(what) => Err(Box::new(Failure { seed, what, history: log })),
     }
 }
@@ -160,14 +178,14 @@ impl<'l> Sim<'l> {
         Ok(sim)
     }
 
-    fn play(mut self) -> Result<Outcome, String> {
+    fn play(mut self) -> Result<(Outcome, Journal), String> {
         self.run().map_err(|what| {
             let events = self.node.events();
             let latest = &events[events.len().saturating_sub(EVENTS_TOLD)..];
             format!("{what}\nwhat the node told last:\n  {}", latest.join("\n  "))
         })?;
         self.outcome.frames = (self.ledger.sent, self.ledger.left);
-        Ok(self.outcome)
+        Ok((self.outcome, self.node.take_journal()))
     }
 
     fn run(&mut self) -> Result<(), String> {

@@ -14,7 +14,7 @@ pub mod ledger;
 pub mod limits;
 pub mod world;
 
-pub use history::{DRAINED_SEEDS, Failure, LIMITED_SEEDS, Outcome, play};
+pub use history::{DRAINED_SEEDS, Failure, LIMITED_SEEDS, Outcome, play, play_recorded};
 
 /// The images that histories use: ternary tables for three networks at a time, and the trie for many.
 pub const IMAGES: [&str; 2] = ["tcam3", "default"];

@@ -3,26 +3,18 @@
 //! Flow: caller → [`LiveCard::round`] → one job and one round of the card, in the caller's thread, at the time of the
 //! clock given at the start. All other code is the same as with a thread.
 
-use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
 use hue_substrate::wake::Wake;
 
-use super::{CardEvent, Job, LiveCard, Runner};
+use super::event::CardEvent;
+use super::handle::{LiveCard, Running};
+use super::runner::Runner;
 use crate::card::Card;
 use crate::error::CardError;
 use crate::twin::Twin;
-
-/// The state that the thread would own; `None` once the card has failed.
-pub(super) type Own = Mutex<Option<Running>>;
-
-pub(super) struct Running {
-    runner: Runner,
-    jobs: Receiver<Job>,
-    events: Box<dyn Fn(CardEvent) + Send>,
-}
 
 impl LiveCard {
     /// As [`LiveCard::start`], but the card runs only in [`LiveCard::round`] and takes its time from `clock`.

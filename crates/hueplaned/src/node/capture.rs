@@ -10,42 +10,16 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use hue_planes::Verdict;
-use hue_soft::{CaptureFilter as LiveFilter, CaptureStream, Captured, Direction as LiveDirection};
+use hue_soft::{CaptureStream, Captured, Direction as LiveDirection};
 use tokio::sync::mpsc;
 
-use super::core::Node;
 use super::view::View;
-use crate::api::{CaptureFilter, CapturedFrame, Direction, NetworkVerdict, Problem};
+use crate::api::{CapturedFrame, Direction, NetworkVerdict, Problem};
 
 /// Maximum frames between a capture's thread and its reader.
 const WAITING_MAX: usize = 256;
 /// How often a capture's thread checks whether anyone still reads.
 const LOOK: Duration = Duration::from_millis(200);
-
-impl Node {
-    /// Starts a capture.
-    pub(super) fn start_capture(&mut self, filter: &CaptureFilter) -> Result<CaptureStream, Problem> {
-        let snap = filter.snap.filter(|snap| *snap > 0).unwrap_or(u32::MAX);
-        let mut live = LiveFilter { snap, ..LiveFilter::default() };
-        let mut vports = None;
-        if let Some(name) = &filter.network {
-            self.names_of(Some(name))?;
-            let have = self.networks.get(name).and_then(|entry| entry.have.as_ref());
-            let have = have.ok_or_else(|| Problem::unavailable(format!("network {name} is not set up")))?;
-            live.vid = Some(have.program.vid);
-            vports = Some(have.program.ports.as_slice());
-        }
-        if let Some(port) = &filter.port {
-            let vport = vports.and_then(|ports| ports.iter().position(|one| one.name == *port));
-            match (vport.and_then(|vport| u16::try_from(vport).ok()), self.ports.get(port)) {
-                (Some(vport), _) => live.vport = Some(vport),
-                (None, Some(physical)) => live.port = Some(physical.id),
-                (None, None) => return Err(Problem::no_port(port)),
-            }
-        }
-        Ok(self.live.capture(live))
-    }
-}
 
 /// Turns a capture into a stream of frames with names from `view`.
 pub fn frames(

@@ -5,14 +5,13 @@
 //! and runs the networks that the card cannot hold. A network with a port on the card is *seated*: the card
 //! recognizes its frames and hands them to software. Once the network's table is complete, it is also written to the
 //! card, piece by piece; then one row gives the decision to the card. If networks of the card share tables, these
-//! follow software's tables: one trie, two encodings ([`Node::forward`]). Planes with tables of their own get each
+//! follow software's tables: one trie, two encodings (`Node::forward`). Planes with tables of their own get each
 //! change of routes. Software changes first. Invariants: nobody waits for the card; a network that does not fit runs
 //! in software, and so do all networks if the card fails.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use hue_card::{Bar, Card, CardCounts, CardEvent, Device, LiveCard, Runner, Twin};
@@ -20,30 +19,24 @@ use hue_control::schedule::Schedule;
 use hue_demux::{Match, PortId};
 use hue_intent::PciAddress;
 use hue_planes::{Adjacency, UnclaimedCounters};
-use hue_ports::{Driver, Port};
-use hue_substrate::planted::{Bug, planted};
-use hue_substrate::wake::Wake;
-use hue_substrate::{Program, Substrate, SubstrateError};
+use hue_substrate::{Program, SubstrateError};
 use hue_tables::{Change, Delta, NextHop, Vid};
-use tokio::sync::oneshot;
 
-use super::About;
-use super::core::{Message, Node};
 use super::moves::Moved;
-use super::networks::Entry;
+use super::routes::Table;
 use super::view::CardView;
-use crate::api::{CardInfo, EventKind, Timestamp};
+use crate::api::{CardInfo, Timestamp};
 
 /// Routes or next hops that one job of the card's thread writes. Frames wait no longer than this takes.
 pub(super) const PIECE_ROWS: usize = 64;
 /// Changed nodes, or nodes of an arriving table, that one job handles.
-const PIECE_NODES: usize = 512;
+pub(super) const PIECE_NODES: usize = 512;
 /// First and longest pause before networks that did not fit are tried again, after tables became smaller. A try
 /// writes as much of a table as fits.
 pub const RETRY_MIN: Duration = Duration::from_secs(2);
-const RETRY_MAX: Duration = Duration::from_secs(60);
+pub(super) const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Packet slots of the card's thread.
-const SLOTS: u32 = 16_384;
+pub(super) const SLOTS: u32 = 16_384;
 
 /// In programs for the card, replaces ports that do not belong to the card.
 const ELSEWHERE: PortId = PortId::new(u8::MAX);
@@ -52,16 +45,16 @@ const ELSEWHERE: PortId = PortId::new(u8::MAX);
 pub struct CardSide {
     pub(super) want: hue_intent::Card,
     pub(super) live: LiveCard,
-    started: Instant,
+    pub(super) started: Instant,
     /// The same by the system's clock.
-    since: Timestamp,
+    pub(super) since: Timestamp,
     /// The card's own number of each of its ports.
     pub(super) numbers: BTreeMap<PortId, u8>,
     pub(super) seats: BTreeMap<Vid, Seat>,
     /// Increases each time that the card may have gained room.
     pub(super) room: u64,
     /// When networks that did not fit are tried again because tables have become smaller.
-    retry: Option<Instant>,
+    pub(super) retry: Option<Instant>,
     /// The next pause: longer each time, until a network fits.
     pub(super) pause: Duration,
 }
@@ -69,7 +62,7 @@ pub struct CardSide {
 /// A network that the card knows.
 pub struct Seat {
     /// The rows by which the card recognizes it.
-    program: Program,
+    pub(super) program: Program,
     pub(super) stage: Stage,
     /// The card had no room for it, but may have room now.
     pub(super) again: bool,
@@ -118,469 +111,17 @@ pub enum CardNews {
     NotKept(Vid, Arc<OnceLock<String>>),
 }
 
-impl Node {
-    /// Brings the card to its desired state. Ports are handled after that.
-    pub(super) fn reconcile_card(&mut self) {
-        let want = self.desired.intent.node.spec.card.clone();
-        self.pair_ports();
-        // A change of the NICs beside its ports does not affect the card.
-        let same = |have: &hue_intent::Card, want: &hue_intent::Card| {
-            (&have.twin, have.pci, &have.ports) == (&want.twin, want.pci, &want.ports)
-        };
-        match (&mut self.card, &want) {
-            (None, None) => {
-                // A card that did not come up is not desired any more.
-                self.changed |= self.card_problem.take().is_some();
-                return;
-            }
-            (Some(card), Some(want)) if same(&card.want, want) => {
-                card.want.nics.clone_from(&want.nics);
-                return;
-            }
-            _ => {}
-        }
-        let mut moved = self.drop_card("the node has a different card now");
-        self.card_problem = None;
-        if let Some(want) = want {
-            let names: Vec<String> = want.ports.iter().map(ToString::to_string).collect();
-            match self.start_card(want) {
-                Ok(card) => {
-                    let description = card.live.description();
-                    let text = format!("the card runs image '{}': {}", description.name, words(description));
-                    self.shared.events.add(EventKind::CardUp, About::Node, text);
-                    self.shared.tell_scheduling("the card's thread", card.live.scheduling());
-                    self.card = Some(card);
-                    self.lead_card();
-                    for name in &names {
-                        self.close_port(name, "it now belongs to the card");
-                    }
-                    moved.extend(names);
-                }
-                // Ports that workers use meanwhile stay open, because this also runs after unrelated changes of documents.
-                Err(why) => self.card_is_down(why),
-            }
-            let seated = self.in_order(None);
-            self.seat(&seated.iter().map(String::as_str).collect::<Vec<_>>());
-            seated.iter().for_each(|name| self.place(name));
-        }
-        moved.iter().for_each(|name| self.tend_port(name));
-        self.changed = true;
-    }
-
-    fn start_card(&mut self, want: hue_intent::Card) -> Result<CardSide, String> {
-        self.fit_memory();
-        let text = |error: hue_card::CardError| error.to_string();
-        let Some(twin) = &want.twin else {
-            return Err(want
-                .pci
-                .map_or_else(String::new, |address| plugged_in(address).unwrap_or_else(|why| why)));
-        };
-        let image = self.images.load(twin.image.as_str()).map_err(text)?;
-        let mut card = Card::new(image.start().map_err(text)?).map_err(text)?;
-        card.follow_store().map_err(|error| error.to_string())?;
-        let ports = card.description().mac_ports as usize;
-        if want.ports.len() > ports {
-            return Err(format!("{} ports: image '{}' has {ports}", want.ports.len(), twin.image));
-        }
-        let ids = &self.desired.ids.ports;
-        let numbers = want
-            .ports
-            .iter()
-            .zip(0u8..)
-            .filter_map(|(name, number)| Some((*ids.get(name.as_str())?, number)));
-        let numbers = numbers.collect();
-        let wake = Arc::new(Wake::new().map_err(|error| error.to_string())?);
-        let peers = self.live.invite(&wake).map_err(|error| error.to_string())?;
-        let sender = self.sender.clone();
-        // The node ends the card before it ends itself.
-        let events = move |event| drop(sender.send(Message::Card(CardNews::Event(event))));
-        let memory = (SLOTS, self.memory.slot_bytes);
-        let live = self.drive.card(card, wake, peers, memory, events).map_err(text)?;
-        Ok(CardSide {
-            want,
-            live,
-            started: Instant::now(),
-            since: Timestamp::now(),
-            numbers,
-            seats: BTreeMap::new(),
-            room: 0,
-            retry: None,
-            pause: RETRY_MIN,
-        })
-    }
-
-    /// Releases the card: its networks run in software. Returns the names of its former ports.
-    fn drop_card(&mut self, why: &str) -> Vec<String> {
-        let Some(card) = &self.card else { return Vec::new() };
-        let names: Vec<String> = card.want.ports.iter().map(ToString::to_string).collect();
-        for name in &names {
-            self.close_port(name, why);
-        }
-        // Its thread closes its ports before it ends.
-        let Some(CardSide { live, seats, .. }) = self.card.take() else { return names };
-        self.live.disable_deltas();
-        self.give_up_loading(why);
-        drop(live);
-        self.live.dismiss();
-        for vid in seats.into_keys() {
-            if let Some(entry) = self.entry_of(vid) {
-                (entry.on_card, entry.why_soft) = (false, None);
-                entry.counts.card_lost_us.store(Timestamp::now().us(), Ordering::Relaxed);
-            }
-        }
-        self.changed = true;
-        names
-    }
-
-    fn card_is_down(&mut self, why: String) {
-        self.shared.events.add(EventKind::CardDown, About::Node, why.clone());
-        self.card_problem = Some(format!("card: {why}"));
-        self.changed = true;
-    }
-
-    fn entry_of(&mut self, vid: Vid) -> Option<&mut Entry> {
-        self.networks.get_mut(self.vids.get(&vid)?)
-    }
-
-    /// The card's number of one of its ports, and the packet memory with which the port is opened.
-    pub(super) fn card_port(&self, name: &str) -> Option<(u8, hue_ports::Region)> {
-        let card = self.card.as_ref()?;
-        let number = card.want.ports.iter().position(|port| port.as_str() == name)?;
-        Some((u8::try_from(number).ok()?, card.live.region().clone()))
-    }
-
-    /// Gives an open port to the card.
-    pub(super) fn give_to_card(
-        &mut self,
-        number: u8,
-        id: PortId,
-        port: Box<dyn Port>,
-    ) -> Result<Driver, String> {
-        let gone = || "the card's thread has ended".to_owned();
-        let driver = port.driver();
-        let card = self.card.as_ref().ok_or_else(gone)?;
-        let connect = move |runner: &mut Runner| {
-            // The card has this port: this was checked when the card was started.
-            let _ = runner.set_port(number, id, port);
-        };
-        if !card.live.tell(connect) {
-            return Err(gone());
-        }
-        self.live.lend_port(id, driver).map_err(|error| error.to_string())?;
-        self.police_card();
-        Ok(driver)
-    }
-
-    /// Sets the limits before the rings of the card's ports, so that a flood of one network does not take the card
-    /// from others.
-    fn police_card(&mut self) {
-        let Some(card) = &self.card else { return };
-        for (id, (rules, quotas)) in self.live.lent_classes() {
-            card.live.tell(move |runner| {
-                if let Err(error) = runner.set_classes(id, &rules, &quotas) {
-                    tracing::warn!(%id, %error, "the card cannot limit floods before its receive ring");
-                }
-            });
-        }
-    }
-
-    /// Closes a port of the card.
-    pub(super) fn take_from_card(&self, name: &str) {
-        if let (Some((number, _)), Some(card)) = (self.card_port(name), &self.card) {
-            card.live.tell(move |runner| runner.take_port(number));
-        }
-    }
-
-    /// Tells the card how to recognize the frames of loaded networks; software then decides them. Networks that have
-    /// not changed are not affected.
-    pub(super) fn seat(&mut self, names: &[&str]) {
-        let Some(card) = &mut self.card else { return };
-        let networks = &self.networks;
-        let known = |name: &&&str| {
-            let have = networks.get(**name).and_then(|entry| entry.have.as_ref());
-            have.is_some_and(|have| {
-                card.seats.get(&have.program.vid).is_some_and(|seat| seat.program == have.program)
-            })
-        };
-        let new: Vec<&str> = names.iter().filter(|name| !known(name)).copied().collect();
-        self.seat_anew(&new);
-    }
-
-    /// The same; the networks' tables on the card are no longer valid.
-    pub(super) fn seat_anew(&mut self, names: &[&str]) {
-        let Some(card) = &mut self.card else { return };
-        let mut programs = Vec::new();
-        let mut homes = Vec::new();
-        let (mut known, mut room) = (false, false);
-        for name in names {
-            let Some(entry) = self.networks.get_mut(*name) else { continue };
-            let Some(have) = entry.have.clone() else { continue };
-            let vid = have.program.vid;
-            if !have.program.ports.iter().any(|port| card.numbers.contains_key(&port.port)) {
-                continue;
-            }
-            (entry.on_card, entry.why_soft) = (false, None);
-            let program = have.program.clone();
-            let (stage, broken) = (Stage::Software, Arc::default());
-            let seat = Seat { program, stage, again: false, tried: 0, kept: false, broken };
-            // Jobs in progress for the previous seat have no effect.
-            if let Some(before) = card.seats.insert(vid, seat) {
-                (known, room) = (true, room || before.stage != Stage::Software);
-                let _ = before.broken.set("the network has changed".to_owned());
-            }
-            programs.push(card.on_card(&have.program));
-            homes.push((vid, self.live.home(vid)));
-        }
-        if room {
-            // They release their room on the card, and may not return to it.
-            card.has_room();
-        }
-        if programs.is_empty() || planted(Bug::SeatForgotten) && known {
-            return;
-        }
-        let sender = self.sender.clone();
-        card.live.tell(move |runner| {
-            homes.into_iter().for_each(|(vid, home)| runner.set_home(vid, home));
-            if let Err(error) = runner.load_in_software(&programs) {
-                let vids = programs.iter().map(|program| program.vid).collect();
-                let _ = sender.send(Message::Card(CardNews::Refused(vids, error.to_string())));
-            }
-        });
-        // The networks' previous tables are removed from the card before those of software are sent.
-        self.forward();
-        self.keep(names);
-        self.police_card();
-    }
-
-    /// Makes the card keep tables of networks in software, if it has memory for many: in the background, so that a
-    /// network that moves to the card finds its table there.
-    pub(super) fn keep<T: AsRef<str>>(&mut self, names: &[T]) {
-        let Some(card) = self.card.as_mut().filter(|card| card.keeps()) else { return };
-        for name in names {
-            let Some(entry) = self.networks.get(name.as_ref()) else { continue };
-            let Some(vid) = entry.have.as_ref().map(|have| have.program.vid) else { continue };
-            let seat = card.seats.get_mut(&vid);
-            let Some(seat) = seat.filter(|seat| seat.stage == Stage::Software && !seat.kept) else {
-                continue;
-            };
-            seat.kept = true;
-            let broken = Arc::clone(&seat.broken);
-            let failed = not_kept(self.sender.clone(), vid, &broken);
-            card.write_table((vid, entry), &broken, &self.live, failed);
-        }
-    }
-
-    /// The card or its image has changed: decides whether its tables follow software's.
-    pub(super) fn lead_card(&mut self) {
-        let Some(card) = &self.card else { return };
-        match card.description().words_of_node() {
-            Some(weigh) => self.live.enable_weighed_deltas(weigh),
-            None => self.live.disable_deltas(),
-        }
-        self.forward();
-    }
-
-    /// Sends changes of software's tables to the card. Their prerequisites were sent before: the next hops that a
-    /// change names, or that its network is in software.
-    pub(super) fn forward(&mut self) {
-        let Some(card) = self.card.as_ref().filter(|card| card.follows()) else { return };
-        let mut deltas = self.live.take_deltas();
-        // Nodes are retired in one job: the card's driver checks all of them before it retires the first one.
-        let first = deltas.iter().position(|delta| matches!(delta, Delta::Retire(_))).unwrap_or(deltas.len());
-        let last = deltas.split_off(first);
-        let mut pieces: Vec<Vec<Delta>> = Vec::with_capacity(deltas.len() / PIECE_NODES + 2);
-        while deltas.len() > PIECE_NODES {
-            let rest = deltas.split_off(PIECE_NODES);
-            pieces.push(std::mem::replace(&mut deltas, rest));
-        }
-        deltas.extend(last);
-        pieces.push(deltas);
-        for piece in pieces.into_iter().filter(|piece| !piece.is_empty()) {
-            card.tell_deltas(piece, &self.sender);
-        }
-    }
-
-    /// Removes the table of a network in software from the card.
-    pub(super) fn let_go(&mut self, vid: Vid) {
-        let Some(seat) = self.card.as_mut().and_then(|card| card.seats.get_mut(&vid)) else { return };
-        seat.kept = false;
-        // Jobs about its table that the card's thread still has become void.
-        let _ = seat.broken.set("the network is in software".to_owned());
-        seat.broken = Arc::default();
-        self.strip(vid);
-    }
-
-    /// The same for all networks in software. Returns whether there were any.
-    pub(super) fn let_all_go(&mut self) -> bool {
-        let Some(card) = &self.card else { return false };
-        let kept = |(vid, seat): (&Vid, &Seat)| (seat.kept && seat.stage == Stage::Software).then_some(*vid);
-        let kept: Vec<Vid> = card.seats.iter().filter_map(kept).collect();
-        kept.iter().for_each(|vid| self.let_go(*vid));
-        !kept.is_empty()
-    }
-
-    /// Removes a network from the card.
-    pub(super) fn unseat(&mut self, vid: Vid) {
-        let Some(card) = &mut self.card else { return };
-        let Some(seat) = card.seats.remove(&vid) else { return };
-        let _ = seat.broken.set("the network is gone".to_owned());
-        card.live.tell(move |runner| {
-            runner.set_home(vid, None);
-            runner.forget(vid);
-            // A network that was refused is not on the card.
-            let _ = runner.card().unload(&[vid]);
-        });
-        self.police_card();
-    }
-
-    /// A network's table has changed in software: the card follows.
-    pub(super) fn mirror(&mut self, vid: Vid, hops: &[(u16, Adjacency)], routes: &[Change<u32>]) {
-        if planted(Bug::NoMirror) {
-            return;
-        }
-        self.tell_changes(vid, hops, routes);
-        self.forward();
-    }
-
-    fn tell_changes(&mut self, vid: Vid, hops: &[(u16, Adjacency)], routes: &[Change<u32>]) {
-        let Some(card) = &mut self.card else { return };
-        let Some(seat) = card.seats.get(&vid) else { return };
-        if routes.iter().any(|(_, hop)| hop.is_none()) && card.retry.is_none() {
-            // Its current place, or its destination, may have room now.
-            card.retry = Some(Instant::now() + card.pause);
-        }
-        let routes = if card.follows() { &[] } else { routes };
-        if seat.stage == Stage::Software {
-            if seat.kept {
-                let failed = not_kept(self.sender.clone(), vid, &seat.broken);
-                card.write(vid, &seat.broken, hops, routes, failed);
-            }
-            return;
-        }
-        let (sender, broken) = (self.sender.clone(), Arc::clone(&seat.broken));
-        card.write(vid, &seat.broken, hops, routes, move |runner, _| {
-            // Software has the complete table: the network moves there at once.
-            let _ = runner.fall(vid);
-            let _ = sender.send(Message::Card(CardNews::Fell(vid, Arc::clone(&broken))));
-        });
-    }
-
-    /// Whether a network's table is on the card, or on its way there.
-    pub(super) fn has_table_on_card(&self, vid: Vid) -> bool {
-        let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid));
-        seat.is_some_and(|seat| seat.kept || seat.stage != Stage::Software)
-    }
-
-    /// When networks that did not fit the card are tried again.
-    pub(super) fn room_due(&self) -> Option<Instant> {
-        self.card.as_ref()?.retry
-    }
-
-    /// Tries them, if it is time.
-    pub(super) fn tend_room(&mut self, now: Instant) {
-        if let Some(card) = &mut self.card
-            && card.retry.is_some_and(|retry| retry <= now)
-        {
-            card.retry = None;
-            card.pause = (card.pause * 2).min(RETRY_MAX);
-            self.make_room();
-        }
-    }
-
-    /// Handles a message from the card's thread.
-    pub(super) fn card_news(&mut self, news: CardNews) {
-        match news {
-            CardNews::Event(CardEvent::Port { id, error }) => {
-                let found = self.ports.iter().find(|(_, port)| port.id == id);
-                if let Some(name) = found.map(|(name, _)| name.clone()) {
-                    self.port_broke(&name, &error);
-                }
-            }
-            CardNews::Event(CardEvent::Failed(why)) => {
-                let why = format!("it failed, and its networks run in software: {why}");
-                let moved = self.drop_card(&why);
-                self.card_is_down(why);
-                moved.iter().for_each(|name| self.tend_port(name));
-            }
-            CardNews::Refused(vids, why) => {
-                for vid in vids {
-                    let Some(name) = self.vids.get(&vid).cloned() else { continue };
-                    if let Some(card) = &mut self.card {
-                        card.seats.remove(&vid);
-                    }
-                    self.degrade(&name, format!("the card cannot find its frames: {why}"));
-                }
-            }
-            CardNews::Moved(moved) => self.moved(*moved),
-            CardNews::Scheduled(schedule) => self.scheduled(&schedule),
-            CardNews::Bypassed(result) => self.bypassed(result),
-            CardNews::Image(result) => self.image_made(result),
-            CardNews::Drained(vid, broken, took, received) => self.drained(vid, &broken, took, received),
-            CardNews::Fell(vid, broken) => self.fell(vid, &broken),
-            CardNews::NotKept(vid, broken) => {
-                if self.seat_of(vid, &broken).is_some_and(|seat| seat.stage == Stage::Software) {
-                    self.let_go(vid);
-                }
-            }
-        }
-    }
-
-    fn fell(&mut self, vid: Vid, broken: &Arc<OnceLock<String>>) {
-        if self.seat_of(vid, broken).is_none() {
-            return;
-        }
-        let Some(name) = self.vids.get(&vid).cloned() else { return };
-        let why = broken.get().cloned().unwrap_or_default();
-        self.seat_anew(&[&name]);
-        if let Some(entry) = self.networks.get_mut(&name) {
-            let text = format!("the network runs in software: its routes no longer fit the card: {why}");
-            self.shared.events.add(EventKind::Placed, About::Network(&name), text);
-            entry.why_soft = Some(why);
-        }
-        self.changed = true;
-        self.make_room();
-    }
-
-    /// The seat with this number, if it is still the same.
-    pub(super) fn seat_of(&mut self, vid: Vid, broken: &Arc<OnceLock<String>>) -> Option<&mut Seat> {
-        let seat = self.card.as_mut()?.seats.get_mut(&vid)?;
-        Arc::ptr_eq(&seat.broken, broken).then_some(seat)
-    }
-
-    /// Asks the card for its counters of networks. The answer comes when the card's thread has read them.
-    pub(super) fn ask_card(&self, only: Option<Vid>) -> Option<oneshot::Receiver<Answer>> {
-        let card = self.card.as_ref()?;
-        let vids: Vec<Vid> =
-            card.seats.keys().copied().filter(|vid| only.is_none_or(|only| only == *vid)).collect();
-        let (reply, answer) = oneshot::channel();
-        let (sender, counted) = mpsc::channel();
-        for vid in vids {
-            // One job for each network, so that frames move between the jobs.
-            let sender = sender.clone();
-            card.live.tell(move |runner| {
-                if let Some(counts) = runner.counts(vid) {
-                    let _ = sender.send((vid, counts)); // the receiver may be gone
-                }
-            });
-        }
-        card.live.tell(move |runner| drop(reply.send((counted.try_iter().collect(), runner.unclaimed()))));
-        Some(answer)
-    }
-}
-
 /// A card's counters of networks, and of frames that belong to none.
-type Answer = (BTreeMap<Vid, CardCounts>, UnclaimedCounters);
+pub type CardAnswer = (BTreeMap<Vid, CardCounts>, UnclaimedCounters);
 
 /// Reaction of the card's thread if the table of a network in software has no room.
-fn not_kept(
-    sender: mpsc::Sender<Message>,
+pub(super) fn not_kept(
+    told: impl Fn(CardNews) + Clone + Send + 'static,
     vid: Vid,
     broken: &Arc<OnceLock<String>>,
 ) -> impl Fn(&mut Runner, &SubstrateError) + Clone + Send + 'static {
     let broken = Arc::clone(broken);
-    move |_, _| {
-        let _ = sender.send(Message::Card(CardNews::NotKept(vid, Arc::clone(&broken))));
-    }
+    move |_, _| told(CardNews::NotKept(vid, Arc::clone(&broken)))
 }
 
 impl CardSide {
@@ -659,6 +200,11 @@ impl CardSide {
         }
     }
 
+    /// Whether a network's table is on the card, or on its way there.
+    pub(super) fn has_table(&self, vid: Vid) -> bool {
+        self.seats.get(&vid).is_some_and(|seat| seat.kept || seat.stage != Stage::Software)
+    }
+
     /// Whether its tables follow those of software. Shared tables do.
     pub(super) fn follows(&self) -> bool {
         self.description().words_of_node().is_some()
@@ -668,19 +214,19 @@ impl CardSide {
     /// follow those of software, the nodes of software's table.
     pub(super) fn write_table(
         &self,
-        (vid, entry): (Vid, &Entry),
+        (vid, table): (Vid, &Table),
         broken: &Arc<OnceLock<String>>,
         live: &hue_soft::Live,
         failed: impl Fn(&mut Runner, &SubstrateError) + Clone + Send + 'static,
     ) {
         let numbered = |hops: Vec<Adjacency>| -> Vec<(u16, Adjacency)> { (0u16..).zip(hops).collect() };
         if !self.follows() {
-            let (hops, routes) = entry.published();
+            let (hops, routes) = table.published();
             let routes: Vec<Change<u32>> =
                 routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
             return self.write(vid, broken, &numbered(hops), &routes, failed);
         }
-        self.write(vid, broken, &numbered(entry.rib.published_rows()), &[], failed.clone());
+        self.write(vid, broken, &numbered(table.rib().published_rows()), &[], failed.clone());
         let words = live.follower_account(vid).map_or(0, |account| account.bytes_own);
         for _ in 0..=words / PIECE_NODES as u64 {
             self.tell(broken, failed.clone(), move |card| card.bring_table(vid, PIECE_NODES).map(drop));
@@ -693,21 +239,20 @@ impl CardSide {
     }
 
     /// Makes the card's tables follow those of software.
-    fn tell_deltas(&self, piece: Vec<Delta>, sender: &mpsc::Sender<Message>) {
+    pub(super) fn tell_deltas(&self, piece: Vec<Delta>, told: impl Fn(CardNews) + Send + 'static) {
         let seat = |delta: &Delta| {
             let Delta::Root(vid, _) = delta else { return None };
             let seat = self.seats.get(vid)?;
             Some((*vid, (Arc::clone(&seat.broken), seat.stage == Stage::Software)))
         };
         let seats: BTreeMap<Vid, _> = piece.iter().filter_map(seat).collect();
-        let sender = sender.clone();
         self.live.tell(move |runner| match runner.card().follow(&piece) {
             Ok(lost) => {
                 for (vid, error) in lost {
                     let Some((broken, in_software)) = seats.get(&vid) else { continue };
                     let _ = broken.set(error.to_string());
                     let news = if *in_software { CardNews::NotKept } else { CardNews::Fell };
-                    let _ = sender.send(Message::Card(news(vid, Arc::clone(broken))));
+                    told(news(vid, Arc::clone(broken)));
                 }
             }
             Err(error) => runner.give_up(error.to_string()),
@@ -735,7 +280,7 @@ impl CardSide {
 }
 
 /// Message about a real card: hueplane reads its registers, and does not use it otherwise yet.
-fn plugged_in(address: PciAddress) -> Result<String, String> {
+pub(super) fn plugged_in(address: PciAddress) -> Result<String, String> {
     let path = format!("/sys/bus/pci/devices/{address}/resource0");
     if !Path::new(&path).exists() {
         return Err(format!("PCI device {address} does not exist (lspci -D lists the existing ones)"));
@@ -753,7 +298,7 @@ fn plugged_in(address: PciAddress) -> Result<String, String> {
 }
 
 /// Description of a card, for people.
-fn words(description: &hue_card::Description) -> String {
+pub(super) fn words(description: &hue_card::Description) -> String {
     format!(
         "{} bits at {} MHz, {}, up to {} networks",
         8 * description.bus_bytes,

@@ -3,26 +3,22 @@
 //! Flow: request → [`prepare`] (pure) → store → node thread. Invariants: one change at a time; only what is on the
 //! disk takes effect; a refused change leaves everything as it was.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use hue_control::{Compiled, Ids, Plan, compile_with, plan};
 use hue_host::control::Owner;
 use hue_intent::{Card, Intent, Placement, Source};
 use serde_json::Value;
-use tokio::sync::oneshot;
 
-use super::core::{Node, Waiter};
-use super::ports::PhysicalPort;
 use super::wanted::{self, Wanted};
-use crate::api::{
-    Action, ApplyRequest, FieldChange, NetworkResult, NetworkState, ObjectKind, Problem, ProblemKind,
-    Timestamp, Verb,
-};
+use crate::api::{Action, ApplyRequest, FieldChange, ObjectKind, Problem, ProblemKind, Timestamp, Verb};
 use crate::history::Documents;
 use crate::store::{Desired, NODE_KEY, network_key, nothing};
 
 /// A change, ready to be stored and applied.
+#[derive(Clone)]
 pub struct Prepared {
     /// Desired state after the change.
     pub desired: Arc<Desired>,
@@ -32,6 +28,14 @@ pub struct Prepared {
     pub networks: Vec<(String, Arc<Wanted>)>,
     /// Steps from the state in force.
     pub plan: Plan,
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { desired, networks, plan, .. } = self;
+        let (networks, changed) = (networks.len(), plan.networks.len() + plan.deleted.len());
+        write!(f, "generation {}, {networks} networks, {changed} changed", desired.generation)
+    }
 }
 
 /// Prepares the change of an apply request.
@@ -244,7 +248,7 @@ fn in_force(now: &Intent, stays: impl Fn(&str) -> bool) -> Result<Vec<Source>, P
     now.networks.iter().filter(|network| stays(network.name())).map(source).collect()
 }
 
-fn changed(now: &Desired, intent: Intent, owner: &Owner) -> Result<Prepared, Problem> {
+pub(super) fn changed(now: &Desired, intent: Intent, owner: &Owner) -> Result<Prepared, Problem> {
     let plan = plan(&now.intent, &intent);
     let desired = if plan.is_empty() && now.intent.node_given == intent.node_given {
         now.clone()
@@ -306,95 +310,4 @@ pub fn documents(intent: &Intent) -> Vec<Value> {
     let node = intent.node_given.then(|| value(serde_json::to_value(&intent.node)));
     let networks = intent.networks.iter().map(|network| value(serde_json::to_value(network)));
     node.into_iter().chain(networks).collect()
-}
-
-impl Node {
-    /// Begins to apply a desired state. The receiver gets the results of the affected networks, once they are as
-    /// desired or known not to be.
-    pub(super) fn reconcile(&mut self, prepared: Prepared) -> oneshot::Receiver<Vec<NetworkResult>> {
-        let (reply, answer) = oneshot::channel();
-        let Prepared { desired, compiled, networks, .. } = prepared;
-        let mut touched = BTreeSet::new();
-        let gone = self.networks.iter().filter(|(name, entry)| {
-            entry.want.is_some() && networks.binary_search_by(|(one, _)| one.cmp(name)).is_err()
-        });
-        let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
-        for name in gone {
-            self.want(&name, None);
-            touched.insert(name);
-        }
-        for (name, want) in networks {
-            let same = self.networks.get(&name).is_some_and(|entry| {
-                entry.want.as_ref() == Some(&want) && entry.state == NetworkState::Running
-            });
-            if !same {
-                self.want(&name, Some(want));
-                touched.insert(name);
-            }
-        }
-        let was_drained = self.is_drained();
-        self.desired = desired;
-        self.compiled = compiled;
-        touched.iter().for_each(|name| self.release(name));
-        self.reconcile_card();
-        if self.is_drained() == was_drained {
-            self.ask_scheduler();
-        } else {
-            self.follow_drained();
-        }
-        let opening = self.reconcile_ports();
-        self.waiters.push(Waiter { names: touched.clone(), opening, results: BTreeMap::new(), reply });
-        touched.iter().for_each(|name| self.advance(name));
-        self.changed = true;
-        self.settle();
-        answer
-    }
-
-    /// Returns the interfaces of new ports that are being opened.
-    fn reconcile_ports(&mut self) -> BTreeSet<String> {
-        let mut new = BTreeSet::new();
-        let desired = Arc::clone(&self.desired);
-        let ports = &desired.intent.node.spec.ports;
-        let gone = self.ports.iter().filter(|(name, port)| {
-            !ports.iter().any(|want| want.name.as_str() == name.as_str() && port.same_interface(want))
-        });
-        let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
-        for name in gone {
-            self.close_port(
-                &name,
-                "the node's document no longer has it, or gives it another interface or driver",
-            );
-            self.ports.remove(&name);
-        }
-        self.fit_memory();
-        for want in ports {
-            let name = want.name.as_str();
-            let Some(id) = desired.ids.ports.get(name) else { continue };
-            match self.ports.get_mut(name) {
-                Some(port) => port.want = want.clone(),
-                None => {
-                    self.ports.insert(name.to_owned(), PhysicalPort::new(*id, want.clone()));
-                    self.tend_port(name);
-                    new.insert(want.interface().to_owned());
-                }
-            }
-        }
-        new.retain(|interface| self.opening.contains(interface));
-        new
-    }
-
-    /// Applies stored desired state. Networks that an earlier daemon left are adopted or removed.
-    pub(super) fn bring_up(&mut self, prepared: Prepared, left: Vec<String>) {
-        self.leftovers = left.into_iter().collect();
-        self.list_links();
-        // No caller waits for the results.
-        drop(self.reconcile(prepared));
-        for name in self.leftovers.clone() {
-            if !self.networks.contains_key(&name) {
-                self.want(&name, None);
-                self.advance(&name);
-            }
-        }
-        self.started();
-    }
 }

@@ -7,6 +7,7 @@
 //! a network is checked at most once per [`LOOK_EACH`]; a network that soon drifts again is repaired after a growing
 //! pause, at most [`PAUSE_MAX`].
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,17 +16,12 @@ use hue_host::netns::Standing;
 use hue_host::{ControlNamespace, HostError};
 use hue_routing::{Change, Event};
 
-use super::NodeHandle;
-use super::core::Node;
-use super::jobs::Job;
-use super::networks::Entry;
 use super::wanted::Wanted;
-use crate::api::{ExecInfo, NetworkState, Problem, ProblemKind};
 
 /// Shortest time between two checks.
-const LOOK_EACH: Duration = Duration::from_millis(300);
+pub(super) const LOOK_EACH: Duration = Duration::from_millis(300);
 /// How often the names of all namespaces are compared with the open namespaces, because nothing reports their changes.
-const NAMES_EACH: Duration = Duration::from_secs(3);
+pub(super) const NAMES_EACH: Duration = Duration::from_secs(3);
 /// First and longest pause before drift is repaired.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(16);
@@ -37,11 +33,11 @@ const WORDS_MAX: usize = 4;
 /// When networks were checked.
 pub struct Looks {
     /// Whether a check is in progress.
-    busy: bool,
+    pub(super) busy: bool,
     /// The last check.
-    last: Instant,
+    pub(super) last: Instant,
     /// The last check of all names.
-    names: Instant,
+    pub(super) names: Instant,
 }
 
 impl Default for Looks {
@@ -66,7 +62,7 @@ pub struct Drifting {
 
 impl Drifting {
     /// The pause before drift that is found now is repaired.
-    fn pause(&mut self, now: Instant) -> Duration {
+    pub(super) fn pause(&mut self, now: Instant) -> Duration {
         let quiet = self.last.is_none_or(|last| now.saturating_duration_since(last) >= QUIET);
         self.pause = if quiet { PAUSE_MIN } else { (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX) };
         self.last = Some(now);
@@ -75,21 +71,30 @@ impl Drifting {
 }
 
 /// A network to check.
+#[derive(Clone)]
 pub struct Look {
-    name: String,
-    control: Arc<ControlNamespace>,
-    want: Arc<Wanted>,
-    indices: Vec<u32>,
+    pub(super) name: String,
+    pub(super) control: Arc<ControlNamespace>,
+    pub(super) want: Arc<Wanted>,
+    pub(super) indices: Vec<u32>,
     /// Whether to check its namespace too, not only the name.
-    inside: bool,
+    pub(super) inside: bool,
 }
 
 /// Result of a check of a network.
+#[derive(Clone)]
 pub struct Seen {
-    name: String,
-    control: Arc<ControlNamespace>,
-    standing: Standing,
-    inside: Option<Drift>,
+    pub(super) name: String,
+    pub(super) control: Arc<ControlNamespace>,
+    pub(super) standing: Standing,
+    pub(super) inside: Option<Drift>,
+}
+
+impl fmt::Debug for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let drifted = self.inside.as_ref().map_or(0, |inside| inside.ports.len());
+        write!(f, "{}: {:?}, {drifted} differences", self.name, self.standing)
+    }
 }
 
 /// Checks networks. Those that cannot be checked are left out.
@@ -117,110 +122,8 @@ pub const fn is_suspect(event: &Event) -> bool {
     )
 }
 
-impl Entry {
-    /// Its namespace, if it should now be as its document says.
-    fn settled_control(&self) -> Option<(&Arc<ControlNamespace>, &Arc<Wanted>)> {
-        let set_up = self.state == NetworkState::Running
-            || (self.state == NetworkState::Degraded && self.drift.reason.is_some());
-        let (have, want) = (self.have.as_ref()?, self.want.as_ref()?);
-        // Usually they are the same value: a comparison of long documents takes time.
-        let as_wanted = || Arc::ptr_eq(have, want) || have == want;
-        let settled = set_up && self.taps && !self.is_busy() && as_wanted();
-        Some((self.control.as_ref()?, have)).filter(|_| settled)
-    }
-}
-
-impl Node {
-    /// Networks to check: all, or those that notifications concern.
-    pub(super) fn looks(&mut self, names: bool, inside: bool) -> Vec<Look> {
-        let mut looks = Vec::new();
-        for (name, entry) in &mut self.networks {
-            let inside = inside || entry.drift.look || entry.drift.reason.is_some();
-            if !(names || entry.drift.look) {
-                continue;
-            }
-            let Some((control, want)) = entry.settled_control() else { continue };
-            let (control, want) = (Arc::clone(control), Arc::clone(want));
-            let indices = entry.drift.indices.clone();
-            entry.drift.look = false;
-            looks.push(Look { name: name.clone(), control, want, indices, inside });
-        }
-        looks
-    }
-
-    /// Looks for drift, if it is time to.
-    pub(super) fn tend_drift(&mut self, now: Instant) {
-        if self.looks.busy || now.saturating_duration_since(self.looks.last) < LOOK_EACH {
-            return;
-        }
-        let names = now.saturating_duration_since(self.looks.names) >= NAMES_EACH;
-        let looks = self.looks(names, false);
-        if names {
-            self.looks.names = now;
-        }
-        if !looks.is_empty() {
-            (self.looks.busy, self.looks.last) = (true, now);
-            self.jobs.add(Job::Look(looks));
-        }
-    }
-
-    /// A check has ended.
-    pub(super) fn look_done(&mut self, seen: Vec<Seen>) {
-        self.looks.busy = false;
-        self.looked(seen);
-    }
-
-    /// Processes the results of a check.
-    pub(super) fn looked(&mut self, seen: Vec<Seen>) {
-        for Seen { name, control, standing, inside } in seen {
-            let Some(entry) = self.networks.get_mut(&name) else { continue };
-            // Results about an earlier setup no longer count.
-            let Some((_, want)) = entry.settled_control().filter(|(own, _)| Arc::ptr_eq(own, &control))
-            else {
-                continue;
-            };
-            let want = Arc::clone(want);
-            let whole = inside.is_some();
-            let Drift { ports, indices } = inside.unwrap_or_default();
-            let gone =
-                ports.iter().find(|(_, what)| matches!(what, Difference::Missing | Difference::Replaced));
-            if let Some(port) = gone.and_then(|(at, _)| want.ports.get(*at)) {
-                entry.drift.reason = None;
-                self.lost_interface(&name, &port.interface);
-                continue;
-            }
-            if entry.drift.indices.is_empty() {
-                entry.drift.indices = indices;
-            }
-            let words = words(&control, &want, standing, &ports);
-            match words {
-                Some(words) => self.drifted(&name, words),
-                // Somebody else has repaired it.
-                None if whole && entry.drift.reason.is_some() => self.advance(&name),
-                None => {}
-            }
-        }
-    }
-
-    /// A network has drifted: it is degraded, and repaired after a pause.
-    fn drifted(&mut self, name: &str, reason: String) {
-        let Some(entry) = self.networks.get_mut(name) else { return };
-        let before = entry.drift.reason.replace(reason.clone());
-        if before.as_ref() == Some(&reason) {
-            return; // its repair is already scheduled
-        }
-        let now = Instant::now();
-        let due = now + entry.drift.pause(now);
-        let due = entry.retry.filter(|_| before.is_some()).map_or(due, |earlier| earlier.min(due));
-        self.degrade(name, reason);
-        if let Some(entry) = self.networks.get_mut(name) {
-            entry.retry = Some(due);
-        }
-    }
-}
-
 /// The differences, as text.
-fn words(
+pub(super) fn words(
     control: &ControlNamespace,
     want: &Wanted,
     standing: Standing,
@@ -243,35 +146,6 @@ fn words(
         words.push(format!("{more} more"));
     }
     (!words.is_empty()).then(|| words.join("; "))
-}
-
-impl NodeHandle {
-    /// Checks all networks, so that a change finds drift that nothing has reported yet.
-    pub(super) async fn look_now(&self) -> Result<(), Problem> {
-        let looks = self.ask(|node| node.looks(true, true)).await?;
-        if looks.is_empty() {
-            return Ok(());
-        }
-        let seen = tokio::task::spawn_blocking(move || look(looks)).await.map_err(Problem::internal)?;
-        self.ask(move |node| node.looked(seen)).await
-    }
-
-    /// Namespace and control groups for commands in a network, if the name still belongs to its namespace.
-    pub(super) async fn exec_info_now(&self, name: String) -> Result<ExecInfo, Problem> {
-        let (info, control) = self.ask(move |node| node.exec_info_of(&name)).await??;
-        let standing = tokio::task::spawn_blocking(move || control.namespace.standing()).await;
-        match standing.map_err(Problem::internal)?.map_err(Problem::internal)? {
-            Standing::Own => Ok(info),
-            Standing::Nothing => Err(Problem::unavailable(format!(
-                "namespace {} was deleted; it gets its name back within seconds: try again",
-                info.namespace
-            ))),
-            Standing::Other => Err(Problem::new(
-                ProblemKind::Conflict,
-                format!("commands cannot be run in the network: {}", HostError::Replaced(info.namespace)),
-            )),
-        }
-    }
 }
 
 #[cfg(test)]

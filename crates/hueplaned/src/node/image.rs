@@ -11,36 +11,28 @@
 use std::time::{Duration, Instant};
 
 use hue_card::{Card, Images, Twin, make_live};
-use hue_control::schedule::{Schedule, Side};
-use hue_intent::Placement;
-use hue_planes::Adjacency;
-use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{Program, Substrate};
 use tokio::sync::oneshot;
 
-use super::About;
-use super::card::{CardNews, Stage};
-use super::core::{Message, Node};
-use super::networks::Entry;
-use crate::api::{EventKind, ImageInfo, ImageLoaded, MigrationPhase, NetworkPlaced, Problem, ProblemKind};
+use crate::api::{ImageInfo, ImageLoaded, MigrationPhase, Problem};
 
 /// An image that is being loaded.
 pub struct Loading {
-    name: String,
-    before: String,
-    step: Step,
-    began: Instant,
-    phases: Vec<MigrationPhase>,
+    pub(super) name: String,
+    pub(super) before: String,
+    pub(super) step: Step,
+    pub(super) began: Instant,
+    pub(super) phases: Vec<MigrationPhase>,
     /// Networks that were on the card, in the order in which they come back.
-    networks: Vec<String>,
+    pub(super) networks: Vec<String>,
     /// Least time that the card is unavailable.
-    away: Duration,
-    failed: Option<String>,
-    reply: oneshot::Sender<Result<ImageLoaded, Problem>>,
+    pub(super) away: Duration,
+    pub(super) failed: Option<String>,
+    pub(super) reply: oneshot::Sender<Result<ImageLoaded, Problem>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub enum Step {
     /// Networks move to software.
     Leave,
     /// The card is replaced.
@@ -54,7 +46,7 @@ enum Step {
 }
 
 /// How long the answer waits for other networks to move to their desired places, once networks are back.
-const SETTLE_MAX: Duration = Duration::from_secs(30);
+pub(super) const SETTLE_MAX: Duration = Duration::from_secs(30);
 
 impl Loading {
     /// Whether a network is returning now.
@@ -77,7 +69,7 @@ impl Loading {
         self.networks.iter().any(|one| one == name)
     }
 
-    fn next(&mut self, step: Step) {
+    pub(super) fn next(&mut self, step: Step) {
         let name = match self.step {
             Step::Leave => "leave",
             Step::Swap => "swap",
@@ -98,8 +90,8 @@ pub struct Trial {
     pub images: Images,
     /// The image that runs.
     pub running: String,
-    bare: Vec<Program>,
-    full: Vec<Program>,
+    pub(super) bare: Vec<Program>,
+    pub(super) full: Vec<Program>,
 }
 
 impl Trial {
@@ -119,7 +111,7 @@ impl Trial {
 }
 
 /// Creates a card with an image and with all networks in software; its tables follow software's, or are separate.
-fn start(
+pub(super) fn start(
     images: &Images,
     name: &str,
     programs: &[Program],
@@ -149,307 +141,4 @@ pub fn catalogue(images: &Images, running: Option<&str>) -> Vec<ImageInfo> {
         ImageInfo { name, running, problem, ..info }
     };
     images.names().into_iter().map(info).collect()
-}
-
-impl Node {
-    /// Folder of the images, and the image that runs.
-    pub(super) fn images(&self) -> (Images, Option<String>) {
-        let running = self.card.as_ref().map(|card| card.live.description().name.clone());
-        (self.images.clone(), running)
-    }
-
-    /// What an image must hold so that a network can join those on the card; `None` if the card does not know the
-    /// network.
-    pub(super) fn trial(&self, name: &str) -> Option<Trial> {
-        let card = self.card.as_ref()?;
-        let vid = self.networks.get(name)?.have.as_ref()?.program.vid;
-        card.seats.get(&vid)?;
-        let (mut bare, mut full) = (Vec::new(), Vec::new());
-        for (other, entry) in &self.networks {
-            let Some(have) = entry.have.as_ref().filter(|have| card.seats.contains_key(&have.program.vid))
-            else {
-                continue;
-            };
-            let program = card.on_card(&have.program);
-            if entry.on_card || other == name {
-                let (hops, routes) = entry.published();
-                let hops: Vec<Adjacency> =
-                    hops.iter().map(|hop| hop.on_port(card.number(hop.port()))).collect();
-                full.push(Program { next_hops: hops, routes, ..program.clone() });
-            }
-            bare.push(program);
-        }
-        let running = card.live.description().name.clone();
-        Some(Trial { images: self.images.clone(), running, bare, full })
-    }
-
-    /// Begins to load an image. The receiver gets the result.
-    ///
-    /// # Errors
-    /// `conflict` if there is no card, or something is moving; `not_found` if there is no such image.
-    pub(super) fn load_image(
-        &mut self,
-        name: &str,
-        away: Duration,
-    ) -> Result<oneshot::Receiver<Result<ImageLoaded, Problem>>, Problem> {
-        let no = |kind, detail: String| Err(Problem::new(kind, detail));
-        let Some(card) = &self.card else {
-            return no(ProblemKind::Conflict, "this node has no card".to_owned());
-        };
-        if self.loading.is_some() {
-            return no(ProblemKind::Conflict, "an image is being loaded already".to_owned());
-        }
-        if let Some(what) = self.networks_move() {
-            return no(ProblemKind::Conflict, format!("{what}: try again afterwards"));
-        }
-        let known = self.images.names();
-        if !known.iter().any(|one| one == name) {
-            let have = known.join(", ");
-            return no(ProblemKind::NotFound, format!("no image '{name}'; available: {have}"));
-        }
-        if let Err(error) = self.images.check(name) {
-            return no(ProblemKind::InvalidDocuments, error.to_string());
-        }
-        let before = card.live.description().name.clone();
-        let on_card = self.networks.iter().filter(|(_, entry)| entry.on_card);
-        let networks: Vec<String> = on_card.map(|(name, _)| name.clone()).collect();
-        let (reply, answer) = oneshot::channel();
-        self.shared.events.add(
-            EventKind::ImageLoading,
-            About::Node,
-            format!("image '{name}' will replace '{before}': {} networks move to software", networks.len()),
-        );
-        self.loading = Some(Loading {
-            name: name.to_owned(),
-            before,
-            step: Step::Leave,
-            began: Instant::now(),
-            phases: Vec::new(),
-            networks: networks.clone(),
-            away,
-            failed: None,
-            reply,
-        });
-        self.moves_deferred = true;
-        networks.iter().for_each(|name| self.leave(name, None));
-        self.tend_loading();
-        Ok(answer)
-    }
-
-    /// Continues to load an image after networks have moved.
-    pub(super) fn tend_loading(&mut self) {
-        if self.loading.as_ref().is_some_and(Loading::settles) && self.networks_move().is_some() {
-            let late = self.loading.as_ref().is_some_and(|loading| loading.began.elapsed() >= SETTLE_MAX);
-            return if late {
-                self.loaded_image()
-            };
-        }
-        let (Some(loading), Some(card)) = (&mut self.loading, &self.card) else { return };
-        let moving = |stage: Stage| matches!(stage, Stage::Coming | Stage::Leaving);
-        if card.seats.values().any(|seat| moving(seat.stage)) {
-            return;
-        }
-        match loading.step {
-            Step::Leave if card.seats.values().any(|seat| seat.stage == Stage::Card) => {
-                let why = "a network could not leave the card".to_owned();
-                self.turn_back(why);
-            }
-            Step::Leave => {
-                loading.next(Step::Swap);
-                let programs = self.seated();
-                let (Some(card), sender) = (&self.card, self.sender.clone()) else { return };
-                card.live.tell(move |runner| {
-                    let result = runner.set_bypass(&programs);
-                    let _ = sender.send(Message::Card(CardNews::Bypassed(result)));
-                });
-            }
-            Step::Swap | Step::Choose => {}
-            // If the card is reserved for a network, that network moves first, and the others after it.
-            Step::Return if self.reserved.is_some() => self.loaded_image(),
-            Step::Return => {
-                loading.next(Step::Settle);
-                self.resume_moves();
-                if planted(Bug::AnswerEarly) {
-                    return self.loaded_image();
-                }
-                self.tend_loading();
-            }
-            Step::Settle => self.loaded_image(),
-        }
-    }
-
-    /// The image load in progress.
-    pub(super) fn loading_image(&self) -> Option<String> {
-        self.loading.as_ref().map(|loading| format!("image '{}' is being loaded", loading.name))
-    }
-
-    /// The networks that the card knows, in its own numbers, without tables.
-    fn seated(&self) -> Vec<Program> {
-        let Some(card) = &self.card else { return Vec::new() };
-        let have = self.networks.values().filter_map(|entry| entry.have.as_ref());
-        have.filter(|have| card.seats.contains_key(&have.program.vid))
-            .map(|have| card.on_card(&have.program))
-            .collect()
-    }
-
-    /// Frames bypass the card: creates the new card.
-    pub(super) fn bypassed(&mut self, result: Result<(), String>) {
-        let Some(loading) = self.loading.as_ref().filter(|loading| loading.step == Step::Swap) else {
-            return;
-        };
-        if let Err(why) = result {
-            return self.turn_back(why);
-        }
-        let (name, away) = (loading.name.clone(), loading.away);
-        let (images, programs, sender) = (self.images.clone(), self.seated(), self.sender.clone());
-        let make = move || {
-            let began = Instant::now();
-            let card = start(&images, &name, &programs, true);
-            std::thread::sleep(away.saturating_sub(began.elapsed()));
-            let _ = sender.send(Message::Card(CardNews::Image(card)));
-        };
-        if let Err(error) = self.drive.aside("hue-image", make) {
-            self.image_made(Err(error.to_string()));
-        }
-    }
-
-    /// The new card exists or could not be created: frames pass through it, or through the previous one.
-    pub(super) fn image_made(&mut self, result: Result<Box<Card<Twin>>, String>) {
-        let (Some(loading), Some(card)) = (&mut self.loading, &mut self.card) else { return };
-        if loading.step != Step::Swap {
-            return;
-        }
-        let (new, failed) = match result {
-            Ok(mut new) => {
-                let ports = card.live.description().mac_ports;
-                if new.description().mac_ports == ports {
-                    card.live.set_description(new.description().clone());
-                    if let (Ok(image), Some(twin)) = (loading.name.parse(), &mut card.want.twin) {
-                        twin.image = image;
-                    }
-                    (Some(*new), None)
-                } else {
-                    (None, Some(format!("it does not have {ports} ports like the running card")))
-                }
-            }
-            Err(why) => (None, Some(why)),
-        };
-        let drive = self.drive.clone();
-        card.live.tell(move |runner| {
-            let before = runner.end_bypass(new);
-            // On a separate thread, because dropping it can take long.
-            drop(drive.aside("hue-image", move || drop(before)));
-        });
-        match failed {
-            Some(why) => self.turn_back(why),
-            None => {
-                loading.next(Step::Choose);
-                // It is another card: it has no tables of networks yet.
-                card.seats.values_mut().for_each(|seat| seat.kept = false);
-                self.lead_card();
-                self.choose();
-            }
-        }
-    }
-
-    /// Asks the scheduler which networks get the card: the greedy one if the node's document names none.
-    fn choose(&mut self) {
-        if self.desired.intent.node.spec.scheduler.is_some() {
-            self.ask_scheduler();
-            if self.asking.is_none() {
-                self.chosen(None);
-            }
-            return;
-        }
-        let (question, sender) = (self.question(false), self.sender.clone());
-        let answer = move || {
-            let schedule = question.schedule(None);
-            let _ = sender.send(Message::Card(CardNews::Scheduled(Box::new(schedule))));
-        };
-        if self.drive.aside("hue-plan", answer).is_err() {
-            self.chosen(None);
-        }
-    }
-
-    /// Networks return to the card: first those that the scheduler places there, among them first those whose documents
-    /// say `card`.
-    pub(super) fn chosen(&mut self, schedule: Option<&Schedule>) {
-        let order = match planted(Bug::ByName) {
-            true => self.networks.keys().cloned().collect(),
-            false => self.in_order(schedule),
-        };
-        let Some(loading) = &mut self.loading else { return };
-        loading.networks = order.iter().filter(|name| loading.had(name)).cloned().collect();
-        loading.next(Step::Return);
-        self.keep(&order);
-        self.go_back();
-    }
-
-    /// All networks; those selected for the card come first.
-    pub(super) fn in_order(&self, schedule: Option<&Schedule>) -> Vec<String> {
-        let rank = |name: &String| {
-            let side = schedule.and_then(|schedule| schedule.network(name)).map(|one| one.side);
-            let have = self.networks.get(name).and_then(|entry| entry.have.as_ref());
-            let named = have.is_some_and(|have| have.network.spec.placement == Placement::Card);
-            (side != Some(Side::Card), !named)
-        };
-        let mut names: Vec<String> = self.networks.keys().cloned().collect();
-        names.sort_by_key(rank);
-        names
-    }
-
-    /// A step failed: networks return to the unchanged card.
-    fn turn_back(&mut self, why: String) {
-        let Some(loading) = &mut self.loading else { return };
-        loading.failed = Some(why);
-        loading.next(Step::Return);
-        self.go_back();
-    }
-
-    fn go_back(&mut self) {
-        let names = self.loading.as_ref().map(|loading| loading.networks.clone()).unwrap_or_default();
-        names.iter().for_each(|name| self.place(name));
-        self.changed = true;
-        self.tend_loading();
-    }
-
-    /// All networks are where they can be.
-    fn loaded_image(&mut self) {
-        let Some(mut loading) = self.loading.take() else { return };
-        loading.next(Step::Return);
-        if let Some(why) = loading.failed {
-            let text =
-                format!("image '{}' was not loaded, '{}' continues: {why}", loading.name, loading.before);
-            self.shared.events.add(EventKind::ImageFailed, About::Node, text.clone());
-            let _ = loading.reply.send(Err(Problem::new(ProblemKind::Full, text)));
-            return;
-        }
-        let placed = |(name, entry): (&String, &Entry)| {
-            let substrate = if entry.on_card { hue_card::NAME } else { hue_soft::NAME };
-            let (network, why_soft) = (name.clone(), entry.why_soft.clone());
-            NetworkPlaced { network, substrate: substrate.to_owned(), why_soft }
-        };
-        let concerned = self.networks.iter().filter(|(name, entry)| entry.on_card || loading.had(name));
-        let networks: Vec<NetworkPlaced> = concerned.map(placed).collect();
-        let us: u64 = loading.phases.iter().map(|phase| phase.us).sum();
-        let back = networks.iter().filter(|network| network.substrate == hue_card::NAME).count();
-        let text = format!("the card runs image '{}' after {us} us; {back} networks are on it", loading.name);
-        self.shared.events.add(EventKind::ImageLoaded, About::Node, text);
-        let _ = loading.reply.send(Ok(ImageLoaded {
-            image: loading.name,
-            before: loading.before,
-            phases: loading.phases,
-            duration_us: us,
-            networks,
-        }));
-    }
-
-    /// The card was removed or has failed: ends the image load.
-    pub(super) fn give_up_loading(&mut self, why: &str) {
-        if let Some(loading) = self.loading.take() {
-            let text = format!("image '{}' was not loaded: {why}", loading.name);
-            self.shared.events.add(EventKind::ImageFailed, About::Node, text.clone());
-            let _ = loading.reply.send(Err(Problem::new(ProblemKind::Internal, text)));
-        }
-    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+use hue_card::CardCounts;
 use hue_card::CardTotals;
 use hue_demux::PortId;
 use hue_planes::{Loss, PortLoss, Unclaimed, UnclaimedCounters, Verdict};
@@ -12,7 +13,6 @@ use hue_tables::Vid;
 
 use super::view::{NetworkView, View};
 use crate::api::{NetworkStats, PortStats, Stats, Timestamp, VirtualPortStats, WorkerStats};
-use hue_card::CardCounts;
 
 /// The card's counters at one moment; empty without a card.
 #[derive(Default)]

@@ -13,7 +13,6 @@ use hue_intent::{Network, Select, Target};
 use hue_routing::RibPort;
 use hue_substrate::Program;
 
-use super::networks::limits;
 use crate::api;
 
 /// Target state of a network.
@@ -149,4 +148,13 @@ fn described(
         },
         usage: None,
     }
+}
+
+/// Limits of a network's processes, in the host's type.
+fn limits(resources: Option<&hue_intent::Resources>) -> Limits {
+    resources.map_or_else(Limits::default, |resources| Limits {
+        cpu_cores: resources.cpu.map(|cpu| cpu.cores()),
+        memory_bytes: resources.memory.map(|memory| memory.bytes()),
+        processes: resources.processes.map(u64::from),
+    })
 }

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod again;
 mod crowded;
 mod floods;
 mod histories;
 mod planted;
+mod replay;

@@ -4,8 +4,11 @@
 //! its ports → some cycles → frames that left, to wires and workers. At most [`WAITING_MAX`] frames wait outside a
 //! port. The others wait in the rings of sockets and workers, as with a real card that accepts no more frames.
 
+mod drains;
 mod from_workers;
 mod leaving;
+mod losses;
+mod transfer;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -25,12 +28,15 @@ use hue_tables::Vid;
 
 use super::bypass::Bypass;
 use super::drain::Drain;
+use super::event::CardEvent;
 use super::losses::Seen;
 use super::totals::{CardCounts, CardTotals, LivePortTotals};
 use super::transfer::{Order, Transfer};
-use super::{CardEvent, Job};
 use crate::card::Card;
 use crate::twin::Twin;
+
+/// A job of control. It runs between two rounds.
+pub(super) type Job = Box<dyn FnOnce(&mut Runner) + Send>;
 
 /// Most frames that wait outside a port of the card.
 pub const WAITING_MAX: usize = 64;

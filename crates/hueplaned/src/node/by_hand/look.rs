@@ -8,13 +8,15 @@ use hue_planes::Adjacency;
 use hue_soft::NetworkTotals;
 use hue_tables::{NextHop, Prefix4, Vid};
 
-use super::super::card::{CardSide, Stage};
-use super::super::core::Node;
-use super::super::networks::Entry;
-use super::super::stats;
-use super::super::view::CardView;
-use super::ByHand;
+use super::hand::ByHand;
+use super::journal::Input;
 use crate::api::{NetworkState, Stats};
+use crate::node::card::{CardSide, Stage};
+use crate::node::core::Node;
+use crate::node::networks::Entry;
+use crate::node::routes::Table;
+use crate::node::stats;
+use crate::node::view::CardView;
 
 /// Place of a network according to control, if the card knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,6 +119,7 @@ impl ByHand {
     /// Reads everything. This only advances the card's clock, by the cycles that reading its registers takes.
     #[must_use]
     pub fn look(&self) -> Look {
+        self.note(|| Input::Look);
         let node = &self.node;
         let networks = node.networks.iter().map(|(name, entry)| network(node, name, entry)).collect();
         let inside = |worker| node.live.inside(worker).ok();
@@ -140,6 +143,7 @@ impl ByHand {
     /// Counters, as in the API.
     #[must_use]
     pub fn stats(&self) -> Stats {
+        self.note(|| Input::Stats);
         let shared = &self.node.shared;
         let view = shared.view();
         let counts = self.node.card.as_ref().and_then(|card| {
@@ -173,6 +177,7 @@ impl ByHand {
 
 fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
     let vid = entry.have.as_ref().map(|have| have.program.vid);
+    let routes = node.table_of(entry);
     let seat = vid.zip(node.card.as_ref()).and_then(|(vid, card)| card.seats.get(&vid));
     let seated = seat.map(|seat| match seat.stage {
         Stage::Software => Seated::Software,
@@ -181,7 +186,7 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
         Stage::Leaving => Seated::Leaving,
     });
     let on_card = vid.zip(node.card.as_ref()).and_then(|(vid, card)| {
-        let table = table(card, entry);
+        let table = table(card, routes?);
         card.live.look(|runner| on_card(runner, vid, &table)).flatten()
     });
     let fits = |card: &CardSide| {
@@ -192,8 +197,8 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
         name: name.to_owned(),
         vid,
         as_wanted: entry.want.is_some() && entry.have == entry.want,
-        state: entry.condition().0,
-        reason: entry.condition().1.cloned(),
+        state: entry.condition(routes).0,
+        reason: entry.condition(routes).1.cloned(),
         on_card: entry.on_card,
         why_soft: entry.why_soft.clone(),
         placement: entry.have.as_ref().map(|have| have.network.spec.placement).unwrap_or_default(),
@@ -206,8 +211,8 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
 }
 
 /// The table that the card should have.
-fn table(card: &CardSide, entry: &Entry) -> BTreeMap<Prefix4, Adjacency> {
-    let (hops, routes) = entry.published();
+fn table(card: &CardSide, table: &Table) -> BTreeMap<Prefix4, Adjacency> {
+    let (hops, routes) = table.published();
     let hop = |hop: NextHop| {
         let hop = hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE);
         hop.on_port(card.number(hop.port()))

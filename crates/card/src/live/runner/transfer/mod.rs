@@ -1,42 +1,16 @@
-//! Moves a network between the card and software while its frames flow. No frame is lost, duplicated or overtaken.
-//!
-//! Flow: order from control → **transfer**, step by step between rounds → report. The network's table is on both
-//! sides before the move begins and when it ends. Frames are kept in order as follows (ADR 0013):
-//!
-//! To software: one row changes. All frames of a network pass the same stages and the same output queue in order;
-//! frames that take the path through software return behind earlier ones. Once the records that were accepted before
-//! the row changed have left, the card's table is no longer used.
-//!
-//! To the card: frames on the short path must wait, because they could overtake frames that are still in software:
-//! 1. *aside*: frames that come back from software use the queues of a separate index, which are held until the
-//!    network's queues are empty;
-//! 2. *switch*: the network's queues are held, and the row changes;
-//! 3. *drain*: a fence follows the last frame in software on its path: through the card to the CPU queue, through the
-//!    worker that is the network's home, and back;
-//! 4. *join*: frames from software use the network's own queues again; when the separate queues are empty, the hold
-//!    ends.
-//!
-//! Immediately before the row changes, the debts of the network's meter are sent to the other side (`debts`).
-//!
-//! If a step fails, the remaining steps take the network back, in an order that keeps the order of frames.
+//! The steps of a move, between two rounds. See [`crate::live::transfer`] for their order.
 
 mod debts;
 mod fence;
 
-use std::time::Duration;
-
-use hue_demux::Demux;
-use hue_planes::Loss;
 use hue_substrate::SubstrateError;
 use hue_substrate::planted::{Bug, planted};
-use hue_tables::Vid;
 
-use self::debts::Asked;
-use self::fence::Emptying;
 pub(super) use self::fence::{AGAIN_NS, fence_name};
-use super::runner::Runner;
-use super::witness::{Proof, Witness};
+use super::Runner;
 use crate::error::CardError;
+use crate::live::transfer::{Asked, Emptying, Fail, Late, Order, Phase, Report, Side, Transfer};
+use crate::live::witness::Witness;
 
 /// How long frames that are inside at the end may take to leave. The limit is reached only if a wire accepts no
 /// frames or a worker is stuck; otherwise a fence returns long before.
@@ -45,157 +19,6 @@ const SETTLE_NS: u64 = 5_000_000_000;
 const CLEAR_UP_NS: u64 = 100_000_000;
 const HOLD_ENDED: &str =
     "the card's hold ended too early: packets that left out of order are counted as reordered";
-
-/// The two sides between which a network moves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
-    /// The card decides.
-    Card,
-    /// Software decides.
-    Software,
-}
-
-/// A step of a move. A step may take several rounds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Phase {
-    /// No step yet: frames before the move are observed.
-    Before,
-    /// Frames from software are diverted.
-    Aside,
-    /// The row changes.
-    Switch,
-    /// The old path becomes empty.
-    Drain,
-    /// Frames from software use the network's own queues again.
-    Join,
-    /// Done: frames after the move are observed.
-    After,
-}
-
-impl Phase {
-    /// Its name in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Before => "before",
-            Self::Aside => "aside",
-            Self::Switch => "switch",
-            Self::Drain => "drain",
-            Self::Join => "join",
-            Self::After => "after",
-        }
-    }
-}
-
-/// The failure to cause; for tests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fail {
-    /// This step fails, so the network returns.
-    Step(Phase),
-    /// The card fails while the old path becomes empty.
-    Card,
-    /// Not a step: every tenth frame from software is lost, sent twice, or delayed until a later one was sent. The
-    /// report must show it.
-    Frames(Mishap),
-}
-
-/// A fault of single frames, for tests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mishap {
-    /// Lost.
-    Lost,
-    /// Sent twice.
-    Doubled,
-    /// Overtaken by a later frame of its flow.
-    Reordered,
-}
-
-/// A move that control orders.
-pub struct Order {
-    /// The network.
-    pub vid: Vid,
-    /// The destination.
-    pub to: Side,
-    /// How long frames are observed before and after; `None` means no observation.
-    pub watch: Option<(Demux, Duration)>,
-    /// Time limit, without the observation.
-    pub limit: Duration,
-    /// Least time that the drain step takes; for tests.
-    pub drain: Duration,
-    /// The failure to cause.
-    pub fail: Option<Fail>,
-    /// Called when the move has ended.
-    pub done: Box<dyn FnOnce(Report) + Send>,
-}
-
-/// Result of a move.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
-    /// Where the network is.
-    pub at: Side,
-    /// Why it is not at its destination.
-    pub failed: Option<String>,
-    /// Durations of the steps, in order, in nanoseconds.
-    pub phases: Vec<(Phase, u64)>,
-    /// Clock cycles of the card from the switch to the end of the hold.
-    pub cycles: u64,
-    /// Frames of the network that output queues dropped during the move.
-    pub out_dropped: u64,
-    /// Observations at the wires.
-    pub proof: Option<Proof>,
-}
-
-/// A move in progress.
-pub(super) struct Transfer {
-    order: Order,
-    phase: Phase,
-    /// Its destination. It is reversed when a step fails.
-    goal: Side,
-    at: Side,
-    began_ns: u64,
-    /// How long frames are observed before and after.
-    watch_ns: u64,
-    failed: Option<String>,
-    phases: Vec<(Phase, u64)>,
-    /// The network's index, and the index for diverted frames.
-    net: u8,
-    aside: Option<u8>,
-    /// Set if the network was changed during the move: frames of this index leave before the held frames.
-    older: Option<u8>,
-    fence: u64,
-    /// When the fence was last sent, and whether it has returned, first through the card, then through software.
-    fence_ns: u64,
-    through_card: bool,
-    in_software: bool,
-    through_software: bool,
-    /// The debts of the network's meter in software.
-    asked: Asked,
-    switched_cycles: u64,
-    cycles: u64,
-    drops: u64,
-    emptying: Emptying,
-    /// The network's losses at the card's wires at the start of the observation.
-    rings: [(Loss, u64); 2],
-    /// Number of frames that had been queued outside each port at the end of the observation.
-    before: Vec<u64>,
-    pub(super) witness: Option<Witness>,
-    /// Frames from software that were followed, for tests.
-    followed: u64,
-    /// A delayed frame, for tests.
-    pub(super) late: Option<Late>,
-}
-
-/// A frame from software that waits until a later frame of its flow has been sent.
-pub(super) struct Late {
-    /// Its destination.
-    pub queue: u8,
-    /// Its tag in the card.
-    pub tag: u32,
-    /// Its flow.
-    pub flow: u64,
-    /// The frame, with the CPU header before it.
-    pub bytes: Vec<u8>,
-}
 
 impl Runner {
     /// Queues a move of a network after earlier orders.
@@ -542,66 +365,5 @@ impl Runner {
             }
         }
         Ok(())
-    }
-}
-
-impl Transfer {
-    /// The network's index on the card.
-    pub(super) fn net(&self) -> u8 {
-        self.net
-    }
-
-    /// The fault for the next followed frame from software.
-    pub(super) fn mishap(&mut self) -> Option<Mishap> {
-        let Some(Fail::Frames(mishap)) = self.order.fail else { return None };
-        self.followed += 1;
-        self.followed.is_multiple_of(10).then_some(mishap)
-    }
-
-    /// Notes why the move failed. What goes wrong while it is undone is told as well.
-    fn fault(&mut self, text: &str) {
-        match &mut self.failed {
-            Some(before) if before.contains(text) => {}
-            Some(before) => *before = format!("{before}; {text}"),
-            None => self.failed = Some(text.to_owned()),
-        }
-    }
-
-    /// Whether this step must fail, because a test wants it or the time limit was exceeded.
-    fn wants_fault(&mut self, phase: Phase) -> bool {
-        if self.order.fail != Some(Fail::Step(phase)) {
-            return false;
-        }
-        self.order.fail = None;
-        self.fault(&format!("step '{}' failed, as requested", phase.name()));
-        true
-    }
-
-    /// Whether the steps have exceeded the time limit.
-    fn is_late(&self, now_ns: u64) -> bool {
-        let spent: u64 = self.phases.iter().skip(1).map(|(_, ns)| ns).sum();
-        let spent = spent + now_ns.saturating_sub(self.began_ns);
-        u128::from(spent) > self.order.limit.as_nanos()
-    }
-
-    /// Reverses a move that has taken too long, if this loses no frame.
-    fn expect(&mut self, now_ns: u64) {
-        if self.goal != self.at && self.is_late(now_ns) {
-            self.fault(&format!("it took more than {} ms", self.order.limit.as_millis()));
-            self.goal = self.at;
-        }
-    }
-
-    fn end(mut self: Box<Self>) {
-        let phases = std::mem::take(&mut self.phases);
-        let skipped = |(phase, _): &(Phase, u64)| *phase != Phase::Before;
-        (self.order.done)(Report {
-            at: self.at,
-            failed: self.failed,
-            phases: phases.into_iter().filter(skipped).collect(),
-            cycles: self.cycles,
-            out_dropped: self.drops,
-            proof: self.witness.map(Witness::proof),
-        });
     }
 }

@@ -1,140 +1,27 @@
-//! The node's thread: it alone owns the data plane, the routing information bases and the ports.
-//!
-//! Flow: requests, links, results of jobs, failed ports ([`Message`]s) and routing events → **[`Node`]** → data
-//! plane. Between two messages it takes at most one batch of routing events and applies at most one piece of a table,
-//! so it answers within a few milliseconds, even while a full table is loading. Invariants: it never waits for
-//! namespaces, files or the API; slow work is a [`Job`](super::jobs::Job). It never panics on input from outside.
+//! The core's loop: takes messages, routing events and what is due, and publishes the state.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use hue_card::Images;
-use hue_control::Compiled;
-use hue_control::schedule::Side;
 use hue_demux::PortId;
-use hue_host::links::LinkEvent;
-use hue_host::netlink::Link;
 use hue_host::service;
-use hue_routing::{Batch, Monitor};
-use hue_soft::{Live, PortEvent};
 use hue_substrate::Substrate;
-use hue_tables::Vid;
-use tokio::sync::oneshot;
 
-use super::card::{CardNews, CardSide};
-use super::drift::Looks;
-use super::drive::Drive;
-use super::idle::Deferred;
-use super::image::Loading;
-use super::jobs::{Done, Jobs};
-use super::memory::Memory;
-use super::networks::Entry;
-use super::ports::PhysicalPort;
-use super::take_over::TakeOver;
-use super::view::View;
-use super::wires::Turn;
-use super::{About, Shared};
+use super::{Node, Waiter};
 use crate::api::{Capacity, EventKind, Health, NetworkResult};
-use crate::store::Desired;
+use crate::node::events::About;
+use crate::node::message::Inbox;
+use crate::node::message::Message;
+use crate::node::networks::Entry;
+use crate::node::routes;
+use crate::node::view::View;
 
 /// Messages handled in a row before routing gets its turn.
 const MESSAGES_MAX: usize = 64;
 /// Longest sleep: state for which there are no notifications is checked this often.
 const LOOK: Duration = Duration::from_millis(500);
-
-/// Something for the node's thread to do.
-pub enum Message {
-    /// A request of the API.
-    Ask(Box<dyn FnOnce(&mut Node) + Send>),
-    /// A job has ended.
-    Done(Done),
-    /// Interfaces changed.
-    Links(Vec<LinkEvent>),
-    /// A port failed.
-    Port(PortEvent),
-    /// A message from the card's thread.
-    Card(CardNews),
-    /// Routing events are waiting.
-    Wake,
-    /// Stop.
-    Stop,
-}
-
-/// A caller that waits until networks and ports have reached their desired state, or have failed to.
-pub struct Waiter {
-    pub(super) names: BTreeSet<String>,
-    /// Interfaces that were being opened.
-    pub(super) opening: BTreeSet<String>,
-    pub(super) results: BTreeMap<String, NetworkResult>,
-    pub(super) reply: oneshot::Sender<Vec<NetworkResult>>,
-}
-
-/// The node.
-pub struct Node {
-    pub(super) shared: Arc<Shared>,
-    pub(super) live: Live,
-    pub(super) card: Option<CardSide>,
-    /// Why there is no card although one is desired.
-    pub(super) card_problem: Option<String>,
-    pub(super) images: Images,
-    /// Where the scheduler places networks with `placement: auto`, and why; empty without a scheduler.
-    pub(super) scheduled: Option<BTreeMap<String, (Side, String)>>,
-    /// Whether the scheduler is running, and whether it must run again.
-    pub(super) asking: Option<bool>,
-    /// NICs beside ports: pairs of port and NIC.
-    pub(super) nics: Vec<(PortId, PortId)>,
-    /// Neighbours that were redirected.
-    pub(super) turns: Vec<Turn>,
-    /// Another image that is being loaded.
-    pub(super) loading: Option<Loading>,
-    /// The network for whose requested move the card is reserved. Until then the node moves no other network.
-    pub(super) reserved: Option<String>,
-    /// Whether moves of networks were deferred because of a reservation or an image load.
-    pub(super) moves_deferred: bool,
-    /// Work that waits until no network is moving.
-    pub(super) deferred: Vec<Deferred>,
-    pub(super) drive: Drive,
-    pub(super) sender: Sender<Message>,
-    pub(super) monitor: Monitor,
-    pub(super) jobs: Jobs,
-    pub(super) memory: Memory,
-    pub(super) desired: Arc<Desired>,
-    pub(super) compiled: Arc<Compiled>,
-    pub(super) networks: BTreeMap<String, Entry>,
-    pub(super) vids: HashMap<Vid, String>,
-    pub(super) ports: BTreeMap<String, PhysicalPort>,
-    /// Interfaces that a job opens or closes now.
-    pub(super) opening: BTreeSet<String>,
-    pub(super) links: HashMap<String, Link>,
-    pub(super) waiters: Vec<Waiter>,
-    /// Networks whose tables have changes to catch up with, in turn.
-    pub(super) behind: VecDeque<Vid>,
-    /// Names of networks whose remains must be removed at the start.
-    pub(super) leftovers: BTreeSet<String>,
-    /// Changes that the view does not have yet.
-    pub(super) changed: bool,
-    pub(super) health: Health,
-    /// The daemon whose place this one takes.
-    pub(super) take_over: Option<TakeOver>,
-    pub(super) troubles: Vec<String>,
-    /// The problem of the store of the desired state, if it has one.
-    pub(super) store_problem: Option<String>,
-    /// When networks were checked for drift.
-    pub(super) looks: Looks,
-}
-
-/// Inputs of the thread.
-pub struct Inbox {
-    /// Messages.
-    pub messages: Receiver<Message>,
-    /// Routing events.
-    pub batches: Receiver<Batch>,
-    /// Set while a `Wake` is in `messages`.
-    pub woken: Arc<AtomicBool>,
-}
 
 impl Node {
     /// Works until it is told to stop, and returns the node.
@@ -177,9 +64,9 @@ impl Node {
         }
     }
 
-    pub(super) fn handle(&mut self, message: Message, inbox: &Inbox) {
+    pub(in crate::node) fn handle(&mut self, message: Message, inbox: &Inbox) {
         match message {
-            Message::Ask(work) => work(self),
+            Message::Ask(request) => self.take_request(request),
             Message::Done(done) => self.job_done(done),
             Message::Links(events) => self.links_changed(events),
             Message::Port(event) => self.port_failed(&event),
@@ -190,34 +77,27 @@ impl Node {
     }
 
     /// Takes a batch of events and applies a piece of a table. Returns whether there is more to do.
-    pub(super) fn routing(&mut self, inbox: &Inbox) -> bool {
+    pub(in crate::node) fn routing(&mut self, inbox: &Inbox) -> bool {
         let batch = inbox.batches.try_recv().ok();
         let fed = batch.is_some();
         if let Some(batch) = batch {
-            self.feed(batch);
+            self.give_routes(routes::Input::Batch(batch));
         }
-        if let Some(vid) = self.behind.pop_front()
-            && self.catch_up(vid)
-        {
-            self.behind.push_back(vid);
-        }
-        fed || !self.behind.is_empty()
+        self.give_routes(routes::Input::CatchUp);
+        fed || self.routes.is_behind()
     }
 
     fn patience(&self, now: Instant, watchdog: Option<Duration>) -> Duration {
-        let networks = self.networks.values().filter_map(Entry::due);
-        let due = networks.chain(self.ports.values().filter_map(PhysicalPort::due)).chain(self.turn_due());
+        let networks = self.networks.values().filter_map(|entry| entry.retry);
+        let due = networks.chain(self.routes.due()).chain(self.ports.due()).chain(self.turn_due());
         let due = due.chain(self.room_due()).chain(self.deferred_due()).min();
         let due = due.map_or(LOOK, |due| due.saturating_duration_since(now));
         due.min(LOOK).min(watchdog.unwrap_or(LOOK))
     }
 
     /// Retries failed work that is due.
-    pub(super) fn tend(&mut self, now: Instant) {
-        let due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
-        let ports: Vec<String> =
-            self.ports.iter().filter(|(_, port)| due(port.due())).map(|(name, _)| name.clone()).collect();
-        ports.iter().for_each(|name| self.tend_port(name));
+    pub(in crate::node) fn tend(&mut self, now: Instant) {
+        self.ports.due_by(now).iter().for_each(|name| self.tend_port(name));
         let networks: Vec<String> = self
             .networks
             .iter()
@@ -225,7 +105,7 @@ impl Node {
             .map(|(name, _)| name.clone())
             .collect();
         networks.iter().for_each(|name| self.retry(name));
-        self.tend_refused(now);
+        self.give_routes_at(routes::Input::Tend, now);
         self.tend_room(now);
         self.tend_turns(now);
         self.tend_drift(now);
@@ -233,7 +113,7 @@ impl Node {
     }
 
     /// Records the problem of the store of the desired state.
-    pub(super) fn set_store_problem(&mut self, problem: Option<String>) {
+    pub(in crate::node) fn set_store_problem(&mut self, problem: Option<String>) {
         if self.store_problem == problem {
             return;
         }
@@ -245,7 +125,7 @@ impl Node {
     }
 
     /// Publishes the state. Neighbours are redirected first, because their networks may have moved.
-    pub(super) fn publish(&mut self) {
+    pub(in crate::node) fn publish(&mut self) {
         self.rewire_all();
         self.changed = false;
         let troubles = self.all_troubles();
@@ -253,7 +133,6 @@ impl Node {
             self.health = if troubles.is_empty() { Health::Running } else { Health::Degraded };
         }
         let capacity = self.live.capacity();
-        let links = &self.links;
         let mut on: HashMap<PortId, Vec<String>> = HashMap::new();
         for (name, entry) in &self.networks {
             for id in entry.port_ids() {
@@ -264,9 +143,14 @@ impl Node {
             }
         }
         let ports = self.ports.iter().map(|(name, port)| {
-            let link = port.kernel_link(links);
+            let link = self.ports.link_of(port);
             port.view(name, link, on.get(&port.id).cloned().unwrap_or_default())
         });
+        let networks = self.networks.values_mut().filter_map(|entry| {
+            let vid = entry.have.as_ref().map(|have| have.program.vid);
+            entry.view(vid.and_then(|vid| self.routes.table(vid)))
+        });
+        let networks = networks.collect();
         let view = View {
             health: self.health,
             troubles,
@@ -281,13 +165,13 @@ impl Node {
             }),
             ports: ports.collect(),
             card: self.card.as_ref().map(|card| card.view(self.is_drained())),
-            networks: self.networks.values_mut().filter_map(Entry::view).collect(),
+            networks,
         };
         self.shared.set_view(view);
     }
 
     /// Notifies callers that wait for this network.
-    pub(super) fn settled(&mut self, name: &str, result: Option<NetworkResult>) {
+    pub(in crate::node) fn settled(&mut self, name: &str, result: Option<NetworkResult>) {
         for waiter in &mut self.waiters {
             if waiter.names.remove(name)
                 && let Some(result) = &result
@@ -299,7 +183,7 @@ impl Node {
     }
 
     /// Answers callers that have nothing left to wait for.
-    pub(super) fn settle(&mut self) {
+    pub(in crate::node) fn settle(&mut self) {
         let done: Vec<Waiter> = self
             .waiters
             .extract_if(.., |waiter| waiter.names.is_empty() && waiter.opening.is_empty())
@@ -315,10 +199,10 @@ impl Node {
     }
 
     /// Whether all networks of the start have reached their desired state or failed.
-    pub(super) fn started(&mut self) {
+    pub(in crate::node) fn started(&mut self) {
         if self.health == Health::Starting
             && self.leftovers.is_empty()
-            && self.opening.is_empty()
+            && self.ports.opening().is_empty()
             && !self.networks.values().any(Entry::is_pending)
             && self.goes_on()
         {

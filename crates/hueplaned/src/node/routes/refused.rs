@@ -9,23 +9,16 @@
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hue_planes::Adjacency;
 use hue_routing::Rib;
-use hue_tables::{Account, Change, NextHop, Prefix4, Refusals, TableError, Vid};
-
-use super::About;
-use super::core::Node;
-use super::networks::Entry;
-use crate::api::{EventKind, NetworkState};
+use hue_tables::{Account, Change, Prefix4, Refusals, TableError};
 
 /// Routes per piece of a network with refused routes: few, because each route may need a separate change.
 pub const RETRY_ROUTES: usize = 256;
 /// How often some are retried although the network's own table has not shrunk. It also limits the events about a
 /// network whose routes come and go at the edge of its quota.
-const RETRY_EACH: Duration = Duration::from_secs(2);
+pub(super) const RETRY_EACH: Duration = Duration::from_secs(2);
 
 /// The refused routes of a network.
 #[derive(Default)]
@@ -36,7 +29,7 @@ pub struct Refused {
     /// Reason of the last refusal.
     why: Option<TableError>,
     /// Message about them, if any.
-    reason: Option<String>,
+    pub(super) reason: Option<String>,
     /// The last one tried.
     at: Option<Prefix4>,
     /// Bytes of the network's own table when nothing fitted.
@@ -44,7 +37,7 @@ pub struct Refused {
     /// Whether to retry some even if the table has not shrunk.
     again: bool,
     /// When some are retried or, if none are left, the recovery is reported.
-    due: Option<Instant>,
+    pub(super) due: Option<Instant>,
 }
 
 impl Refused {
@@ -54,7 +47,7 @@ impl Refused {
     }
 
     /// Whether there are none, and no message about any.
-    fn is_quiet(&self) -> bool {
+    pub(super) fn is_quiet(&self) -> bool {
         self.routes.is_empty() && self.reason.is_none()
     }
 
@@ -134,7 +127,7 @@ impl Refused {
     }
 
     /// Message about them, given the number of all routes.
-    fn words(&self, routes: usize, account: &Account) -> Option<String> {
+    pub(super) fn words(&self, routes: usize, account: &Account) -> Option<String> {
         let (refused, own) = (self.routes.len(), account.bytes_own);
         let head = format!("{refused} of {routes} routes are refused");
         match &self.why {
@@ -155,99 +148,10 @@ impl Refused {
     }
 }
 
-impl Entry {
-    /// State, and the reason if it is not the desired one.
-    pub(super) fn condition(&self) -> (NetworkState, Option<&String>) {
-        match (self.state, self.refused.reason()) {
-            (NetworkState::Running, Some(reason)) => (NetworkState::Degraded, Some(reason)),
-            (state, _) => (state, self.reason.as_ref()),
-        }
-    }
-
-    /// Present or future contents of its table: next hops and routes, without the refused ones.
-    pub(super) fn published(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
-        let (hops, mut routes) = self.rib.published();
-        if !self.refused.is_empty() {
-            routes.retain(|(prefix, _)| !self.refused.contains(*prefix));
-        }
-        (hops, routes)
-    }
-}
-
-impl Node {
-    /// Sets the table quota of a loaded network from its document.
-    pub(super) fn set_quota(&mut self, name: &str) {
-        let Some(entry) = self.networks.get_mut(name) else { return };
-        let Some(have) = &entry.have else { return };
-        let (vid, quota) = (have.program.vid, have.network.spec.table.map(|table| table.quota.bytes()));
-        let before = self.live.account(vid).ok().and_then(|account| account.bytes_quota);
-        if before != quota {
-            if let Err(error) = self.live.set_quota(vid, quota) {
-                tracing::error!(network = name, %error, "the table quota cannot be set");
-            }
-            entry.refused.try_again();
-        }
-    }
-
-    /// Updates a network's route counts, and reports when the first route is refused, and when no route is refused any more.
-    pub(super) fn look_at_refused(&mut self, name: &str, now: Instant) {
-        let Some(entry) = self.networks.get_mut(name) else { return };
-        let counts = (entry.refused.len() as u64, entry.refused.count());
-        let routes = (entry.rib.counts().routes as u64).saturating_sub(counts.0);
-        entry.counts.routes.store(routes, Ordering::Relaxed);
-        entry.counts.refused.store(counts.0, Ordering::Relaxed);
-        if (counts.0 > 0) != entry.refused.reason.is_some() {
-            self.say_refused(name, now);
-        }
-    }
-
-    /// Updates the message about a network's refused routes.
-    pub(super) fn say_refused(&mut self, name: &str, now: Instant) {
-        let Some(entry) = self.networks.get_mut(name) else { return };
-        let Some(have) = entry.have.as_ref().filter(|_| !entry.refused.is_quiet()) else { return };
-        let account = self.live.account(have.program.vid).unwrap_or_default();
-        let words = entry.refused.words(entry.rib.counts().routes, &account);
-        if words == entry.refused.reason {
-            return;
-        }
-        entry.refused.reason = words;
-        self.changed = true;
-        if let Some(reason) = &entry.refused.reason
-            && entry.refused.due.is_none()
-        {
-            entry.refused.due = Some(now + RETRY_EACH);
-            self.shared.events.add(EventKind::NetworkDegraded, About::Network(name), reason.clone());
-        }
-    }
-
-    /// Retries refused routes that are due, and reports networks that have none any more.
-    pub(super) fn tend_refused(&mut self, now: Instant) {
-        let due = |entry: &Entry| entry.refused.due.is_some_and(|due| due <= now);
-        let due: Vec<String> =
-            self.networks.iter().filter(|(_, entry)| due(entry)).map(|(name, _)| name.clone()).collect();
-        for name in due {
-            let Some(entry) = self.networks.get_mut(&name) else { continue };
-            let vid: Option<Vid> = entry.have.as_ref().map(|have| have.program.vid);
-            if entry.refused.is_empty() {
-                entry.refused.due = None;
-                if vid.is_some() {
-                    let text = "all of its routes are in its table again";
-                    self.shared.events.add(EventKind::NetworkRecovered, About::Network(&name), text);
-                }
-                self.changed = true;
-                continue;
-            }
-            entry.refused.due = Some(now + RETRY_EACH);
-            entry.refused.try_again();
-            if let Some(vid) = vid {
-                self.fall_behind(vid);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use hue_tables::{NextHop, Vid};
+
     use super::*;
 
     fn prefix(n: usize) -> Prefix4 {

@@ -8,16 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
-use super::change::{self, Prepared};
-use super::core::{Message, Node};
-use super::idle::{Caller, Deferred};
-use super::lists::RoutesAt;
-use super::queue::InTurn;
-use super::stats::OnCard;
-use super::view::{CardView, NetworkView, View};
-use super::{About, NodeHandle, capture, files, image, moves, stats};
+use super::NodeHandle;
 use crate::api::{
     self, ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions,
     DownResult, DrainRequest, DrainResult, EventKind, EventPage, ExecInfo, GateRequest, History, ImageInfo,
@@ -27,6 +20,17 @@ use crate::api::{
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces, Turn};
 use crate::history::Origin;
+use crate::node::change::{self, Prepared};
+use crate::node::command::Deferred;
+use crate::node::command::{Command, Frame, Query, Reply, Request, Target};
+use crate::node::events::About;
+use crate::node::idle::Caller;
+use crate::node::lists::RoutesAt;
+use crate::node::message::Message;
+use crate::node::queue::InTurn;
+use crate::node::stats::OnCard;
+use crate::node::view::{CardView, NetworkView, View};
+use crate::node::{capture, files, image, moves, stats};
 use crate::pending::Pending;
 use crate::store::{Desired, Store, StoreError};
 
@@ -83,13 +87,13 @@ impl Backend for NodeHandle {
 
     async fn routes(&self, filter: RouteFilter) -> Result<Pieces<Route>, Problem> {
         let only = filter.network.clone();
-        let names = self.ask(move |node| node.names_of(only.as_deref())).await??;
+        let names = self.ask(|reply| Query::Names { only, reply }).await??;
         let left = filter.limit.unwrap_or(u64::MAX);
         Ok(match filter.address {
             None => self.all_routes(names, left),
             Some(address) => {
                 let next = move |node: Self, name: String| async move {
-                    node.ask(move |node| node.routes_holding(&name, address)).await
+                    node.ask(|reply| Query::RoutesHolding { name, address, reply }).await
                 };
                 limited(self.each(names, next), left)
             }
@@ -98,9 +102,9 @@ impl Backend for NodeHandle {
 
     async fn neighbours(&self, filter: NeighbourFilter) -> Result<Pieces<Neighbour>, Problem> {
         let only = filter.network.clone();
-        let names = self.ask(move |node| node.names_of(only.as_deref())).await??;
+        let names = self.ask(|reply| Query::Names { only, reply }).await??;
         let next = |node: Self, name: String| async move {
-            match node.ask(move |node| node.neighbours_of(&name)).await? {
+            match node.ask(|reply| Query::Neighbours { name, reply }).await? {
                 Some(list) => aside(move || list.read()).await?.map_err(Problem::internal),
                 None => Ok(Vec::new()),
             }
@@ -109,7 +113,7 @@ impl Backend for NodeHandle {
     }
 
     async fn tables(&self) -> Result<Tables, Problem> {
-        let (mut tables, card) = self.ask(|node| node.tables()).await?;
+        let (mut tables, card) = self.ask(|reply| Query::Tables { reply }).await?;
         if let Some(card) = card {
             // No answer: the card has just ended.
             tables.card = card.await.ok();
@@ -125,14 +129,15 @@ impl Backend for NodeHandle {
     }
 
     async fn placements(&self) -> Result<Vec<Placement>, Problem> {
-        let question = self.ask(|node| node.question(false)).await?;
+        let question = self.ask(|reply| Query::Question { from_traffic: false, reply }).await?;
         let view = self.shared.view();
         let planning = Arc::clone(&self.shared);
         aside(move || planning.planning.placements(&view, &question)).await
     }
 
     async fn plan(&self, query: PlanQuery) -> Result<Plan, Problem> {
-        let question = self.ask(move |node| node.question(query.from_traffic)).await?;
+        let from_traffic = query.from_traffic;
+        let question = self.ask(|reply| Query::Question { from_traffic, reply }).await?;
         let kind = query.scheduler.map(Into::into);
         // Not on the node's thread, because the solver can take long.
         aside(move || question.plan(kind)).await
@@ -214,7 +219,7 @@ impl Backend for NodeHandle {
     }
 
     async fn images(&self) -> Result<Vec<ImageInfo>, Problem> {
-        let (images, running) = self.ask(|node| node.images()).await?;
+        let (images, running) = self.ask(|reply| Query::Images { reply }).await?;
         aside(move || image::catalogue(&images, running.as_deref())).await
     }
 
@@ -256,14 +261,14 @@ impl Backend for NodeHandle {
     }
 
     async fn capture(&self, filter: CaptureFilter) -> Result<BoxStream<'static, CapturedFrame>, Problem> {
-        let capture = self.ask(move |node| node.start_capture(&filter)).await??;
+        let capture = self.ask(|reply| Command::Capture { filter, reply }).await??;
         let shared = Arc::clone(&self.shared);
         capture::frames(capture, move || shared.view())
     }
 
     async fn trace(&self, port: &str, frame: Vec<u8>) -> Result<Trace, Problem> {
-        let port = port.to_owned();
-        self.ask(move |node| node.trace(&port, &frame)).await?
+        let (port, frame) = (port.to_owned(), Frame(frame));
+        self.ask(|reply| Query::Trace { port, frame, reply }).await?
     }
 
     async fn exec_info(&self, name: &str) -> Result<ExecInfo, Problem> {
@@ -302,7 +307,7 @@ impl NodeHandle {
     async fn on_card(&self, view: &View, only: Option<&str>) -> Result<OnCard, Problem> {
         let Some(card) = &view.card else { return Ok(OnCard::default()) };
         let vid = only.and_then(|name| view.network(name)).map(|network| network.vid);
-        let (counts, unclaimed) = match self.ask(move |node| node.ask_card(vid)).await? {
+        let (counts, unclaimed) = match self.ask(|reply| Query::CardCounts { only: vid, reply }).await? {
             // No answer: the card has just ended.
             Some(answer) => answer.await.unwrap_or_default(),
             None => Default::default(),
@@ -317,7 +322,7 @@ impl NodeHandle {
             since: view.card.as_ref().map(|card| card.since),
             ..OnCard::default()
         };
-        let port = |port: &super::view::PortView| Port {
+        let port = |port: &crate::node::view::PortView| Port {
             stats: Some(stats::port(&self.shared.totals, &card, port.id, port.api.name.clone())),
             ..port.api.clone()
         };
@@ -332,7 +337,7 @@ impl NodeHandle {
             let node = node.clone();
             async move {
                 let at = at?;
-                match node.ask(move |node| node.routes_from(at)).await {
+                match node.ask(|reply| Query::Routes { at, reply }).await {
                     Ok((piece, next)) => Some((Ok(piece), next)),
                     Err(problem) => Some((Err(problem), None)),
                 }
@@ -432,7 +437,7 @@ impl NodeHandle {
         if desired.generation != generation {
             if !was_drained && origin.kind == RevisionKind::Apply && change::is_drained(&desired.intent) {
                 // What undoes a change is never refused.
-                self.ask(|node| node.can_drain()).await??;
+                self.ask(|reply| Query::CanDrain { reply }).await??;
             }
             let (generation, restored, auto) =
                 (desired.generation, origin.restored, origin.kind == RevisionKind::AutoRollback);
@@ -453,7 +458,8 @@ impl NodeHandle {
             self.shared.events.add(kind, About::Node, text);
         }
         self.look_now().await?;
-        let settled = self.ask(move |node| node.reconcile(prepared)).await?;
+        let prepared = Box::new(prepared);
+        let settled = self.ask(|reply| Command::Reconcile { prepared, reply }).await?;
         // The next change may begin while the networks of this one are set up.
         drop(turn);
         let networks = settled.await.map_err(|_| Problem::unavailable("the daemon is stopping"))?;
@@ -484,21 +490,17 @@ impl NodeHandle {
         task.await.map_err(Problem::internal)?
     }
 
-    /// Passes work to the node's thread once no network is moving and network `name`, if given, is set up.
-    pub(super) async fn ask_when_idle<T: Send + 'static>(
+    /// Passes a request to the node's thread, which does it once no network is moving and network `name`, if given, is
+    /// set up.
+    pub(super) async fn ask_when_idle<T, R: Into<Request>>(
         &self,
         asked: &Asking,
         name: Option<String>,
-        work: impl FnOnce(&mut Node) -> T + Send + 'static,
+        request: impl FnOnce(Reply<Result<T, Problem>>) -> R,
     ) -> Result<T, Problem> {
-        let (reply, answer) = oneshot::channel();
-        let work = Box::new(move |node: &mut Node, still: Result<(), Problem>| {
-            // The caller may have disconnected.
-            let _ = reply.send(still.map(|()| work(node)));
-        });
-        let deferred = Deferred::new(asked.query, name, asked.caller.clone(), work);
-        self.ask(move |node| node.when_idle(deferred)).await?;
-        answer.await.map_err(|_| Problem::unavailable("the caller has disconnected"))?
+        let (query, caller) = (asked.query, asked.caller.clone());
+        let deferred = |reply| Deferred::new(query, name, caller, request(reply).into());
+        self.ask(|reply| Request::WhenIdle(Box::new(deferred(reply)))).await?
     }
 
     async fn migrate_now(
@@ -508,16 +510,14 @@ impl NodeHandle {
         asked: &Asking,
     ) -> Result<Migration, Problem> {
         self.none_waits()?;
-        let (network, wanted) = (name.to_owned(), request.clone());
-        let begin = move |node: &mut Node| node.migrate(&network, &wanted);
-        let answer = self.ask_when_idle(asked, Some(name.to_owned()), begin).await??;
+        let migrate = |reply| Command::Migrate { name: name.to_owned(), request: request.clone(), reply };
+        let answer = self.ask_when_idle(asked, Some(name.to_owned()), migrate).await?;
         let mut moved = answer.await.map_err(|_| lost_card())?;
         if let Err(problem) = &mut moved
             && problem.kind == ProblemKind::Full
         {
             // Check whether the network would fit another image.
-            let network = name.to_owned();
-            let trial = self.ask(move |node| node.trial(&network)).await?;
+            let trial = self.ask(|reply| Query::Trial { name: name.to_owned(), reply }).await?;
             let other = match trial {
                 Some(trial) => aside(move || trial.find()).await?,
                 None => None,
@@ -525,8 +525,7 @@ impl NodeHandle {
             match other {
                 Some(image) if request.load_image => {
                     self.load_image_now(&image, Duration::ZERO, asked).await?;
-                    let (network, wanted) = (name.to_owned(), request.clone());
-                    let answer = self.ask(move |node| node.migrate(&network, &wanted)).await??;
+                    let answer = self.ask(migrate).await??;
                     moved = answer.await.map_err(|_| lost_card())?;
                     if let Ok(migration) = &mut moved {
                         migration.image = Some(image);
@@ -548,9 +547,9 @@ impl NodeHandle {
 
     /// Ends the reservation of the card after the move or its failure, and waits until other networks have moved.
     async fn end_reservation(&self) -> Result<(), Problem> {
-        self.ask(Node::end_reservation).await?;
+        self.ask(|reply| Command::EndReservation { reply }).await?;
         // If another network takes too long, the requested move is still a success.
-        let _ = self.ask_when_idle(&Asking::default(), None, |_| ()).await;
+        let _ = self.ask_when_idle(&Asking::default(), None, |reply| Query::Nothing { reply }).await;
         Ok(())
     }
 
@@ -561,8 +560,8 @@ impl NodeHandle {
         asked: &Asking,
     ) -> Result<ImageLoaded, Problem> {
         self.none_waits()?;
-        let image = name.to_owned();
-        let answer = self.ask_when_idle(asked, None, move |node| node.load_image(&image, away)).await??;
+        let load = |reply| Command::LoadImage { name: name.to_owned(), away, reply };
+        let answer = self.ask_when_idle(asked, None, load).await?;
         let loaded = answer.await.map_err(|_| Problem::unavailable("the daemon is stopping"))??;
         let desired = change::with_image(&self.shared.desired(), name);
         self.keep(desired, asked.origin(RevisionKind::Image)).await?;
@@ -574,7 +573,7 @@ impl NodeHandle {
         let Some(desired) = desired.map(Arc::new) else { return Ok(()) };
         self.store(Arc::clone(&desired), origin).await?;
         self.shared.set_desired(Arc::clone(&desired));
-        self.ask(move |node| node.desired = desired).await
+        self.ask(|reply| Command::Keep { desired: Target(desired), reply }).await
     }
 
     /// Checks every few seconds whether a full disk has room again, for as long as the daemon runs.
@@ -601,8 +600,7 @@ impl NodeHandle {
         })
         .await?;
         // A node that is stopping does not need this.
-        let told = Message::Ask(Box::new(move |node: &mut Node| node.set_store_problem(problem)));
-        let _ = self.shared.sender.send(told);
+        let _ = self.shared.sender.send(Message::Ask(Command::StoreProblem { problem }.into()));
         Ok(result)
     }
 

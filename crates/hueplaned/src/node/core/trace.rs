@@ -7,7 +7,7 @@ use hue_demux::PortId;
 use hue_substrate::Program;
 use hue_tables::Vid;
 
-use super::core::Node;
+use super::Node;
 use crate::api::{Problem, Trace};
 use crate::explain::{Words, explained};
 
@@ -23,7 +23,7 @@ impl Node {
 
 impl Words for Node {
     fn port(&self, id: PortId) -> Option<String> {
-        self.ports.iter().find(|(_, port)| port.id == id).map(|(name, _)| name.clone())
+        self.ports.with_id(id).map(|(name, _)| name.clone())
     }
 
     fn program(&self, vid: Vid) -> Option<&Program> {

@@ -12,20 +12,10 @@ use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{Program, SubstrateError};
 use hue_tables::Vid;
 
-use super::super::runner::Runner;
+use super::super::Runner;
 use super::fence::{AGAIN_NS, fence_name};
-use super::{Side, Transfer};
-use crate::card::broken;
-use crate::error::CardError;
-
-/// The question to a worker, and its answer.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Asked {
-    /// Name of the question, and when it was last sent.
-    question: Option<(u64, u64)>,
-    /// The worker's answer.
-    debts: Option<Debts>,
-}
+use crate::error::{CardError, broken};
+use crate::live::transfer::{Side, Transfer};
 
 impl Runner {
     /// Brings the debts to the side that will decide. Returns whether they have arrived; if not, it has to be called

@@ -5,10 +5,11 @@
 
 use hue_host::netlink::Link;
 
-use super::core::Node;
-use super::networks::Entry;
-use super::ports::PhysicalPort;
+use super::Node;
 use crate::api::{CardState, CardStatus, Part, Trouble};
+use crate::node::networks::Entry;
+use crate::node::ports::PhysicalPort;
+use crate::node::routes::Table;
 
 /// Beginning of the text of a card's problem.
 const CARD: &str = "card: ";
@@ -38,8 +39,8 @@ impl Node {
                           until then all networks run in software";
             all.push(node(Part::Card, text.strip_prefix(CARD).unwrap_or(text), remedy));
         }
-        for (name, port) in &self.ports {
-            let link = port.kernel_link(&self.links);
+        for (name, port) in self.ports.iter() {
+            let link = self.ports.link_of(port);
             all.extend(port.problem().map(|text| Trouble {
                 part: Part::Port,
                 name: Some(name.clone()),
@@ -48,11 +49,11 @@ impl Node {
             }));
         }
         for (name, entry) in &self.networks {
-            all.extend(entry.condition().1.map(|text| Trouble {
+            all.extend(entry.condition(self.table_of(entry)).1.map(|text| Trouble {
                 part: Part::Network,
                 name: Some(name.clone()),
                 text: text.clone(),
-                remedy: network_remedy(name, entry),
+                remedy: network_remedy(name, entry, self.table_of(entry)),
             }));
         }
         all
@@ -97,8 +98,8 @@ fn port_remedy(port: &PhysicalPort, link: Option<&Link>) -> String {
     }
 }
 
-fn network_remedy(name: &str, entry: &Entry) -> String {
-    if entry.refused.reason().is_some() {
+fn network_remedy(name: &str, entry: &Entry, table: Option<&Table>) -> String {
+    if table.is_some_and(|table| table.refused().reason().is_some()) {
         format!(
             "see `hueplane get tables {name}`; raise the quota in its document, or let its routing daemons supply fewer routes"
         )

@@ -1,14 +1,4 @@
-//! The node without threads, namespaces and sockets: the caller drives every step, to simulate whole histories.
-//!
-//! Flow: caller → **[`ByHand`]** → the node's messages, jobs and pieces of tables; rounds of workers and of the card,
-//! one at a time, in the caller's thread. The node, the workers, the card's thread and the card's logic are those of
-//! the daemon. The operating system is simulated: ports are queues in memory, a namespace contains what its document
-//! says (`kernel` simulates the kernel), TAPs are queues, and nothing is stored on a disk.
-//! Invariants: the caller sets the time, and also when failed work is retried; changes wait for each other as in the
-//! daemon.
-
-mod kernel;
-mod look;
+//! The node whose every step a caller makes: its changes, requests, steps and frames.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicBool;
@@ -27,21 +17,26 @@ use hue_substrate::clock::{Clock, Hand};
 use hue_substrate::scheduling::Granted;
 use tokio::sync::{oneshot, watch};
 
-pub use self::look::{CardLook, Look, NetworkLook, Seated};
-use super::change::{self, Prepared};
-use super::core::{Inbox, Message, Node};
-use super::drive::Drive;
-use super::events::EventLog;
-use super::idle::{Caller, Deferred};
-use super::jobs::{Done, Job, Jobs, OpenPort};
-use super::plan::Planning;
-use super::queue::Queue;
-use super::{Shared, moves};
+use super::journal::{Input, Journal};
+use super::kernel;
 use crate::api::{
     ApplyRequest, ImageLoaded, LogPlace, MigrateRequest, Migration, NetworkState, Problem, ProblemKind,
     SourceText, Tables, Timestamp, TurnQuery,
 };
 use crate::error::DaemonError;
+use crate::node::change::{self, Prepared};
+use crate::node::command::{Answering, Command, Deferred, Frame, Reply, Request, Target};
+use crate::node::core::Node;
+use crate::node::drive::Drive;
+use crate::node::events::EventLog;
+use crate::node::idle::Caller;
+use crate::node::jobs::{Done, Job, Jobs, OpenPort};
+use crate::node::message::{Inbox, Message};
+use crate::node::moves;
+use crate::node::plan::Planning;
+use crate::node::queue::Queue;
+use crate::node::routes;
+use crate::node::shared::Shared;
 use crate::store::{Desired, Store};
 
 /// Capacity of a port's queues, in frames in each direction.
@@ -56,9 +51,6 @@ struct Pending<T> {
     begun: oneshot::Receiver<Result<Answering<T>, Problem>>,
     answer: Option<Answering<T>>,
 }
-
-/// Receives the result.
-type Answering<T> = oneshot::Receiver<Result<T, Problem>>;
 
 /// A requested move.
 struct Moving {
@@ -78,10 +70,10 @@ pub enum Answer {
 
 /// See the head of this file.
 pub struct ByHand {
-    node: Node,
+    pub(super) node: Node,
     inbox: Inbox,
     jobs: Receiver<Job>,
-    time: Hand,
+    pub(super) time: Hand,
     /// By interface.
     wires: BTreeMap<String, MemoryHandle>,
     /// By network, in the order of virtual ports.
@@ -95,6 +87,8 @@ pub struct ByHand {
     moves: Option<Moving>,
     moving: Option<Pending<Migration>>,
     loading: Option<Pending<ImageLoaded>>,
+    /// What the node was given, if it is recorded.
+    pub(super) journal: Option<Journal>,
 }
 
 impl ByHand {
@@ -148,6 +142,7 @@ impl ByHand {
             moves: None,
             moving: None,
             loading: None,
+            journal: None,
         })
     }
 
@@ -188,9 +183,15 @@ impl ByHand {
         self.turn_to_change()?;
         let prepared = prepare(&self.node.shared.desired(), &self.node.shared.owner)?;
         self.node.shared.set_desired(Arc::clone(&prepared.desired));
-        // No caller waits for the result.
-        drop(self.node.reconcile(prepared));
+        self.request(Command::Reconcile { prepared: Box::new(prepared), reply: Reply::to_nobody() });
         Ok(())
+    }
+
+    /// Gives the node a request, as the API does.
+    fn request(&mut self, request: impl Into<Request>) {
+        let request = request.into();
+        self.note(|| Input::Request(request.clone()));
+        self.node.take_request(request);
     }
 
     fn turn_to_change(&self) -> Result<(), Problem> {
@@ -211,7 +212,7 @@ impl ByHand {
 
     fn begin_move(&mut self, name: &str, request: MigrateRequest) {
         let network = name.to_owned();
-        let begun = self.begin(Some(name), move |node| node.migrate(&network, &request));
+        let begun = self.begin(Some(name), |reply| Command::Migrate { name: network, request, reply });
         self.moving = Some(Pending { name: name.to_owned(), begun, answer: None });
     }
 
@@ -226,23 +227,20 @@ impl ByHand {
     }
 
     fn begin_load(&mut self, name: &str) {
-        let image = name.to_owned();
-        let begun = self.begin(None, move |node| node.load_image(&image, Duration::ZERO));
+        let (image, away) = (name.to_owned(), Duration::ZERO);
+        let begun = self.begin(None, |reply| Command::LoadImage { name: image, away, reply });
         self.loading = Some(Pending { name: name.to_owned(), begun, answer: None });
     }
 
-    fn begin<T: Send + 'static>(
+    fn begin<T>(
         &mut self,
         name: Option<&str>,
-        work: impl FnOnce(&mut Node) -> Result<Answering<T>, Problem> + Send + 'static,
+        command: impl FnOnce(Reply<Result<Answering<T>, Problem>>) -> Command,
     ) -> oneshot::Receiver<Result<Answering<T>, Problem>> {
-        let (reply, begun) = oneshot::channel();
-        // The receiver is kept until there is an answer.
-        let work = Box::new(move |node: &mut Node, still: Result<(), Problem>| {
-            drop(reply.send(still.and_then(|()| work(node))));
-        });
-        let name = name.map(str::to_owned);
-        self.node.when_idle(Deferred::new(TurnQuery::default(), name, Caller::default(), work));
+        let (reply, begun) = Reply::channel();
+        let (name, command) = (name.map(str::to_owned), command(reply).into());
+        let deferred = Deferred::new(TurnQuery::default(), name, Caller::default(), command);
+        self.request(Request::WhenIdle(Box::new(deferred)));
         begun
     }
 
@@ -293,7 +291,7 @@ impl ByHand {
     fn moved(&mut self, result: Result<Migration, Problem>) -> Option<Answer> {
         let (Pending { name, .. }, Moving { request, image }) = (self.moving.take()?, self.moves.take()?);
         if request.load_image {
-            self.node.end_reservation();
+            self.request(Command::EndReservation { reply: Reply::to_nobody() });
         }
         if result.is_ok() {
             let now = self.node.shared.desired();
@@ -306,12 +304,13 @@ impl ByHand {
     fn keep(&mut self, desired: Option<Desired>) {
         if let Some(desired) = desired.map(Arc::new) {
             self.node.shared.set_desired(Arc::clone(&desired));
-            self.node.desired = desired;
+            self.request(Command::Keep { desired: Target(desired), reply: Reply::to_nobody() });
         }
     }
 
     /// The node takes a message and applies a piece of a table. Returns whether there was any.
     pub fn step_node(&mut self) -> bool {
+        self.note(|| Input::StepNode);
         let message = self.inbox.messages.try_recv().ok();
         let any = message.is_some();
         if let Some(message) = message {
@@ -328,6 +327,7 @@ impl ByHand {
 
     /// The operating system does a job. Returns whether there was one.
     pub fn step_job(&mut self) -> bool {
+        self.note(|| Input::StepJob);
         let Ok(job) = self.jobs.try_recv() else { return false };
         let done = match job {
             Job::Setup(name, setup) => {
@@ -344,7 +344,7 @@ impl ByHand {
                 Done::Delete(name.clone(), Ok(self.kernels.remove(&name).is_some()))
             }
             Job::Open(opening) => {
-                let index = self.node.links.get(&opening.interface).map(|link| link.index);
+                let index = self.node.ports.link(&opening.interface).map(|link| link.index);
                 if let Some(plug) = &opening.plug {
                     let end = plug.open().map(|end| OpenPort::end_of_link(end, opening.region.clone()));
                     let done = Done::Open(opening.tag, end.map_err(|error| error.to_string()));
@@ -370,6 +370,7 @@ impl ByHand {
 
     /// The kernel of a namespace reports all its state. Returns whether any kernel had to.
     pub fn step_kernel(&mut self) -> bool {
+        self.note(|| Input::StepKernel);
         let Some(name) = self.telling.pop_front() else { return false };
         if let Some(config) = self.kernels.get(&name) {
             let events = kernel::snapshot(config);
@@ -389,6 +390,7 @@ impl ByHand {
         prefix: hue_tables::Prefix4,
         via: Option<std::net::Ipv4Addr>,
     ) -> bool {
+        self.note(|| Input::Route(name.to_owned(), prefix, via));
         let Some(config) = self.kernels.get(name) else { return false };
         let key = (name.to_owned(), prefix);
         let Some(known) = via.or_else(|| self.learned.get(&key).copied()) else { return true };
@@ -401,21 +403,22 @@ impl ByHand {
     }
 
     fn feed(&mut self, name: &str, events: Vec<Event>) -> bool {
-        let Some(entry) = self.node.networks.get_mut(name) else { return true };
+        let Some(entry) = self.node.networks.get(name) else { return true };
         let Some(have) = &entry.have else { return entry.want.is_none() };
         let vid = have.program.vid;
-        entry.rib.apply_all(events);
-        self.node.fall_behind(vid);
+        self.node.give_routes(routes::Input::Events(vid, events));
         true
     }
 
     /// The card does one round. Returns whether it had anything to do.
     pub fn step_card(&mut self) -> bool {
+        self.note(|| Input::StepCard);
         self.node.card.as_ref().is_some_and(|card| card.live.round())
     }
 
     /// A worker does one round. Returns whether it had anything to do.
     pub fn step_worker(&mut self, worker: usize) -> bool {
+        self.note(|| Input::StepWorker(worker));
         let worked = self.node.live.round(worker);
         if worked {
             self.forward_failures();
@@ -432,6 +435,7 @@ impl ByHand {
 
     /// Ends all pauses before retries.
     pub fn retry(&mut self) {
+        self.note(|| Input::Retry);
         self.node.tend(Instant::now() + PATIENCE);
     }
 
@@ -456,29 +460,36 @@ impl ByHand {
     /// Puts a frame onto the wire of an interface; `false` if no port is open on it, or its queue is full.
     #[must_use]
     pub fn send(&self, interface: &str, frame: &[u8]) -> bool {
+        self.note(|| Input::Send(interface.to_owned(), Frame(frame.to_vec())));
         self.wires.get(interface).is_some_and(|wire| wire.feed(frame))
     }
 
     /// The oldest frame that left by an interface and has not been taken yet.
     #[must_use]
     pub fn receive(&self, interface: &str) -> Option<Vec<u8>> {
-        self.wires.get(interface)?.take()
+        let frame = self.wires.get(interface)?.take()?;
+        self.note(|| Input::Received(interface.to_owned(), Frame(frame.clone())));
+        Some(frame)
     }
 
     /// The oldest frame that a network's control plane received on a virtual port and that has not been taken yet.
     #[must_use]
     pub fn receive_control(&self, network: &str, vport: usize) -> Option<Vec<u8>> {
-        self.taps.get(network)?.get(vport)?.take()
+        let frame = self.taps.get(network)?.get(vport)?.take()?;
+        self.note(|| Input::ReceivedControl(network.to_owned(), vport, Frame(frame.clone())));
+        Some(frame)
     }
 
     /// A network's control plane sends a frame on a virtual port; `false` when it cannot.
     #[must_use]
     pub fn send_control(&self, network: &str, vport: usize, frame: &[u8]) -> bool {
+        self.note(|| Input::SendControl(network.to_owned(), vport, Frame(frame.to_vec())));
         self.taps.get(network).and_then(|taps| taps.get(vport)).is_some_and(|tap| tap.feed(frame))
     }
 
     /// Breaks the wire of an interface: every call on its port fails until the port is opened again.
     pub fn cut(&self, interface: &str) {
+        self.note(|| Input::Cut(interface.to_owned()));
         if let Some(wire) = self.wires.get(interface) {
             wire.fail(Some(nix::errno::Errno::ENODEV as i32));
         }

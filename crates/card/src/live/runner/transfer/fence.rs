@@ -12,12 +12,12 @@ use hue_substrate::handover::{Crossing, Record};
 use hue_substrate::planted::{Bug, planted};
 use hue_tables::Vid;
 
-use super::super::drain::Drain;
-use super::super::runner::Runner;
-use super::super::witness::Witness;
-use super::Transfer;
+use super::super::Runner;
 use crate::cpu::{self, HEADER_BYTES};
 use crate::error::CardError;
+use crate::live::drain::Drain;
+use crate::live::transfer::{Emptying, Transfer};
+use crate::live::witness::Witness;
 
 /// Bytes of a fence's frame in the card.
 const FENCE_BYTES: usize = 60;
@@ -29,26 +29,6 @@ pub(in crate::live) const AGAIN_NS: u64 = 50_000_000;
 const ENTER_CYCLES: u64 = 65_536;
 /// Cycles in which a frame that was taken from its queue has left the card, behind the longest frames of all ports.
 const LEAVE_CYCLES: u64 = 16_384;
-
-/// Progress of the check that no followed frame is inside any more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Emptying {
-    Not,
-    /// Some frames wait outside the card's ports.
-    Before,
-    /// All frames had begun to enter in this cycle.
-    In(u64),
-    /// A fence is in the card.
-    Card,
-    /// A fence is in software.
-    Software,
-    /// A second fence is in the card.
-    Back,
-    /// All queues were empty in this cycle.
-    Out(u64),
-    /// All frames have left the card; the rest of the round delivers them.
-    Left,
-}
 
 impl Runner {
     /// Sends a step's fence through the card to the network's CPU queue.

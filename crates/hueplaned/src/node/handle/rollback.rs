@@ -6,11 +6,12 @@
 
 use std::sync::{Arc, OnceLock, PoisonError};
 
+use super::NodeHandle;
 use super::backend::Step;
-use super::{NodeHandle, change};
 use crate::api::{History, Problem, ProblemKind, RevisionKind, RollbackRequest, RollbackResult};
 use crate::backend::Turn;
 use crate::history::{Documents, HistoryError};
+use crate::node::change;
 use crate::store::{Desired, Store, network_key};
 
 impl NodeHandle {

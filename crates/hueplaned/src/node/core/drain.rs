@@ -1,0 +1,121 @@
+//! The core, for draining the card.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hue_intent::Card;
+
+use super::Node;
+use crate::api::{DrainRequest, EventKind, MigrateRequest, Problem, ProblemKind, SubstrateName};
+use crate::node::card::Stage;
+use crate::node::command::Leaving;
+use crate::node::drain::Place;
+use crate::node::events::About;
+use crate::node::networks::Entry;
+use crate::store::Desired;
+
+impl Node {
+    /// Whether the card is drained.
+    pub(super) fn is_drained(&self) -> bool {
+        self.desired.intent.node.spec.card.as_ref().is_some_and(Card::is_drained)
+    }
+
+    /// Checks that software can serve the networks of the card.
+    ///
+    /// # Errors
+    /// `full`, with each network that would get less bandwidth than its document needs.
+    pub(super) fn can_drain(&self) -> Result<(), Problem> {
+        let lacks = if self.card.is_some() { self.question(false).lacks_without_card() } else { Vec::new() };
+        if lacks.is_empty() {
+            return Ok(());
+        }
+        let why: Vec<String> = lacks.iter().map(|(name, why)| format!("network '{name}': {why}")).collect();
+        let detail = format!(
+            "the card is not drained, and no network has moved, because software cannot serve all of them: {}; lower \
+             `needs` in the documents, or use --force: then networks move and get less",
+            why.join("; ")
+        );
+        Err(Problem::new(ProblemKind::Full, detail))
+    }
+
+    /// Whether the card is drained has changed: says so, and moves networks accordingly.
+    pub(super) fn follow_drained(&mut self) {
+        if self.desired.intent.node.spec.card.is_none() {
+            return self.ask_scheduler(); // it was drained, and is gone
+        }
+        self.tell_drained();
+        if self.is_drained() {
+            self.on_card().iter().for_each(|name| self.leave(name, None));
+        } else {
+            // The scheduler's last answer was about a drained card.
+            self.scheduled = None;
+            if let Some(card) = &mut self.card {
+                card.has_room();
+            }
+        }
+        self.ask_scheduler();
+        self.in_order(None).iter().for_each(|name| self.place(name));
+        self.changed = true;
+    }
+
+    fn tell_drained(&self) {
+        let on_card = self.networks.values().filter(|entry| entry.on_card).count();
+        let drained = "the card is drained: no network runs on it until `hueplane undrain card`";
+        let (kind, text) = match (self.is_drained(), on_card) {
+            (true, 0) => (EventKind::CardDrained, drained.to_owned()),
+            (true, _) => {
+                (EventKind::CardDrained, format!("{drained}; networks that move to software: {on_card}"))
+            }
+            (false, _) => {
+                (EventKind::CardUndrained, "the card is no longer drained: networks return to it".to_owned())
+            }
+        };
+        self.shared.events.add(kind, About::Node, text);
+    }
+
+    /// Puts documents in force that say that the card is no longer drained.
+    pub(super) fn undrain(&mut self, desired: Arc<Desired>) {
+        self.desired = desired;
+        self.follow_drained();
+    }
+
+    /// Puts the drained state in force and moves the networks of the card to software.
+    pub(super) fn drain(&mut self, desired: Option<Arc<Desired>>, request: &DrainRequest) -> Leaving {
+        if let Some(desired) = desired {
+            self.desired = desired;
+            self.tell_drained();
+            self.ask_scheduler();
+            self.changed = true;
+        }
+        let mut move_to = MigrateRequest::new(SubstrateName::Soft);
+        move_to.fail = request.fail;
+        let mut leaving = Vec::new();
+        for name in self.on_card() {
+            let answer = self.leave_drained(&name, &move_to);
+            leaving.push((name, answer));
+        }
+        // Networks that are in software already learn why they stay there.
+        self.in_order(None).iter().for_each(|name| self.place(name));
+        leaving
+    }
+
+    /// The networks that are on the card and not moving, in the order of names.
+    fn on_card(&self) -> Vec<String> {
+        let Some(card) = &self.card else { return Vec::new() };
+        let is_there = |entry: &Entry| {
+            let seat = entry.have.as_ref().and_then(|have| card.seats.get(&have.program.vid));
+            seat.is_some_and(|seat| seat.stage == Stage::Card)
+        };
+        self.networks.iter().filter(|(_, entry)| is_there(entry)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The networks that are on the card, and why networks that could be there are not.
+    pub(super) fn places(&self) -> BTreeMap<String, Place> {
+        let place = |(name, entry): (&String, &Entry)| {
+            let placement = entry.want.as_ref()?.network.spec.placement;
+            let why = entry.why_soft.clone().filter(|_| !entry.on_card);
+            Some((name.clone(), Place { on_card: entry.on_card, placement, why }))
+        };
+        self.networks.iter().filter_map(place).collect()
+    }
+}

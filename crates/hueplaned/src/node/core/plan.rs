@@ -1,0 +1,115 @@
+//! The core, for the scheduler: its questions, and its answers.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+use hue_control::schedule::{Demand, Schedule, Side, Site, TableSite};
+use hue_substrate::Program;
+
+use super::Node;
+use crate::node::card::CardNews;
+use crate::node::message::Message;
+use crate::node::plan::Question;
+use crate::plan::card_site;
+
+impl Node {
+    /// The question to a scheduler at this moment.
+    pub(super) fn question(&self, from_traffic: bool) -> Question {
+        let node = &self.desired.intent.node;
+        let ports = node.spec.card.as_ref().map_or(&[][..], |card| &card.ports);
+        let card = self.card.as_ref().map(|card| card_site(card.description(), ports));
+        let workers = u16::try_from(self.shared.workers).unwrap_or(u16::MAX);
+        let programs: BTreeMap<&str, &Program> =
+            self.compiled.programs.iter().map(|program| (program.name.as_str(), program)).collect();
+        let rates = self.shared.planning.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut demands = Vec::with_capacity(self.networks.len());
+        let mut measured = 0;
+        for (name, entry) in &self.networks {
+            let Some(want) = &entry.want else { continue };
+            let program = programs.get(name.as_str()).copied().unwrap_or(&want.program);
+            let mut demand = Demand::of(&want.network, program);
+            if let Some(table) = self.table_of(entry) {
+                let counts = table.rib().counts();
+                // While an image is loaded, networks that were on the card count as being there.
+                let had = self.loading.as_ref().is_some_and(|loading| loading.chooses() && loading.had(name));
+                let now = if entry.on_card || had { Side::Card } else { Side::Soft };
+                demand = demand.at(now, counts.routes, counts.neighbours, counts.rows);
+            }
+            // Routes of other layouts are only counted.
+            if card.as_ref().is_some_and(|card| matches!(card.table, TableSite::Banks { .. })) {
+                demand = match self.table_of(entry) {
+                    Some(table) => demand.in_banks(&table.published().1),
+                    None => demand.in_banks(&program.routes),
+                };
+            }
+            if let Some(bps) = rates.rate(name).filter(|_| from_traffic) {
+                demand.bandwidth_bps = bps;
+                measured += 1;
+            }
+            demands.push(demand);
+        }
+        Question {
+            site: Site::of(node, workers, card),
+            demands,
+            kind: node.spec.scheduler.as_ref().map(|scheduler| scheduler.kind).unwrap_or_default(),
+            measured: from_traffic.then_some(measured),
+        }
+    }
+
+    /// Asks the scheduler, if the node's document names one, where networks with `placement: auto` shall run. The
+    /// answer comes as [`CardNews::Scheduled`], because the solver may take long.
+    pub(super) fn ask_scheduler(&mut self) {
+        if self.card.is_none() || self.desired.intent.node.spec.scheduler.is_none() {
+            if self.scheduled.take().is_some() {
+                let names: Vec<String> = self.networks.keys().cloned().collect();
+                names.iter().for_each(|name| self.place(name));
+            }
+            return;
+        }
+        let from_traffic =
+            self.desired.intent.node.spec.scheduler.as_ref().is_some_and(|one| one.from_traffic);
+        if self.asking.is_some() {
+            self.asking = Some(true);
+            return;
+        }
+        self.asking = Some(false);
+        let (question, sender) = (self.question(from_traffic), self.sender.clone());
+        let answer = move || {
+            let schedule = question.schedule(None);
+            let _ = sender.send(Message::Card(CardNews::Scheduled(Box::new(schedule))));
+        };
+        if let Err(error) = self.drive.aside("hue-plan", answer) {
+            tracing::warn!(%error, "the scheduler cannot run: networks stay where they are");
+            self.asking = None;
+        }
+    }
+
+    /// The same when new measured rates are available and the scheduler uses them.
+    pub(super) fn ask_scheduler_of_traffic(&mut self) {
+        if self.desired.intent.node.spec.scheduler.as_ref().is_some_and(|one| one.from_traffic) {
+            self.ask_scheduler();
+        }
+    }
+
+    /// The scheduler has answered: moves networks with `placement: auto` accordingly.
+    pub(super) fn scheduled(&mut self, schedule: &Schedule) {
+        let chooses = self.loading.as_ref().is_some_and(crate::node::image::Loading::chooses);
+        if self.desired.intent.node.spec.scheduler.is_none() {
+            self.asking = None;
+            if chooses {
+                self.chosen(Some(schedule));
+            }
+            return; // otherwise, the answer is too late
+        }
+        let sides = schedule.networks.iter().map(|one| (one.name.clone(), (one.side, one.why.clone())));
+        self.scheduled = Some(sides.collect());
+        if self.asking.take() == Some(true) {
+            self.ask_scheduler();
+        }
+        if chooses && self.asking.is_none() {
+            return self.chosen(Some(schedule));
+        }
+        let names: Vec<String> = schedule.networks.iter().map(|one| one.name.clone()).collect();
+        names.iter().for_each(|name| self.place(name));
+    }
+}

@@ -1,0 +1,168 @@
+//! The core, for links beside the card's ports.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use hue_demux::PortId;
+use hue_intent::Select;
+use hue_tables::Vid;
+
+use super::Node;
+use crate::api::{EventKind, MigrationSteering, NetworkState};
+use crate::node::card::{CardNews, Stage};
+use crate::node::events::About;
+use crate::node::message::Message;
+use crate::node::wires::{Then, Turn, micros};
+
+impl Node {
+    /// Tells workers which NICs are beside which ports.
+    pub(super) fn pair_ports(&mut self) {
+        let ids = &self.desired.ids.ports;
+        let card = self.desired.intent.node.spec.card.iter();
+        let pairs = card.flat_map(|card| card.ports.iter().zip(&card.nics));
+        let pairs: Vec<(PortId, PortId)> = pairs
+            .filter_map(|(front, nic)| Some((*ids.get(front.as_str())?, *ids.get(nic.as_str())?)))
+            .collect();
+        if let Err(error) = self.live.set_nics(&pairs) {
+            tracing::error!(%error, "NICs cannot be used beside the card");
+        }
+        self.nics = pairs;
+    }
+
+    /// The NIC beside a port.
+    pub(super) fn nic_of(&self, port: PortId) -> Option<PortId> {
+        self.nics.iter().find(|(front, _)| *front == port).map(|(_, nic)| *nic)
+    }
+
+    /// The port of the card beside which a NIC is.
+    pub(super) fn front_of(&self, nic: PortId) -> Option<PortId> {
+        self.nics.iter().find(|(_, other)| *other == nic).map(|(front, _)| *front)
+    }
+
+    /// Whether a network's neighbours should send to NICs.
+    fn wants_nic(&self, name: &str) -> bool {
+        let Some(entry) = self.networks.get(name) else { return false };
+        let Some(have) = entry.have.as_ref().filter(|_| entry.state == NetworkState::Running) else {
+            return entry.on_nic; // unchanged until its state is clear
+        };
+        let seat = self.card.as_ref().and_then(|card| card.seats.get(&have.program.vid));
+        match seat.map(|seat| seat.stage) {
+            Some(Stage::Card) => return false,
+            Some(Stage::Coming) => return entry.on_nic, // until it has arrived
+            Some(Stage::Software | Stage::Leaving) | None => {}
+        }
+        if have.network.spec.select != Select::Mac {
+            return false;
+        }
+        let mut nics = have.program.ports.iter().filter_map(|port| self.nic_of(port.port)).peekable();
+        nics.peek().is_some() && nics.all(|nic| self.ports.has_wire(nic))
+    }
+
+    /// Makes neighbours of all networks send to where the network runs.
+    pub(super) fn rewire_all(&mut self) {
+        let names: Vec<String> = self
+            .networks
+            .iter()
+            .filter(|(_, entry)| entry.on_nic || !self.nics.is_empty())
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            if let Some(turn) = self.rewire(&name) {
+                self.turns.push(turn);
+            }
+        }
+    }
+
+    /// Makes a network's neighbours send to where it runs, if they do not.
+    pub(super) fn rewire(&mut self, name: &str) -> Option<Turn> {
+        let to_nic = self.wants_nic(name);
+        let entry = self.networks.get_mut(name).filter(|entry| entry.on_nic != to_nic)?;
+        entry.on_nic = to_nic;
+        let vid = entry.have.as_ref()?.program.vid;
+        if let Err(error) = self.live.use_nic(vid, to_nic) {
+            tracing::error!(network = name, %error, "the network cannot be switched between NICs and card ports");
+            return None;
+        }
+        // Start before the neighbours are redirected, so that frames in between count as late and are not missed.
+        let (began, by_nic) = (Instant::now(), self.by_nic(vid));
+        let broken =
+            self.card.as_ref().and_then(|card| card.seats.get(&vid)).map(|seat| Arc::clone(&seat.broken));
+        let mut waits_for_card = false;
+        if to_nic && let (Some(card), Some(broken)) = (&self.card, &broken) {
+            let (sender, broken) = (self.sender.clone(), Arc::clone(broken));
+            waits_for_card = card.live.tell(move |runner| {
+                let received = runner.counts(vid).map(|counts| counts.outcomes.received());
+                let done = move |have_left: bool| {
+                    let took = have_left.then(|| began.elapsed());
+                    let _ = sender.send(Message::Card(CardNews::Drained(vid, broken, took, received)));
+                };
+                runner.drained(vid, Box::new(done));
+            });
+        }
+        let neighbours = self.live.announce(vid);
+        let wire = if to_nic { "the NICs" } else { "the card's ports" };
+        let text = format!("ARP announcements redirect {neighbours} neighbours to {wire}");
+        self.shared.events.add(EventKind::Steered, About::Network(name), text);
+        self.changed = true;
+        self.tell_wires(name);
+        let (overlap, by_card, then) = (None, None, Then::Nothing);
+        Some(Turn { vid, broken, began, neighbours, by_nic, to_nic, waits_for_card, overlap, by_card, then })
+    }
+
+    /// Frames of a network received by NICs so far.
+    fn by_nic(&self, vid: Vid) -> u64 {
+        self.live.totals(vid).map_or(0, |totals| totals.nic_packets)
+    }
+
+    /// The network's last frame has left the card.
+    pub(super) fn drained(
+        &mut self,
+        vid: Vid,
+        broken: &Arc<OnceLock<String>>,
+        took: Option<Duration>,
+        received: Option<u64>,
+    ) {
+        let is_meant = |turn: &&mut Turn| {
+            turn.vid == vid && turn.broken.as_ref().is_some_and(|other| Arc::ptr_eq(other, broken))
+        };
+        if let Some(turn) = self.turns.iter_mut().find(is_meant) {
+            turn.waits_for_card = false;
+            turn.overlap = took;
+            turn.by_card = received;
+        }
+    }
+
+    /// When the next turn is due.
+    pub(super) fn turn_due(&self) -> Option<Instant> {
+        self.turns.iter().map(Turn::due).min()
+    }
+
+    /// Continues work that waits for turns that are due.
+    pub(super) fn tend_turns(&mut self, now: Instant) {
+        let due: Vec<Turn> = self.turns.extract_if(.., |turn| turn.due() <= now).collect();
+        for turn in due {
+            let name = self.vids.get(&turn.vid).cloned();
+            let on_nic = name.as_ref().and_then(|name| self.networks.get(name)).map(|entry| entry.on_nic);
+            if on_nic == Some(turn.to_nic) {
+                // Announces again, in case a frame was lost.
+                self.live.announce(turn.vid);
+            }
+            // If the old link is the card's, its late frames are counted from the numbers that the card's thread reports.
+            let late = if turn.to_nic { 0 } else { self.by_nic(turn.vid).saturating_sub(turn.by_nic) };
+            let steering = MigrationSteering {
+                neighbours: turn.neighbours as u64,
+                watched_us: micros(turn.began.elapsed()),
+                late,
+                overlap_us: turn.overlap.map(micros),
+            };
+            match turn.then {
+                Then::Nothing => {}
+                Then::Answer(arrived) => self.answer(*arrived, Some(steering)),
+                Then::Leave(asked) => {
+                    let asked = asked.map(|asked| asked.steered(steering, turn.by_card));
+                    self.leave_on(turn.vid, turn.broken, asked);
+                }
+            }
+        }
+    }
+}

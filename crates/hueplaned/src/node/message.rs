@@ -1,0 +1,49 @@
+//! What the node's thread is told.
+//!
+//! Flow: API, jobs, interfaces, workers, card's thread → **[`Message`]** → node thread.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender};
+
+use hue_host::links::LinkEvent;
+use hue_routing::Batch;
+use hue_soft::PortEvent;
+
+use super::card::CardNews;
+use super::command::Request;
+use super::jobs::Done;
+
+/// Something for the node's thread to do.
+pub enum Message {
+    /// A request of the API.
+    Ask(Request),
+    /// A job has ended.
+    Done(Done),
+    /// Interfaces changed.
+    Links(Vec<LinkEvent>),
+    /// A port failed.
+    Port(PortEvent),
+    /// A message from the card's thread.
+    Card(CardNews),
+    /// Routing events are waiting.
+    Wake,
+    /// Stop.
+    Stop,
+}
+
+/// Inputs of the thread.
+pub struct Inbox {
+    /// Messages.
+    pub messages: Receiver<Message>,
+    /// Routing events.
+    pub batches: Receiver<Batch>,
+    /// Set while a `Wake` is in `messages`.
+    pub woken: Arc<AtomicBool>,
+}
+
+/// Tells the node's thread about the card. A node that is stopping does not need it.
+pub fn card_told(sender: &Sender<Message>) -> impl Fn(CardNews) + Clone + Send + use<> {
+    let sender = sender.clone();
+    move |news| drop(sender.send(Message::Card(news)))
+}

@@ -1,0 +1,101 @@
+//! The routes of one network: what its namespace says, and what of that its table does not have yet.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hue_planes::Adjacency;
+use hue_routing::{Rib, RibPort, Session};
+use hue_tables::{Change, NextHop, Prefix4};
+
+use super::refused::Refused;
+use crate::node::view::Counts;
+
+/// An update in progress.
+pub(super) struct Piece {
+    pub(super) hops: Vec<(u16, Adjacency)>,
+    pub(super) routes: Vec<Change<u32>>,
+    pub(super) done: usize,
+}
+
+impl Piece {
+    /// Only routes.
+    pub(super) fn of(routes: Vec<Change<u32>>) -> Self {
+        Self { hops: Vec::new(), routes, done: 0 }
+    }
+}
+
+/// See the head of this file.
+pub struct Table {
+    /// The network's name.
+    pub(super) name: String,
+    pub(super) rib: Rib,
+    pub(super) session: Option<Session>,
+    /// Update that is not yet in its table.
+    pub(super) piece: Option<Piece>,
+    /// Routes that its table has no room for.
+    pub(super) refused: Refused,
+    /// Whether it is queued because its table has changes to catch up with.
+    pub(super) is_behind: bool,
+    /// Its table does not match the updates that were handed out, and must be loaded as a whole.
+    pub(super) is_torn: bool,
+    pub(super) counts: Arc<Counts>,
+}
+
+impl Table {
+    pub(super) fn new(name: String, counts: Arc<Counts>) -> Self {
+        Self {
+            name,
+            rib: Rib::new(Vec::new()),
+            session: None,
+            piece: None,
+            refused: Refused::default(),
+            is_behind: false,
+            is_torn: false,
+            counts,
+        }
+    }
+
+    /// The network has these virtual ports: its table is filled from the start.
+    pub(super) fn set_ports(&mut self, ports: Vec<RibPort>) {
+        self.rib.set_ports(ports);
+        self.piece = None;
+        self.refused.forget();
+        self.is_torn = false;
+    }
+
+    /// The table is empty and no longer counts.
+    pub(super) fn forget_counts(&self) {
+        for count in [&self.counts.refused, &self.counts.routes, &self.counts.neighbours] {
+            count.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The routing information base.
+    pub fn rib(&self) -> &Rib {
+        &self.rib
+    }
+
+    /// The refused routes.
+    pub fn refused(&self) -> &Refused {
+        &self.refused
+    }
+
+    /// Whether it must be loaded as a whole.
+    pub fn is_torn(&self) -> bool {
+        self.is_torn
+    }
+
+    /// Whether changes in its namespace are monitored.
+    pub fn is_monitored(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Its present or future contents: next hops and routes, without the refused ones.
+    pub fn published(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
+        let (hops, mut routes) = self.rib.published();
+        if !self.refused.is_empty() {
+            routes.retain(|(prefix, _)| !self.refused.contains(*prefix));
+        }
+        (hops, routes)
+    }
+}
