@@ -230,9 +230,17 @@ module hue_dag36_walk
     always_ff @(posedge clk_i) begin
       item_q         <= item_of(word_q, step_q.phase == PhaseItem ? step_q.items : ItemsWhole, step_q.place);
       item_byte_q    <= next_byte_q;
+`ifdef HUE_PLANT_DAG36_BELOW
+      below_q        <= step_q.level == LevelBits'(Depth - 2);  // for scripts/rtl-test and scripts/formal
+`else
       below_q        <= step_q.level == LevelBits'(Depth - 1);
+`endif
       request_q      <= '{step: next, addr: next_addr};
+`ifdef HUE_PLANT_DAG36_LEVEL
+      if (has_item) request_q.step.level <= (step_q.level + 1'b1) & LevelBits'(7);  // likewise
+`else
       if (has_item) request_q.step.level <= step_q.level + 1'b1;
+`endif
     end
     assign arrived[bank]   = arrived_q;
     assign reads[bank]     = reads_q;
