@@ -22,6 +22,7 @@ package hue_pkg;
 
   localparam logic [15:0] EthertypeIpv4 = 16'h0800;
   localparam logic [15:0] EthertypeArp  = 16'h0806;
+  localparam logic [15:0] EthertypeIpv6 = 16'h86dd;
   localparam logic [7:0]  ProtocolIpip = 8'd4;
   localparam logic [7:0]  ProtocolUdp = 8'd17;
   localparam logic [15:0] VxlanPort = 16'd4789;
@@ -70,6 +71,14 @@ package hue_pkg;
     logic [7:0]  vport;        // the virtual port, if `copy`
     logic [2:0]  cpu_out;
   } hue_head_t;
+
+  // The head vector: the first bytes of a frame, which the front of a kind reads. Byte i of the frame is `bytes[i]`, if `mask[i]` is 1.
+  // Bytes that the frame does not have are zero: anything else there would come from another frame, perhaps of another network.
+  localparam int unsigned HeadBytes = 128;
+  typedef struct packed {
+    logic [HeadBytes-1:0]      mask;
+    logic [HeadBytes-1:0][7:0] bytes;
+  } hue_head_bytes_t;
 
   typedef enum logic [1:0] {
     VerdictDrop      = 2'd0,

@@ -14,6 +14,7 @@ module hue_dag36_walk_formal
     localparam int unsigned Depth     = KeyBits / 8,
     localparam int unsigned SlotBits  = $clog2(Slots),
     localparam int unsigned LevelBits = $clog2(Depth),
+    localparam int unsigned AtBits    = $clog2(Depth + 1),  // of a level, or of the one below the last
     localparam int unsigned StepBits  = SlotBits + LevelBits + 2 + 2 + 2 + 2 + 20
 ) (
     input logic               clk_i,
@@ -57,14 +58,14 @@ module hue_dag36_walk_formal
     logic        error;
     logic [15:0] hop;
     logic [1:0]  phase;
-    logic [1:0]  level;
+    logic [AtBits-1:0] level;
     item_t       node;
     logic [19:0] base;   // address of the node, or of the group in it
     logic [1:0]  place;
     logic [19:0] addr;   // address of the next word to read
   } walk_t;
 
-  function automatic walk_t arrive(item_t item, logic [1:0] level, logic [KeyBits-1:0] key);
+  function automatic walk_t arrive(item_t item, logic [AtBits-1:0] level, logic [KeyBits-1:0] key);
     walk_t w;
     w = '0;
     w.level = level;
@@ -77,8 +78,11 @@ module hue_dag36_walk_formal
     return w;
   endfunction
 
-  function automatic logic [7:0] byte_at(logic [KeyBits-1:0] key, logic [1:0] level);
-    return 8'(key >> (KeyBits - 8 - 8 * 32'(level)));
+  function automatic logic [7:0] byte_at(logic [KeyBits-1:0] key, logic [AtBits-1:0] level);
+    logic [7:0] found;
+    found = '0;
+    for (int unsigned i = 0; i < Depth; i++) if (level == AtBits'(i)) found = key[8*(Depth-1-i)+:8];
+    return found;
   endfunction
 
   // Reads the item of run `run`, in the items of a node that begin at `items_at`.
@@ -101,7 +105,7 @@ module hue_dag36_walk_formal
     case (was.phase)
       First: begin
         if (was.node.items == ItemsWide) begin
-          w = arrive(item_of(word, ItemsWhole, '0), was.level + 2'd1, key);
+          w = arrive(item_of(word, ItemsWhole, '0), was.level + AtBits'(1), key);
         end else if (was.node.header == HeaderList1) begin
           w = ask_item(was, was.base + 20'd1, 8'(starts));
         end else if (was.node.header == HeaderMap) begin
@@ -127,7 +131,7 @@ module hue_dag36_walk_formal
         if (was.node.header == HeaderList2) w = ask_item(was, was.base + 20'd2, 8'd4 + 8'(starts));
         else w = ask_item(was, was.base + 20'd1, 8'(starts));
       end
-      default: w = arrive(item_of(word, was.node.items, was.place), was.level + 2'd1, key);
+      default: w = arrive(item_of(word, was.node.items, was.place), was.level + AtBits'(1), key);
     endcase
     return w;
   endfunction
@@ -164,7 +168,7 @@ module hue_dag36_walk_formal
       looks_walk[b].base  = u_dut.gen_bank[b].step_q.base;
       looks_walk[b].place = u_dut.gen_bank[b].step_q.place;
       looks_walk[b].phase = u_dut.gen_bank[b].step_q.phase;
-      looks_walk[b].level = 2'(u_dut.gen_bank[b].step_q.level);
+      looks_walk[b].level = AtBits'(u_dut.gen_bank[b].step_q.level);
       looks_walk[b].node.header = u_dut.gen_bank[b].step_q.header;
       looks_walk[b].node.items  = u_dut.gen_bank[b].step_q.items;
       if (begun_q && rst_ni && looks[b]) begin
@@ -174,7 +178,7 @@ module hue_dag36_walk_formal
         assert (looks_walk[b].phase == walk_q.phase && looks_walk[b].level == walk_q.level);
         assert (looks_walk[b].node.header == walk_q.node.header && looks_walk[b].node.items == walk_q.node.items);
         assert (u_dut.gen_bank[b].byte_q == byte_at(key_q, walk_q.level));
-        assert (32'(walk_q.level) + 1 == Depth || u_dut.gen_bank[b].next_byte_q == byte_at(key_q, walk_q.level + 2'd1));
+        assert (32'(walk_q.level) + 1 == Depth || u_dut.gen_bank[b].next_byte_q == byte_at(key_q, walk_q.level + AtBits'(1)));
       end
     end
   end
@@ -223,7 +227,10 @@ module hue_dag36_walk_formal
       // The lookup reads the expected word, once.
       assert (asks != 2'b11);
       for (int unsigned b = 0; b < 2; b++) begin
-        if (asks[b]) assert (!waits_q && !walk_q.ended && {rd_addr_o[b], 1'(b)} == walk_q.addr);
+        if (asks[b]) begin
+          assert (!waits_q && !walk_q.ended && {rd_addr_o[b], 1'(b)} == walk_q.addr);
+          assert (rd_tag_o[b][StepBits-1-SlotBits-:LevelBits] == LevelBits'(walk_q.level));
+        end
         if (answers[b]) assert (waits_q);
       end
       // It answers after it has ended, in its turn, with its result.

@@ -3,8 +3,10 @@
 // bit of a word flips: lookups that read the word find no route, the fault is reported with its address, and the word is correct
 // again once the host has rewritten it. A single lookup takes the stated number of clocks.
 //
+// Keys have 32 or 128 bits (parameter KeyBits).
+//
 // Arguments: seed, name of the test, and optionally `rate`: lookups come as fast as they are taken, nothing stalls and no bit flips.
-// Then the last line but one gives the rate. Ends with a line `test NAME ... ok|FAILED` and exit code 0 or 1.
+// Then the last line but one gives the rate of the lookups behind the last write. Ends with a line `test NAME ... ok|FAILED` and exit code 0 or 1.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,17 +16,22 @@
 #include <vector>
 
 #include "Vtop.h"
+#include "bench.h"
 
 #ifndef HUE_LATENCY
 #define HUE_LATENCY 4
 #endif
+#ifndef HUE_KEY_BITS
+#define HUE_KEY_BITS 32
+#endif
 
 namespace {
+const std::string KeyLine = "l %llx %" + std::to_string(HUE_KEY_BITS / 4) + "[0-9a-f] %llx";
 constexpr unsigned WordClocks = HUE_LATENCY + 2 + 4;  // clocks in which hue_dag36_walk reads a word, when nothing stalls
 
 struct Expected {
   uint64_t entered;
-  uint32_t key;
+  std::string key;  // hexadecimal
   uint16_t hop;
   uint8_t tag;
 };
@@ -43,7 +50,7 @@ std::vector<uint64_t> copies;  // the host's copy of the memory
 std::deque<uint64_t> pipeline[2];
 std::deque<Expected> inside;
 uint64_t cycles, lookups, wrong, reads, faulty, latest;
-uint64_t host_cycles, latency_sum, latency_max, latency_last;
+uint64_t latency_sum, latency_max, latency_last;
 unsigned stall_percent;
 bool may_fail;  // a word is damaged
 bool rate;
@@ -73,7 +80,7 @@ bool tick() {
       faulty += failed;
       if (top->tag_o != want.tag || (!failed && (top->error_o || top->hop_o != want.hop))) {
         if (++wrong < 10)
-          std::printf("key %08x: hop %u tag %u error %u, expected %u tag %u\n", want.key, top->hop_o, top->tag_o,
+          std::printf("key %s: hop %u tag %u error %u, expected %u tag %u\n", want.key.c_str(), top->hop_o, top->tag_o,
                       top->error_o, want.hop, want.tag);
       }
     }
@@ -103,6 +110,13 @@ bool tick() {
   return taken;
 }
 
+void set_key(const std::string& hexadecimal) {
+  for (unsigned digit = 0; digit < HUE_KEY_BITS / 4; ++digit) {
+    const char letter = digit < hexadecimal.size() ? hexadecimal[hexadecimal.size() - 1 - digit] : '0';
+    bench::set_bits(top->key_i, 4 * digit, 4, std::strtoul(std::string(1, letter).c_str(), nullptr, 16));
+  }
+}
+
 void idle() {
   top->valid_i = 0;
   tick();
@@ -110,7 +124,6 @@ void idle() {
 
 // An access of the host, while lookups may be inside.
 uint64_t host(bool write, uint32_t index, uint64_t data) {
-  const uint64_t began = cycles;
   top->valid_i = 0;
   top->host_valid_i = 1;
   top->host_write_i = write;
@@ -123,7 +136,6 @@ uint64_t host(bool write, uint32_t index, uint64_t data) {
     tick();
     if (done) {
       top->host_valid_i = 0;
-      host_cycles += cycles - began;
       return read;
     }
   }
@@ -131,6 +143,15 @@ uint64_t host(bool write, uint32_t index, uint64_t data) {
   ++wrong;
   top->host_valid_i = 0;
   return 0;
+}
+
+// The lookups measured begin here, when the last write is done.
+uint64_t settled_cycles, settled_lookups, settled_reads;
+void settle() {
+  latency_sum = latency_max = 0;
+  settled_cycles = cycles;
+  settled_lookups = lookups;
+  settled_reads = reads;
 }
 
 void empty() {
@@ -166,9 +187,11 @@ int main(int argc, char** argv) {
   while (wrong < 10 && std::fgets(line, sizeof line, stdin)) {
     unsigned level;
     unsigned long long a, b, c;
+    char key[HUE_KEY_BITS / 4 + 1];
     if (lookups % 512 == 0) stall_percent = random_below(3) * 30;
     if (std::sscanf(line, "w %u %llx %llx", &level, &a, &b) == 3) {
       host(true, a, b);
+      if (rate) settle();
       if (may_fail && a == latest) {
         // This write corrected the word; earlier lookups may have read it.
         empty();
@@ -181,14 +204,14 @@ int main(int argc, char** argv) {
         std::printf("word %llx does not read %llx\n", a, b);
         ++wrong;
       }
-    } else if (std::sscanf(line, "l %llx %llx %llx", &a, &b, &c) == 3) {
+    } else if (std::sscanf(line, KeyLine.c_str(), &a, key, &c) == 3) {
       while (!rate && random_below(4) == 0) idle();
       const bool lone = !rate && random_below(8) == 0;
       const uint64_t before = lone ? (empty(), reads) : 0;
-      inside.push_back({0, static_cast<uint32_t>(b), static_cast<uint16_t>(c), tag});
+      inside.push_back({0, key, static_cast<uint16_t>(c), tag});
       top->valid_i = 1;
       top->item_i = a;
-      top->key_i = b;
+      set_key(key);
       top->tag_i = tag++;
       while (!tick());
       inside.back().entered = cycles - 1;
@@ -246,11 +269,10 @@ int main(int argc, char** argv) {
               static_cast<unsigned long long>(reads), static_cast<unsigned long long>(flips),
               static_cast<unsigned long long>(found), static_cast<unsigned long long>(faulty));
   if (rate) {
-    const double clocks = static_cast<double>(cycles - host_cycles);
-    std::printf("rate: %llu lookups, %.4f clocks each, %.4f words each, latency %.2f clocks, at most %llu; %llu words written\n",
-                static_cast<unsigned long long>(lookups), clocks / lookups, static_cast<double>(reads) / lookups,
-                static_cast<double>(latency_sum) / lookups, static_cast<unsigned long long>(latency_max),
-                static_cast<unsigned long long>(written.size()));
+    const double count = static_cast<double>(lookups - settled_lookups);
+    std::printf("rate: %.0f lookups, %.4f clocks each, %.4f words each, latency %.2f clocks, at most %llu; %zu words written\n", count,
+                (cycles - settled_cycles) / count, (reads - settled_reads) / count, latency_sum / count,
+                static_cast<unsigned long long>(latency_max), written.size());
   }
   std::printf("test %s ... %s\n", name, bad ? "FAILED" : "ok");
   return bad;
