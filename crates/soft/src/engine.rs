@@ -402,6 +402,7 @@ fn check_claimed<P: Plane>(
     first: usize,
 ) {
     let line = lines.line();
+    let mut lined = line.count;
     let settings = P::settings(&network.settings);
     let frames = batch.get_mut(first..).unwrap_or_default();
     for ((frame, claim), index) in frames.iter_mut().zip(run).zip(first as u16..) {
@@ -409,10 +410,14 @@ fn check_claimed<P: Plane>(
         let target = Target { vid: network.vid, vport: claim.vport };
         let admitted = network.admit(frame.time_ns, bytes.len());
         match admitted.and_then(|()| P::front(bytes, settings)) {
-            Ok(carried) => line.push(Origin { frame: index, slot: claim.slot, target }, carried),
+            Ok(carried) => {
+                line.set(lined, Origin { frame: index, slot: claim.slot, target }, carried);
+                lined += 1;
+            }
             Err(outcome) => frame.fate = count(network, target, outcome, frame.port),
         }
     }
+    line.count = lined;
 }
 
 /// Stage 3, for the collected packets.

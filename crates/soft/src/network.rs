@@ -97,7 +97,7 @@ impl Network {
     /// Its kind.
     #[inline(always)]
     pub const fn kind(&self) -> Kind {
-        self.counters.kind()
+        self.settings.kind()
     }
 
     /// Whether a packet reaches the plane: checks the gate and charges the meter. The error is the packet's outcome.
