@@ -146,12 +146,12 @@ fn ours<K: Key>(
     let mut rates = [const { Vec::new() }; 4];
     for _ in 0..rounds(settings) {
         let mut dag = Dag::new(Limits::default())?;
-        dag.add_network::<u32>(me)?;
+        dag.add_network::<K>(me)?;
         rates[0].push(timed(routes, |prefix, hop| dag.insert(me, prefix, hop).map(drop))?);
         rates[1].push(timed(routes, |prefix, _| dag.remove(me, prefix).map(drop))?);
         rates[2].push(batched(&mut dag, me, routes, BATCH)?);
         dag.remove_network(me)?;
-        dag.add_network::<u32>(me)?;
+        dag.add_network::<K>(me)?;
         rates[3].push(batched(&mut dag, me, routes, routes.len())?);
     }
     let labels = ["insert one by one", "remove one by one", "apply batches of 1,000", "apply one batch"];
@@ -166,7 +166,7 @@ fn beside<K: Key>(section: &mut Section, settings: &Settings, table: &Table<K>) 
     let others = crate::lookup::derived(&table.prefixes, Relation::Overlap, 15);
     let (me, routes) = (vid(others.len() as u16), shuffled(table));
     let mut dag = ours::store(&others)?;
-    dag.add_network::<u32>(me)?;
+    dag.add_network::<K>(me)?;
     let mut rates = [const { Vec::new() }; 2];
     for _ in 0..rounds(settings) {
         rates[0].push(timed(&routes, |prefix, hop| dag.insert(me, prefix, hop).map(drop))?);

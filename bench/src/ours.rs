@@ -14,7 +14,7 @@ pub const BATCHES: [usize; 2] = [64, 256];
 const CHANGES: usize = 4096;
 
 /// The store of several networks, and its reader.
-pub struct Ours<K: Key> {
+pub struct Ours {
     reader: Rc<RefCell<Reader>>,
     memory: Memory,
     batch: usize,
@@ -39,7 +39,7 @@ pub fn store<K: Key>(tables: &[Table<K>]) -> Result<Dag, TableError> {
 ///
 /// # Errors
 /// As [`store`].
-pub fn engines<K: Key>(tables: &[Table<K>]) -> Result<Vec<Ours<K>>, TableError> {
+pub fn engines<K: Key>(tables: &[Table<K>]) -> Result<Vec<Ours>, TableError> {
     let dag = store(tables)?;
     let image = dag.bytes_used();
     let memory = Memory { lookup_bytes: image, total_bytes: image + dag.updater_bytes() };
@@ -48,7 +48,7 @@ pub fn engines<K: Key>(tables: &[Table<K>]) -> Result<Vec<Ours<K>>, TableError> 
     Ok(BATCHES.map(|batch| Ours { reader: Rc::clone(&reader), memory, batch }).into())
 }
 
-impl<K: Key> LookupEngine<K> for Ours<K> {
+impl<K: Key> LookupEngine<K> for Ours {
     fn name(&self) -> String {
         format!("hueplane dag64 batch {}", self.batch)
     }
