@@ -35,6 +35,7 @@ mod start;
 mod stats;
 mod take_over;
 mod view;
+mod waiters;
 mod wanted;
 mod wires;
 
