@@ -1,6 +1,7 @@
 //! The core, for physical ports: gives them their inputs, and applies their effects.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use hue_demux::PortId;
 use hue_host::ethtool;
@@ -23,6 +24,7 @@ impl Node {
             is_preparing: self.is_preparing(),
             predecessor: self.ending_predecessor(),
             queues,
+            now: Instant::now(),
         };
         for effect in self.ports.take(input, &around) {
             self.apply_to_ports(effect);
