@@ -3,7 +3,7 @@
 //! Flow: API → [`NodeHandle`] → **node thread** → namespaces (by `jobs`), ports, data plane; netlink of the
 //! namespaces → monitor → node thread → tables. Views, counters and events are read without the thread. Invariants:
 //! packets never wait for the node; a failure of one network does not affect others. The modules import each other in
-//! one direction, which a test checks: parts (all others), [`core`] (the thread), `handle` (the API's side), `start`.
+//! one direction, which a test checks: parts (all others), `core` (the thread), `handle` (the API's side), `start`.
 
 pub mod by_hand;
 mod capture;
@@ -35,6 +35,7 @@ mod start;
 mod stats;
 mod take_over;
 mod view;
+mod waiters;
 mod wanted;
 mod wires;
 

@@ -22,6 +22,47 @@ use crate::api::{
 /// Time limit for the steps of a move on behalf of a document.
 pub(super) const LIMIT: Duration = Duration::from_secs(1);
 
+/// Whether networks must stay where they are.
+#[derive(Default)]
+pub struct Hold {
+    /// The network for whose requested move the card is reserved. Until then the node moves no other network.
+    reserved: Option<String>,
+    /// Whether moves were deferred because of a reservation or an image load.
+    deferred: bool,
+}
+
+impl Hold {
+    /// Reserves the card for the move of this network.
+    pub fn reserve(&mut self, name: &str) {
+        self.reserved = Some(name.to_owned());
+    }
+
+    /// Ends the reservation.
+    pub fn end_reservation(&mut self) {
+        self.reserved = None;
+    }
+
+    /// Whether the card is reserved.
+    pub fn is_reserved(&self) -> bool {
+        self.reserved.is_some()
+    }
+
+    /// Whether the card is reserved for this network.
+    pub fn is_reserved_for(&self, name: &str) -> bool {
+        self.reserved.as_deref() == Some(name)
+    }
+
+    /// A move is deferred.
+    pub fn defer(&mut self) {
+        self.deferred = true;
+    }
+
+    /// Whether moves were deferred since the last call.
+    pub fn take_deferred(&mut self) -> bool {
+        std::mem::take(&mut self.deferred)
+    }
+}
+
 /// A requested move.
 pub struct Asked {
     pub(super) name: String,

@@ -74,6 +74,51 @@ impl Planning {
     }
 }
 
+/// What the scheduler was asked, and what it answered.
+#[derive(Default)]
+pub struct Scheduling {
+    /// Where it places networks with `placement: auto`, and why; `None` without a scheduler.
+    sides: Option<BTreeMap<String, (Side, String)>>,
+    /// Whether it is running, and whether it must run again.
+    asking: Option<bool>,
+}
+
+impl Scheduling {
+    /// Where it places a network, and why.
+    pub fn place(&self, name: &str) -> Option<&(Side, String)> {
+        self.sides.as_ref()?.get(name)
+    }
+
+    /// Whether it is running.
+    pub fn is_running(&self) -> bool {
+        self.asking.is_some()
+    }
+
+    /// Its last answer no longer counts. Returns whether there was one.
+    pub fn forget(&mut self) -> bool {
+        self.sides.take().is_some()
+    }
+
+    /// Returns whether it must be run now. Otherwise it is running, and runs again afterwards.
+    pub fn begin(&mut self) -> bool {
+        let is_first = self.asking.is_none();
+        self.asking = Some(!is_first);
+        is_first
+    }
+
+    /// It is no longer running, and what it was asked no longer counts.
+    pub fn give_up(&mut self) {
+        self.asking = None;
+    }
+
+    /// It has answered. Returns whether it must run again.
+    pub fn answered(&mut self, schedule: &Schedule) -> bool {
+        let sides = schedule.networks.iter().map(|one| (one.name.clone(), (one.side, one.why.clone())));
+        self.sides = Some(sides.collect());
+        self.asking.take() == Some(true)
+    }
+}
+
 /// A question to a scheduler.
 pub struct Question {
     pub(super) site: Site,

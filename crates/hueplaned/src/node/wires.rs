@@ -11,6 +11,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use hue_demux::PortId;
 use hue_tables::Vid;
 
 use super::moves::{Arrived, Asked};
@@ -19,6 +20,75 @@ use super::moves::{Arrived, Asked};
 const TURN: Duration = Duration::from_millis(20);
 /// The same while the card's thread has not answered yet: without its answer, the number of late frames is unknown.
 const TURN_MAX: Duration = Duration::from_secs(1);
+
+/// NICs beside the card's ports, and neighbours that are being redirected.
+#[derive(Default)]
+pub struct Wires {
+    /// Pairs of port and NIC.
+    nics: Vec<(PortId, PortId)>,
+    turns: Vec<Turn>,
+}
+
+impl Wires {
+    /// These are the pairs of port and NIC.
+    pub fn set_nics(&mut self, nics: Vec<(PortId, PortId)>) {
+        self.nics = nics;
+    }
+
+    /// Whether there are NICs beside ports.
+    pub fn has_nics(&self) -> bool {
+        !self.nics.is_empty()
+    }
+
+    /// The NIC beside a port.
+    pub fn nic_of(&self, port: PortId) -> Option<PortId> {
+        self.nics.iter().find(|(front, _)| *front == port).map(|(_, nic)| *nic)
+    }
+
+    /// The port of the card beside which a NIC is.
+    pub fn front_of(&self, nic: PortId) -> Option<PortId> {
+        self.nics.iter().find(|(_, other)| *other == nic).map(|(front, _)| *front)
+    }
+
+    /// Neighbours are being redirected.
+    pub fn begin(&mut self, turn: Turn) {
+        self.turns.push(turn);
+    }
+
+    /// Whether neighbours are being redirected.
+    pub fn is_turning(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    /// When the next turn is due.
+    pub fn due(&self) -> Option<Instant> {
+        self.turns.iter().map(Turn::due).min()
+    }
+
+    /// The turns that are due.
+    pub fn take_due(&mut self, now: Instant) -> Vec<Turn> {
+        self.turns.extract_if(.., |turn| turn.due() <= now).collect()
+    }
+
+    /// The last frame of a network with this seat has left the card: how long that took, and how many frames the card had
+    /// received.
+    pub fn drained(
+        &mut self,
+        vid: Vid,
+        broken: &Arc<OnceLock<String>>,
+        took: Option<Duration>,
+        received: Option<u64>,
+    ) {
+        let is_meant = |turn: &&mut Turn| {
+            turn.vid == vid && turn.broken.as_ref().is_some_and(|other| Arc::ptr_eq(other, broken))
+        };
+        if let Some(turn) = self.turns.iter_mut().find(is_meant) {
+            turn.waits_for_card = false;
+            turn.overlap = took;
+            turn.by_card = received;
+        }
+    }
+}
 
 /// Neighbours that are being redirected, and the work that waits for this.
 pub struct Turn {
@@ -50,7 +120,7 @@ pub enum Then {
 }
 
 impl Turn {
-    pub(super) fn due(&self) -> Instant {
+    fn due(&self) -> Instant {
         self.began + if self.waits_for_card { TURN_MAX } else { TURN }
     }
 

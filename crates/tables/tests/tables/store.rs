@@ -176,13 +176,13 @@ fn misuse_is_an_error() {
 fn networks_with_keys_of_different_widths_share_a_store() {
     let mut dag = Dag::new(Limits::default()).unwrap();
     let (narrow, wide) = (vid(1), vid(2));
-    dag.add_network::<u32>(narrow).unwrap();
-    dag.add_network::<u128>(wide).unwrap();
-    assert_eq!((dag.key_bits(narrow), dag.key_bits(wide), dag.key_bits(vid(3))), (Some(32), Some(128), None));
     let hop = |index| NextHop::new(index).unwrap();
     let (four, six): (Prefix4, Prefix6) = ("32.1.13.0/24".parse().unwrap(), "2001:d00::/24".parse().unwrap());
+    dag.add_network::<u32>(narrow).unwrap();
     dag.insert(narrow, four, hop(7)).unwrap();
     let alone = dag.bytes_live();
+    dag.add_network::<u128>(wide).unwrap();
+    assert_eq!((dag.key_bits(narrow), dag.key_bits(wide), dag.key_bits(vid(3))), (Some(32), Some(128), None));
     // The first 24 bits and the next hop are equal, so the second table costs nothing.
     dag.insert(wide, six, hop(7)).unwrap();
     assert_eq!(dag.bytes_live(), alone);

@@ -129,7 +129,7 @@ impl ByHand {
             card_problem: node.card_problem.clone(),
             workers: (0..node.live.workers()).filter_map(inside).collect(),
             in_software: hue_substrate::Substrate::capacity(&node.live).networks,
-            unsettled: node.loading.is_some() || node.asking.is_some(),
+            unsettled: node.loading.is_some() || node.scheduling.is_running(),
             closed: node
                 .ports
                 .iter()
@@ -202,7 +202,7 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
         on_card: entry.on_card,
         why_soft: entry.why_soft.clone(),
         placement: entry.have.as_ref().map(|have| have.network.spec.placement).unwrap_or_default(),
-        scheduled: node.scheduled.as_ref().and_then(|sides| sides.get(name)).map(|(side, _)| *side),
+        scheduled: node.scheduling.place(name).map(|(side, _)| *side),
         fits_ports: node.card.as_ref().is_some_and(fits),
         seated,
         card: on_card,

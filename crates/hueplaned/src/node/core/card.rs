@@ -417,7 +417,9 @@ impl Node {
             CardNews::Scheduled(schedule) => self.scheduled(&schedule),
             CardNews::Bypassed(result) => self.bypassed(result),
             CardNews::Image(result) => self.image_made(result),
-            CardNews::Drained(vid, broken, took, received) => self.drained(vid, &broken, took, received),
+            CardNews::Drained(vid, broken, took, received) => {
+                self.wires.drained(vid, &broken, took, received)
+            }
             CardNews::Fell(vid, broken) => self.fell(vid, &broken),
             CardNews::NotKept(vid, broken) => {
                 if self.seat_of(vid, &broken).is_some_and(|seat| seat.stage == Stage::Software) {

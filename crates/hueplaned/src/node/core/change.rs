@@ -1,11 +1,11 @@
 //! The core, for changes: brings networks, card and ports to a desired state.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{Node, Waiter};
+use super::Node;
 use crate::api::{NetworkResult, NetworkState};
 use crate::node::change::Prepared;
 use crate::node::ports::Input;
@@ -14,7 +14,6 @@ impl Node {
     /// Begins to apply a desired state. The receiver gets the results of the affected networks, once they are as
     /// desired or known not to be.
     pub(super) fn reconcile(&mut self, prepared: Prepared) -> oneshot::Receiver<Vec<NetworkResult>> {
-        let (reply, answer) = oneshot::channel();
         let Prepared { desired, compiled, networks, .. } = prepared;
         let mut touched = BTreeSet::new();
         let gone = self.networks.iter().filter(|(name, entry)| {
@@ -45,7 +44,7 @@ impl Node {
             self.follow_drained();
         }
         let opening = self.reconcile_ports();
-        self.waiters.push(Waiter { names: touched.clone(), opening, results: BTreeMap::new(), reply });
+        let answer = self.waiters.add(touched.clone(), opening);
         touched.iter().for_each(|name| self.advance(name));
         self.changed = true;
         self.settle();

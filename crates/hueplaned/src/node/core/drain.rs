@@ -48,7 +48,7 @@ impl Node {
             self.on_card().iter().for_each(|name| self.leave(name, None));
         } else {
             // The scheduler's last answer was about a drained card.
-            self.scheduled = None;
+            self.scheduling.forget();
             if let Some(card) = &mut self.card {
                 card.has_room();
             }

@@ -62,8 +62,8 @@ impl Node {
             };
             Some(format!("network '{}' is moving to {to}", self.vids.get(vid)?))
         });
-        let asked = || self.asking.is_some().then(|| "the scheduler is running".to_owned());
-        let told = || (!self.turns.is_empty()).then(|| "neighbours are being redirected".to_owned());
+        let asked = || self.scheduling.is_running().then(|| "the scheduler is running".to_owned());
+        let told = || self.wires.is_turning().then(|| "neighbours are being redirected".to_owned());
         moves.into_iter().next().or_else(asked).or_else(told)
     }
 

@@ -97,7 +97,7 @@ impl Node {
             failed: None,
             reply,
         });
-        self.moves_deferred = true;
+        self.hold.defer();
         networks.iter().for_each(|name| self.leave(name, None));
         self.tend_loading();
         Ok(answer)
@@ -132,7 +132,7 @@ impl Node {
             }
             Step::Swap | Step::Choose => {}
             // If the card is reserved for a network, that network moves first, and the others after it.
-            Step::Return if self.reserved.is_some() => self.loaded_image(),
+            Step::Return if self.hold.is_reserved() => self.loaded_image(),
             Step::Return => {
                 loading.next(Step::Settle);
                 self.resume_moves();
@@ -223,7 +223,7 @@ impl Node {
     fn choose(&mut self) {
         if self.desired.intent.node.spec.scheduler.is_some() {
             self.ask_scheduler();
-            if self.asking.is_none() {
+            if !self.scheduling.is_running() {
                 self.chosen(None);
             }
             return;

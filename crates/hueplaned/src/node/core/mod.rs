@@ -31,14 +31,11 @@ use std::sync::mpsc::Sender;
 
 use hue_card::Images;
 use hue_control::Compiled;
-use hue_control::schedule::Side;
-use hue_demux::PortId;
 use hue_routing::Monitor;
 use hue_soft::{Live, LiveConfig};
 use hue_tables::Vid;
-use tokio::sync::oneshot;
 
-use crate::api::{Health, NetworkResult};
+use crate::api::Health;
 use crate::node::card::CardSide;
 use crate::node::command::Deferred;
 use crate::node::drift::Looks;
@@ -46,22 +43,16 @@ use crate::node::drive::Drive;
 use crate::node::image::Loading;
 use crate::node::jobs::Jobs;
 use crate::node::message::Message;
+use crate::node::moves::Hold;
 use crate::node::networks::Entry;
+use crate::node::plan::Scheduling;
 use crate::node::ports::Ports;
 use crate::node::routes::Routes;
 use crate::node::shared::Shared;
 use crate::node::take_over::TakeOver;
-use crate::node::wires::Turn;
+use crate::node::waiters::Waiters;
+use crate::node::wires::Wires;
 use crate::store::Desired;
-
-/// A caller that waits until networks and ports have reached their desired state, or have failed to.
-pub struct Waiter {
-    pub(super) names: BTreeSet<String>,
-    /// Interfaces that were being opened.
-    pub(super) opening: BTreeSet<String>,
-    pub(super) results: BTreeMap<String, NetworkResult>,
-    pub(super) reply: oneshot::Sender<Vec<NetworkResult>>,
-}
 
 /// The node.
 pub struct Node {
@@ -71,20 +62,14 @@ pub struct Node {
     /// Why there is no card although one is desired.
     pub(super) card_problem: Option<String>,
     pub(super) images: Images,
-    /// Where the scheduler places networks with `placement: auto`, and why; empty without a scheduler.
-    pub(super) scheduled: Option<BTreeMap<String, (Side, String)>>,
-    /// Whether the scheduler is running, and whether it must run again.
-    pub(super) asking: Option<bool>,
-    /// NICs beside ports: pairs of port and NIC.
-    pub(super) nics: Vec<(PortId, PortId)>,
-    /// Neighbours that were redirected.
-    pub(super) turns: Vec<Turn>,
+    /// What the scheduler was asked, and what it answered.
+    pub(super) scheduling: Scheduling,
+    /// NICs beside ports, and neighbours that were redirected.
+    pub(super) wires: Wires,
     /// Another image that is being loaded.
     pub(super) loading: Option<Loading>,
-    /// The network for whose requested move the card is reserved. Until then the node moves no other network.
-    pub(super) reserved: Option<String>,
-    /// Whether moves of networks were deferred because of a reservation or an image load.
-    pub(super) moves_deferred: bool,
+    /// Whether networks must stay where they are.
+    pub(super) hold: Hold,
     /// Work that waits until no network is moving.
     pub(super) deferred: Vec<Deferred>,
     pub(super) drive: Drive,
@@ -96,7 +81,7 @@ pub struct Node {
     pub(super) networks: BTreeMap<String, Entry>,
     pub(super) vids: HashMap<Vid, String>,
     pub(super) ports: Ports,
-    pub(super) waiters: Vec<Waiter>,
+    pub(super) waiters: Waiters,
     pub(super) routes: Routes,
     /// Names of networks whose remains must be removed at the start.
     pub(super) leftovers: BTreeSet<String>,
@@ -129,13 +114,10 @@ impl Node {
             card: None,
             card_problem: None,
             images,
-            scheduled: None,
-            asking: None,
-            nics: Vec::new(),
-            turns: Vec::new(),
+            scheduling: Scheduling::default(),
+            wires: Wires::default(),
             loading: None,
-            reserved: None,
-            moves_deferred: false,
+            hold: Hold::default(),
             deferred: Vec::new(),
             drive,
             monitor,
@@ -145,7 +127,7 @@ impl Node {
             networks: BTreeMap::new(),
             vids: HashMap::new(),
             ports: Ports::new(config.into()),
-            waiters: Vec::new(),
+            waiters: Waiters::default(),
             routes: Routes::default(),
             leftovers: BTreeSet::new(),
             changed: true,

@@ -29,21 +29,21 @@ impl Node {
     /// Whether a network must stay where it is for now, because an image is being loaded or the card is reserved.
     fn must_stay(&self, name: &str) -> bool {
         if self.loading.as_ref().is_some_and(|loading| loading.returns(name)) {
-            return self.reserved.as_deref() == Some(name);
+            return self.hold.is_reserved_for(name);
         }
-        self.reserved.is_some() || self.loading.as_ref().is_some_and(|loading| !loading.settles())
+        self.hold.is_reserved() || self.loading.as_ref().is_some_and(|loading| !loading.settles())
     }
 
     /// Reserves the card for the move of this network. The node moves no network until [`Node::end_reservation`].
     fn reserve(&mut self, name: &str) {
         if !planted(Bug::NotReserved) {
-            self.reserved = Some(name.to_owned());
+            self.hold.reserve(name);
         }
     }
 
     /// Ends the reservation. Networks move to where their documents or the scheduler place them.
     pub(super) fn end_reservation(&mut self) {
-        self.reserved = None;
+        self.hold.end_reservation();
         if self.loading.is_none() {
             self.resume_moves();
         }
@@ -51,7 +51,7 @@ impl Node {
 
     /// Makes deferred moves, except those of networks that the image load has just placed.
     pub(super) fn resume_moves(&mut self) {
-        if !std::mem::take(&mut self.moves_deferred) {
+        if !self.hold.take_deferred() {
             return;
         }
         if let Some(card) = self.card.as_mut().filter(|_| self.loading.is_none()) {
@@ -67,7 +67,7 @@ impl Node {
     /// Moves a network to the place that its document requires, if possible.
     pub(super) fn place(&mut self, name: &str) {
         if self.must_stay(name) {
-            self.moves_deferred = true;
+            self.hold.defer();
             return;
         }
         let drained = self.is_drained() && !planted(Bug::DrainForgotten);
@@ -82,7 +82,7 @@ impl Node {
         let schedule = self.desired.intent.node.spec.scheduler.is_some();
         let (wanted, why) = match have.network.spec.placement {
             Placement::Auto | Placement::Card if drained => (Placement::Soft, DRAINED.to_owned()),
-            Placement::Auto if schedule => match self.scheduled.as_ref().and_then(|sides| sides.get(name)) {
+            Placement::Auto if schedule => match self.scheduling.place(name) {
                 None => return, // the scheduler has not answered yet
                 Some((hue_control::schedule::Side::Soft, why)) => {
                     (Placement::Soft, format!("the scheduler: {why}"))
@@ -276,7 +276,7 @@ impl Node {
         seat.stage = Stage::Leaving;
         let broken = Arc::clone(&seat.broken);
         match self.rewire(name) {
-            Some(turn) => self.turns.push(turn.then(Then::Leave(Box::new(asked)))),
+            Some(turn) => self.wires.begin(turn.then(Then::Leave(Box::new(asked)))),
             None => self.leave_on(vid, Some(broken), asked),
         }
     }
@@ -411,8 +411,7 @@ impl Node {
         if let Some(card) = self.card.as_mut().filter(|_| at == Side::Card) {
             card.pause = RETRY_MIN;
         }
-        let planned = self.scheduled.as_ref().and_then(|sides| sides.get(&name));
-        let planned = planned.map(|(_, why)| format!("the scheduler: {why}"));
+        let planned = self.scheduling.place(&name).map(|(_, why)| format!("the scheduler: {why}"));
         let drained = self.is_drained();
         let Some(entry) = self.networks.get_mut(&name) else { return };
         entry.on_card = at == Side::Card;
@@ -443,11 +442,11 @@ impl Node {
         if let Some(asked) = asked {
             let arrived = Arrived { asked, outcome, prepare_ns, arrived, failed };
             match turn {
-                Some(turn) => self.turns.push(turn.then(Then::Answer(Box::new(arrived)))),
+                Some(turn) => self.wires.begin(turn.then(Then::Answer(Box::new(arrived)))),
                 None => self.answer(arrived, None),
             }
         } else {
-            self.turns.extend(turn);
+            turn.into_iter().for_each(|turn| self.wires.begin(turn));
             if failed.is_none() {
                 self.place(&name);
             }

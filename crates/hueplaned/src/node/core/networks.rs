@@ -371,12 +371,11 @@ impl Node {
     /// Tells the kernel of a network's namespace which of its interfaces have a link: without one it forgets its
     /// neighbours there, and routing daemons use other paths.
     pub(super) fn tell_wires(&mut self, name: &str) {
-        let nics = self.nics.clone();
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = &entry.have else { return };
         for ((tap, told), port) in entry.wires.iter_mut().zip(&have.program.ports) {
-            let nic = nics.iter().find(|(front, _)| entry.on_nic && *front == port.port);
-            let id = nic.map_or(port.port, |(_, nic)| *nic);
+            let nic = self.wires.nic_of(port.port).filter(|_| entry.on_nic);
+            let id = nic.unwrap_or(port.port);
             let physical = self.ports.with_id(id).map(|(_, physical)| physical);
             // While the port is being opened, for example after a restart, the carrier stays as it is.
             if physical.is_some_and(PhysicalPort::is_undecided) {

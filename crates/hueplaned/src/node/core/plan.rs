@@ -60,7 +60,7 @@ impl Node {
     /// answer comes as [`CardNews::Scheduled`], because the solver may take long.
     pub(super) fn ask_scheduler(&mut self) {
         if self.card.is_none() || self.desired.intent.node.spec.scheduler.is_none() {
-            if self.scheduled.take().is_some() {
+            if self.scheduling.forget() {
                 let names: Vec<String> = self.networks.keys().cloned().collect();
                 names.iter().for_each(|name| self.place(name));
             }
@@ -68,11 +68,9 @@ impl Node {
         }
         let from_traffic =
             self.desired.intent.node.spec.scheduler.as_ref().is_some_and(|one| one.from_traffic);
-        if self.asking.is_some() {
-            self.asking = Some(true);
+        if !self.scheduling.begin() {
             return;
         }
-        self.asking = Some(false);
         let (question, sender) = (self.question(from_traffic), self.sender.clone());
         let answer = move || {
             let schedule = question.schedule(None);
@@ -80,7 +78,7 @@ impl Node {
         };
         if let Err(error) = self.drive.aside("hue-plan", answer) {
             tracing::warn!(%error, "the scheduler cannot run: networks stay where they are");
-            self.asking = None;
+            self.scheduling.give_up();
         }
     }
 
@@ -95,18 +93,16 @@ impl Node {
     pub(super) fn scheduled(&mut self, schedule: &Schedule) {
         let chooses = self.loading.as_ref().is_some_and(crate::node::image::Loading::chooses);
         if self.desired.intent.node.spec.scheduler.is_none() {
-            self.asking = None;
+            self.scheduling.give_up();
             if chooses {
                 self.chosen(Some(schedule));
             }
             return; // otherwise, the answer is too late
         }
-        let sides = schedule.networks.iter().map(|one| (one.name.clone(), (one.side, one.why.clone())));
-        self.scheduled = Some(sides.collect());
-        if self.asking.take() == Some(true) {
+        if self.scheduling.answered(schedule) {
             self.ask_scheduler();
         }
-        if chooses && self.asking.is_none() {
+        if chooses && !self.scheduling.is_running() {
             return self.chosen(Some(schedule));
         }
         let names: Vec<String> = schedule.networks.iter().map(|one| one.name.clone()).collect();

@@ -1,6 +1,7 @@
 //! The core, for physical ports: gives them their inputs, and applies their effects.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use hue_demux::PortId;
 use hue_host::ethtool;
@@ -23,6 +24,7 @@ impl Node {
             is_preparing: self.is_preparing(),
             predecessor: self.ending_predecessor(),
             queues,
+            now: Instant::now(),
         };
         for effect in self.ports.take(input, &around) {
             self.apply_to_ports(effect);
@@ -56,9 +58,7 @@ impl Node {
             Effect::Adopt(adopt) => self.adopt_port(*adopt),
             Effect::ListLinks => self.list_links(),
             Effect::Free(interface) => {
-                for waiter in &mut self.waiters {
-                    waiter.opening.remove(&interface);
-                }
+                self.waiters.interface_done(&interface);
                 self.settle();
                 self.started();
             }
@@ -99,7 +99,7 @@ impl Node {
     /// Tells the networks on a port whether it has a link.
     fn wire_changed(&mut self, id: PortId) {
         self.changed = true; // a NIC beside a card's port may have become usable or unusable
-        let front = self.front_of(id);
+        let front = self.wires.front_of(id);
         let concerns =
             |ids: BTreeSet<PortId>| ids.contains(&id) || front.is_some_and(|front| ids.contains(&front));
         let on = self.networks.iter().filter(|(_, entry)| concerns(entry.port_ids()));

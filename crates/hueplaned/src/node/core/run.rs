@@ -9,7 +9,7 @@ use hue_demux::PortId;
 use hue_host::service;
 use hue_substrate::Substrate;
 
-use super::{Node, Waiter};
+use super::Node;
 use crate::api::{Capacity, EventKind, Health, NetworkResult};
 use crate::node::events::About;
 use crate::node::message::Inbox;
@@ -17,6 +17,7 @@ use crate::node::message::Message;
 use crate::node::networks::Entry;
 use crate::node::routes;
 use crate::node::view::View;
+use crate::node::waiters::Answer;
 
 /// Messages handled in a row before routing gets its turn.
 const MESSAGES_MAX: usize = 64;
@@ -89,7 +90,7 @@ impl Node {
 
     fn patience(&self, now: Instant, watchdog: Option<Duration>) -> Duration {
         let networks = self.networks.values().filter_map(|entry| entry.retry);
-        let due = networks.chain(self.routes.due()).chain(self.ports.due()).chain(self.turn_due());
+        let due = networks.chain(self.routes.due()).chain(self.ports.due()).chain(self.wires.due());
         let due = due.chain(self.room_due()).chain(self.deferred_due()).min();
         let due = due.map_or(LOOK, |due| due.saturating_duration_since(now));
         due.min(LOOK).min(watchdog.unwrap_or(LOOK))
@@ -136,7 +137,7 @@ impl Node {
         let mut on: HashMap<PortId, Vec<String>> = HashMap::new();
         for (name, entry) in &self.networks {
             for id in entry.port_ids() {
-                let nic = self.nic_of(id).filter(|_| entry.on_nic);
+                let nic = self.wires.nic_of(id).filter(|_| entry.on_nic);
                 for id in [Some(id), nic].into_iter().flatten() {
                     on.entry(id).or_default().push(name.clone());
                 }
@@ -172,30 +173,18 @@ impl Node {
 
     /// Notifies callers that wait for this network.
     pub(in crate::node) fn settled(&mut self, name: &str, result: Option<NetworkResult>) {
-        for waiter in &mut self.waiters {
-            if waiter.names.remove(name)
-                && let Some(result) = &result
-            {
-                waiter.results.insert(name.to_owned(), result.clone());
-            }
-        }
+        self.waiters.network_done(name, result.as_ref());
         self.settle();
     }
 
     /// Answers callers that have nothing left to wait for.
     pub(in crate::node) fn settle(&mut self) {
-        let done: Vec<Waiter> = self
-            .waiters
-            .extract_if(.., |waiter| waiter.names.is_empty() && waiter.opening.is_empty())
-            .collect();
+        let done = self.waiters.take_done();
         if !done.is_empty() {
             // Publish first, so that callers see the state that their answer reports.
             self.publish();
         }
-        for waiter in done {
-            // The caller may have disconnected.
-            let _ = waiter.reply.send(waiter.results.into_values().collect());
-        }
+        done.into_iter().for_each(Answer::send);
     }
 
     /// Whether all networks of the start have reached their desired state or failed.

@@ -1,7 +1,7 @@
 //! The core, for links beside the card's ports.
 
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use hue_demux::PortId;
 use hue_intent::Select;
@@ -26,17 +26,7 @@ impl Node {
         if let Err(error) = self.live.set_nics(&pairs) {
             tracing::error!(%error, "NICs cannot be used beside the card");
         }
-        self.nics = pairs;
-    }
-
-    /// The NIC beside a port.
-    pub(super) fn nic_of(&self, port: PortId) -> Option<PortId> {
-        self.nics.iter().find(|(front, _)| *front == port).map(|(_, nic)| *nic)
-    }
-
-    /// The port of the card beside which a NIC is.
-    pub(super) fn front_of(&self, nic: PortId) -> Option<PortId> {
-        self.nics.iter().find(|(_, other)| *other == nic).map(|(front, _)| *front)
+        self.wires.set_nics(pairs);
     }
 
     /// Whether a network's neighbours should send to NICs.
@@ -54,7 +44,7 @@ impl Node {
         if have.network.spec.select != Select::Mac {
             return false;
         }
-        let mut nics = have.program.ports.iter().filter_map(|port| self.nic_of(port.port)).peekable();
+        let mut nics = have.program.ports.iter().filter_map(|port| self.wires.nic_of(port.port)).peekable();
         nics.peek().is_some() && nics.all(|nic| self.ports.has_wire(nic))
     }
 
@@ -63,12 +53,12 @@ impl Node {
         let names: Vec<String> = self
             .networks
             .iter()
-            .filter(|(_, entry)| entry.on_nic || !self.nics.is_empty())
+            .filter(|(_, entry)| entry.on_nic || self.wires.has_nics())
             .map(|(name, _)| name.clone())
             .collect();
         for name in names {
             if let Some(turn) = self.rewire(&name) {
-                self.turns.push(turn);
+                self.wires.begin(turn);
             }
         }
     }
@@ -114,33 +104,9 @@ impl Node {
         self.live.totals(vid).map_or(0, |totals| totals.nic_packets)
     }
 
-    /// The network's last frame has left the card.
-    pub(super) fn drained(
-        &mut self,
-        vid: Vid,
-        broken: &Arc<OnceLock<String>>,
-        took: Option<Duration>,
-        received: Option<u64>,
-    ) {
-        let is_meant = |turn: &&mut Turn| {
-            turn.vid == vid && turn.broken.as_ref().is_some_and(|other| Arc::ptr_eq(other, broken))
-        };
-        if let Some(turn) = self.turns.iter_mut().find(is_meant) {
-            turn.waits_for_card = false;
-            turn.overlap = took;
-            turn.by_card = received;
-        }
-    }
-
-    /// When the next turn is due.
-    pub(super) fn turn_due(&self) -> Option<Instant> {
-        self.turns.iter().map(Turn::due).min()
-    }
-
     /// Continues work that waits for turns that are due.
     pub(super) fn tend_turns(&mut self, now: Instant) {
-        let due: Vec<Turn> = self.turns.extract_if(.., |turn| turn.due() <= now).collect();
-        for turn in due {
+        for turn in self.wires.take_due(now) {
             let name = self.vids.get(&turn.vid).cloned();
             let on_nic = name.as_ref().and_then(|name| self.networks.get(name)).map(|entry| entry.on_nic);
             if on_nic == Some(turn.to_nic) {

@@ -1,4 +1,4 @@
-//! The handle, for drain.
+//! Drains the card for the API: the document first, then the networks, then the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The handle, for drift.
+//! Checks all namespaces for drift before a change, and one before a command runs in it.
 
 use hue_host::HostError;
 use hue_host::netns::Standing;

@@ -1,4 +1,4 @@
-//! The handle, for changes that wait for their confirmation.
+//! Confirms changes that wait for it, or undoes them at their deadline.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! The handle, for plan.
+//! Measures the traffic of networks for the scheduler.
 
 use std::sync::PoisonError;
 

@@ -46,6 +46,8 @@ pub struct Around<'a> {
     pub predecessor: Option<Arc<Process>>,
     /// Receive queues of an interface.
     pub queues: fn(&str) -> u32,
+    /// The time.
+    pub now: Instant,
 }
 
 /// Something that concerns ports.
@@ -162,11 +164,11 @@ impl Ports {
             Input::Forget(name) => drop(self.ports.remove(&name)),
             Input::Tend(name) => self.tend(&name, around, &mut out),
             Input::Close(name, why) => self.close(&name, &why, &mut out),
-            Input::Broke(name, why) => self.broke(&name, &why, &mut out),
+            Input::Broke(name, why) => self.broke(&name, &why, around.now, &mut out),
             Input::Failed(id, why) => {
                 let found = self.ports.iter().find(|(_, port)| port.id == id && port.is_open());
                 if let Some(name) = found.map(|(name, _)| name.clone()) {
-                    self.broke(&name, &why, &mut out);
+                    self.broke(&name, &why, around.now, &mut out);
                 }
             }
             Input::FitMemory => out.extend(self.fit_memory(around)),
@@ -177,7 +179,10 @@ impl Ports {
             }
             Input::Reserved(name, result) => self.reserved(&name, result, around, &mut out),
             Input::Opened(tag, result) => self.opened(&tag, result, around, &mut out),
-            Input::Adopted(name, index, note, result) => self.adopted(&name, index, note, result, &mut out),
+            Input::Adopted(name, index, note, result) => {
+                let adopted = (index, note, result);
+                self.adopted(&name, adopted, around.now, &mut out);
+            }
             Input::Free(interface) => self.free(interface, &mut out),
             Input::TellFree(interface) => {
                 if !self.opening.contains(&interface) {
@@ -243,10 +248,10 @@ impl Ports {
     }
 
     /// Closes a failed port; it is retried later.
-    fn broke(&mut self, name: &str, why: &str, out: &mut Vec<Effect>) {
+    fn broke(&mut self, name: &str, why: &str, now: Instant, out: &mut Vec<Effect>) {
         self.close(name, why, out);
         if let Some(port) = self.ports.get_mut(name) {
-            port.try_later();
+            port.try_later(now);
         }
     }
 
@@ -258,7 +263,7 @@ impl Ports {
         }
         let id = port.id;
         if let Err(error) = self.plug(name) {
-            return self.refused(name, error.to_string(), out);
+            return self.refused(name, error.to_string(), around.now, out);
         }
         out.extend(self.fit_memory(around));
         out.push(Effect::Reserve(name.to_owned(), id));
@@ -274,7 +279,7 @@ impl Ports {
     ) {
         let plug = match self.plug(name) {
             Ok(plug) => plug,
-            Err(error) => return self.refused(name, error.to_string(), out),
+            Err(error) => return self.refused(name, error.to_string(), around.now, out),
         };
         let each = self.ports.len().div_ceil(around.workers.max(1));
         let Some(queues) = self.ports.get(name).map(|port| self.need(&port.want, around).queues) else {
@@ -297,7 +302,7 @@ impl Ports {
                 let opening = Opening { interface, plug, options, make, region, tag, predecessor };
                 out.push(Effect::Start(Job::Open(Box::new(opening))));
             }
-            Err(why) => self.refused(name, why, out),
+            Err(why) => self.refused(name, why, around.now, out),
         }
     }
 
@@ -317,9 +322,9 @@ impl Ports {
     }
 
     /// A port cannot be opened; it is retried later.
-    fn refused(&mut self, name: &str, why: String, out: &mut Vec<Effect>) {
+    fn refused(&mut self, name: &str, why: String, now: Instant, out: &mut Vec<Effect>) {
         if let Some(port) = self.ports.get_mut(name) {
-            port.try_later();
+            port.try_later(now);
         }
         self.is_down(name, why, out);
     }
@@ -347,7 +352,7 @@ impl Ports {
             }
             Err(why) if wanted => {
                 let more = self.memory_hint(&tag.want, around);
-                self.refused(&tag.name, why + more, out);
+                self.refused(&tag.name, why + more, around.now, out);
             }
             Err(_) => {}
         }
@@ -368,14 +373,13 @@ impl Ports {
     fn adopted(
         &mut self,
         name: &str,
-        index: u32,
-        note: Option<String>,
-        result: Result<Driver, String>,
+        (index, note, result): (u32, Option<String>, Result<Driver, String>),
+        now: Instant,
         out: &mut Vec<Effect>,
     ) {
         let driver = match result {
             Ok(driver) => driver,
-            Err(why) => return self.refused(name, why, out),
+            Err(why) => return self.refused(name, why, now, out),
         };
         let Some(port) = self.ports.get_mut(name) else { return };
         let text = match &port.want.peer {

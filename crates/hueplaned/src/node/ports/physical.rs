@@ -107,8 +107,8 @@ impl PhysicalPort {
         self.note = note;
     }
 
-    pub(super) fn try_later(&mut self) {
-        self.retry = Some(Instant::now() + self.pause);
+    pub(super) fn try_later(&mut self, now: Instant) {
+        self.retry = Some(now + self.pause);
         self.pause = (self.pause * 2).min(RETRY_MAX);
     }
 

@@ -13,6 +13,7 @@ struct Bench {
     /// The effects so far, as text.
     seen: Vec<String>,
     jobs: Vec<Job>,
+    now: Instant,
     /// Why packet memory cannot be reserved, or a port not be used.
     refuses: Option<&'static str>,
 }
@@ -22,7 +23,7 @@ impl Bench {
         let region = Pool::new(64, 2048).unwrap().region();
         let memory = Memory { slots: 32_768, slot_bytes: 2048 };
         let (ports, desired, seen, jobs) = (Ports::new(memory), Vec::new(), Vec::new(), Vec::new());
-        Self { ports, desired, preparing: false, region, seen, jobs, refuses: None }
+        Self { ports, desired, preparing: false, region, seen, jobs, now: Instant::now(), refuses: None }
     }
 
     fn give(&mut self, input: Input) {
@@ -32,6 +33,7 @@ impl Bench {
             is_preparing: self.preparing,
             predecessor: None,
             queues: |_| 1,
+            now: self.now,
         };
         for effect in self.ports.take(input, &around) {
             self.apply(effect);
@@ -142,6 +144,7 @@ fn a_refused_port_waits_for_its_retry() {
     bench.want("p0", 1, "eth0");
     assert_eq!(bench.seen(), ["PortDown p0: no memory", "wire 1"]);
     let due = bench.ports.due().unwrap();
+    assert_eq!(due.duration_since(bench.now).as_millis(), 500);
     assert_eq!((bench.ports.due_by(due), bench.jobs.len()), (vec!["p0".to_owned()], 0));
     bench.refuses = None;
     bench.give(Input::Tend("p0".to_owned()));

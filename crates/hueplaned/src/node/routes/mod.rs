@@ -8,6 +8,8 @@
 
 mod refused;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
