@@ -112,7 +112,8 @@ fn run<K: Chosen>(seed: u64, changes: u64, words: &[u64]) -> Result<(), Box<dyn 
     for change in 0..changes {
         let vid = vids[random.below(u32::from(NETWORKS)) as usize];
         let oracle = oracles.entry(vid).or_default();
-        let prefix = Prefix::containing(K::address(&mut random, &recent), random.below(u32::from(K::BITS) + 1) as u8);
+        let prefix =
+            Prefix::containing(K::address(&mut random, &recent), random.below(u32::from(K::BITS) + 1) as u8);
         // Few next hops at first, so that byte items occur, then more.
         let hops = if change < changes / 2 { 200 } else { 2_000 };
         let hop = NextHop::new(random.below(hops) as u16).filter(|_| random.below(3) > 0);
