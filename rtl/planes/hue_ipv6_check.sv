@@ -65,6 +65,7 @@ module hue_ipv6_check
   end
   assign f = headers_t'(ordered);
 
+  /* verilator lint_off UNUSEDSIGNAL */  // each function uses only the bits that it needs
   function automatic logic is_multicast(logic [127:0] addr);   // ff00::/8
     return addr[127:120] == 8'hff;
   endfunction
@@ -74,12 +75,15 @@ module hue_ipv6_check
   function automatic logic is_no_host(logic [127:0] addr);     // :: and ::1
     return addr[127:1] == '0;
   endfunction
+  /* verilator lint_on UNUSEDSIGNAL */
 
-  logic too_short;
+  logic        too_short;
+  logic [13:0] room;  // for the payload, if the frame has an IPv6 header
+  assign room = len_i - 14'(HeadersBytes);
 `ifdef HUE_PLANT_IPV6_PAYLOAD
   assign too_short = 17'(HeaderBytes) + 17'(f.payload) > 17'(len_i);  // for scripts/rtl-test
 `else
-  assign too_short = f.payload > 16'(len_i - 14'(HeadersBytes));
+  assign too_short = f.payload > 16'(room);
 `endif
 
   always_comb begin
