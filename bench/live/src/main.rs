@@ -4,10 +4,13 @@
 //! Flow: [`wires`] (a generator, a node, a sink) → [`contestant`] in the node → [`load`] → a command's rounds → `report`.
 //! Needs root. The binary under test is the one that `HUEPLANE` names, or a release build of this project.
 
+mod admin;
+mod attack;
 mod bpf;
 mod contention;
 mod contestant;
 mod forwarding;
+mod https;
 mod isolation;
 mod load;
 mod machine;
@@ -52,6 +55,7 @@ Commands:
   live-table       a network with a full Internet table moves between card and software
   live-contention  a modest rate beside busy processes, by how threads are scheduled
   live-restart     the time without forwarding when the forwarder is restarted or upgraded
+  live-admin       an administrator's waiting time while people without rights attack the API
   live-soak        minutes under faults
   live-all         all of these
 
@@ -61,7 +65,7 @@ Options:
   --rounds N   interleaved rounds, after one that warms up (default: 7)
   --moves N    live-migration: round trips (default: 100); live-table: at most 20
   --minutes N  how long the soak takes (default: 10)
-  --only TEXT  live-forwarding, live-contention: contestants whose names have one of these texts, split by |;
+  --only TEXT  live-forwarding, live-contention: contestants whose names have one of these texts, split by |; live-admin: attacks;
                live-migration: receivers, single and multi receiver alone
   --out DIR    where results go (default: results in the folder above)
 
@@ -126,6 +130,7 @@ impl Settings {
         let more = match command {
             "live-soak" => format!("--minutes {}", self.minutes),
             "live-table" => format!("--moves {}", self.moves),
+            "live-admin" => format!("--rounds {}", self.rounds),
             "live-migration" => {
                 format!("--seconds {} --rounds {} --moves {}", self.seconds, self.rounds, self.moves)
             }
@@ -148,7 +153,7 @@ fn number(option: &str, text: &str) -> Result<f64, String> {
 /// A command: fills its report, and returns errors in the results.
 type Run = fn(&Settings, &mut Report) -> Result<(), String>;
 
-const COMMANDS: [(&str, Run); 9] = [
+const COMMANDS: [(&str, Run); 10] = [
     ("live-forwarding", forwarding::run),
     ("live-shares", shares::run),
     ("live-migration", migration::run),
@@ -157,6 +162,7 @@ const COMMANDS: [(&str, Run); 9] = [
     ("live-table", table::run),
     ("live-contention", contention::run),
     ("live-restart", restart::run),
+    ("live-admin", admin::run),
     ("live-soak", soak::run),
 ];
 

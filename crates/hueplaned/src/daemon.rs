@@ -15,6 +15,7 @@ use hue_host::process::Process;
 use hue_host::service;
 use hue_soft::LiveConfig;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -29,7 +30,7 @@ use crate::place::Place;
 use crate::store::{Store, StoreError};
 use crate::tls;
 
-/// Threads that answer the API. There are few, because packets need the processors.
+/// Threads that answer administrators, and as many that answer all others on TCP. There are few, because packets need the processors.
 const API_THREADS: usize = 2;
 /// How often the daemon checks that the node is alive.
 const LOOK: Duration = Duration::from_secs(1);
@@ -98,12 +99,12 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     if let Err(error) = hue_host::sysctl::raise_neighbour_limits() {
         tracing::warn!(%error, "the kernel's limits on neighbours cannot be raised");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(API_THREADS)
-        .thread_name("hue-api")
-        .enable_all()
-        .build()
-        .map_err(DaemonError::Thread)?;
+    let threads = |name: &str| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(API_THREADS).thread_name(name).enable_all();
+        builder.build().map_err(DaemonError::Thread)
+    };
+    let (runtime, guests) = (threads("hue-api")?, threads("hue-guests")?);
     let (workers, pin, scheduling) = (options.workers, options.pin, options.scheduling);
     let config = LiveConfig { workers, pin, scheduling, ..LiveConfig::default() };
     // Before the node reports that it is ready. Callers that connect earlier wait until the API answers.
@@ -111,7 +112,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let holder = Arc::new(if options.hold { holder(&options.state_dir) } else { Holder::default() });
     let (handle, running) =
         node::start(config, images(), options.owner(), opened, Arc::clone(&holder), log, predecessor)?;
-    let ended = runtime.block_on(serving(&handle, &running, unix, tls));
+    let ended = runtime.block_on(serving(&handle, &running, unix, tls, guests.handle()));
     service::stopping();
     let (keep, hand_over) = match &ended {
         Ok(options) => (options.keep, options.keep && options.hand_over),
@@ -136,6 +137,7 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     if !keep {
         holder.end();
     }
+    guests.shutdown_timeout(LOOK);
     runtime.shutdown_timeout(LOOK);
     // The next daemon needs the store as soon as it has the place.
     drop(handle);
@@ -216,6 +218,7 @@ async fn serving(
     running: &Running,
     unix: StdUnixListener,
     tls: Option<(StdTcpListener, Arc<rustls::ServerConfig>)>,
+    guests: &Handle,
 ) -> Result<DownOptions, DaemonError> {
     let unix = UnixListener::from_std(unix).map_err(DaemonError::Thread)?;
     let tls = match tls {
@@ -226,7 +229,7 @@ async fn serving(
         None => None,
     };
     let (close, closing) = watch::channel(false);
-    let listeners = Listeners { unix: Some(unix), tls, ..Listeners::default() };
+    let listeners = Listeners { unix: Some(unix), tls, guests: Some(guests.clone()), ..Listeners::default() };
     let api = tokio::spawn(serve(Arc::new(handle.clone()), listeners, closing));
     let measured = handle.clone();
     let measuring = tokio::spawn(async move { measured.measure().await });

@@ -352,16 +352,24 @@ impl ControlNamespace {
         match Self::open(owner, network) {
             Ok(control) => {
                 // A process that left the cgroup keeps the namespace alive, but not the network's interfaces.
-                let mut links = Links::inside(&control.namespace)?;
-                let there = links.list()?;
-                let ours = there.iter().filter(|link| link.alias.as_deref() == Some(PORT_MARK));
-                links.delete_together(&ours.map(|link| link.name.as_str()).collect::<Vec<_>>())?;
+                control.remove_ports()?;
                 was |= netns::delete(&owner.namespace(network))?;
             }
             Err(HostError::NoNamespace(_)) => {}
             Err(error) => return Err(error),
         }
         Ok(was)
+    }
+
+    /// Removes the interfaces of virtual ports, also if the namespace has lost its name.
+    ///
+    /// # Errors
+    /// If a system call fails.
+    pub fn remove_ports(&self) -> Result<(), HostError> {
+        let mut links = Links::inside(&self.namespace)?;
+        let there = links.list()?;
+        let ours = there.iter().filter(|link| link.alias.as_deref() == Some(PORT_MARK));
+        links.delete_together(&ours.map(|link| link.name.as_str()).collect::<Vec<_>>())
     }
 }
 

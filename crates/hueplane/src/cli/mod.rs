@@ -6,6 +6,8 @@
 
 mod attach;
 mod certs;
+#[cfg(test)]
+mod guide;
 mod history;
 mod lab;
 mod live;

@@ -21,12 +21,13 @@ use rustls::ServerConfig;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::LazyConfigAcceptor;
 use tower::ServiceExt;
 
-use super::access::{Caller, RoleError, Stranger};
+use super::access::{Caller, Role, RoleError, Stranger};
 use super::door::{Authenticated, Seat, Ticket, Unauthenticated};
 use super::places::{Quota, Share, busy};
 use super::refusal::Refusals;
@@ -44,6 +45,9 @@ pub struct Listeners {
     pub unix: Option<UnixListener>,
     /// TCP, with mutual TLS.
     pub tls: Option<TlsListener>,
+    /// Threads that answer the callers on TCP that are no administrators; none: the threads that accept connections. With
+    /// threads of their own, these callers take processor time from administrators, but no place in a queue.
+    pub guests: Option<Handle>,
     /// Limits on connections and on time.
     pub limits: ServeLimits,
 }
@@ -59,7 +63,8 @@ pub struct TlsListener {
 /// Answers requests until `closing` is true. Streams then end, and answers that have begun get a few seconds.
 pub async fn serve(backend: Arc<dyn Backend>, listeners: Listeners, closing: watch::Receiver<bool>) {
     let limits = listeners.limits;
-    let site = Site { router: router(backend, limits, closing.clone()), limits, closing };
+    let guests = listeners.guests;
+    let site = Site { router: router(backend, limits, closing.clone()), limits, closing, guests };
     let unix = async {
         if let Some(listener) = listeners.unix {
             let serve = |stream: UnixStream| {
@@ -96,6 +101,7 @@ struct Site {
     router: Router,
     limits: ServeLimits,
     closing: watch::Receiver<bool>,
+    guests: Option<Handle>,
 }
 
 /// A socket that accepts connections.
@@ -216,7 +222,17 @@ impl Site {
         match door.enter(caller.map_err(Stranger::from)) {
             Ok((caller, _held)) => {
                 drop(ticket);
-                self.connection(stream, Ok(caller)).await;
+                let guests = self.guests.clone().filter(|_| caller.role != Role::Admin);
+                let answers = self.connection(stream, Ok(caller));
+                match guests {
+                    None => answers.await,
+                    Some(guests) => {
+                        // Ends with this task.
+                        let mut task = JoinSet::new();
+                        task.spawn_on(answers, &guests);
+                        task.join_next().await;
+                    }
+                }
             }
             // It gets one answer, and still counts as unauthenticated.
             Err(stranger) => tokio::select! {
@@ -232,7 +248,7 @@ impl Site {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         caller: Result<Caller, Stranger>,
     ) {
-        let Self { router, limits, mut closing } = self;
+        let Self { router, limits, mut closing, .. } = self;
         // A refused caller gets one answer.
         let keep_alive = caller.is_ok();
         let service = service_fn(move |request| answer(router.clone(), caller.clone(), request));

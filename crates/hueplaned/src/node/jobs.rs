@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
+use hue_host::HostError;
 use hue_host::cgroup::Limits;
 use hue_host::claim::{Claimed, Claims};
 use hue_host::control::{Changes, Config, ControlNamespace, Owner};
@@ -79,8 +80,8 @@ pub struct PortTag {
 pub enum Job {
     /// Bring a network's namespace to its target state.
     Setup(String, Box<Setup>),
-    /// Remove everything of a network.
-    Delete(String),
+    /// Remove everything of a network, whose namespace may be open.
+    Delete(String, Option<Arc<ControlNamespace>>),
     /// Open a port.
     Open(Box<Opening>),
     /// Close an unwanted port: its interface, and the port.
@@ -174,7 +175,7 @@ impl Jobs {
     /// Queues a job.
     pub fn add(&self, job: Job) {
         let queue = match &job {
-            Job::Setup(..) | Job::Delete(_) | Job::Look(_) => &self.networks,
+            Job::Setup(..) | Job::Delete(..) | Job::Look(_) => &self.networks,
             Job::Open(_) | Job::Close(..) => &self.ports,
         };
         // The threads live as long as the queue.
@@ -192,10 +193,10 @@ fn work((owner, holder, claims): &(Owner, Arc<Holder>, Claims), job: Job) -> Don
             let made = guarded(|| set_up(owner, holder, &name, &setup));
             Done::Setup(name, made.map(|made| Some(Box::new(made))))
         }
-        Job::Delete(name) => {
+        Job::Delete(name, held) => {
             // Its descriptors would keep the namespace alive.
             warn(&name, holder.forget(&name, |_| true));
-            let gone = guarded(|| ControlNamespace::delete(owner, &name).map_err(|error| error.to_string()));
+            let gone = guarded(|| remove(owner, &name, held.as_deref()).map_err(|error| error.to_string()));
             Done::Delete(name, gone)
         }
         Job::Look(looks) => Done::Look(guarded(|| Ok(drift::look(looks))).unwrap_or_default()),
@@ -239,7 +240,7 @@ fn open_port(opening: &Opening, claims: &Claims, waits: bool) -> Result<OpenPort
         let end = plug.open().map_err(|error| error.to_string())?;
         return Ok(OpenPort::end_of_link(end, region.clone()));
     }
-    let text = |error: hue_host::HostError| error.to_string();
+    let text = |error: HostError| error.to_string();
     let mut links = Links::here().map_err(text)?;
     let before = match make {
         Some(_) => None, // created by opening
@@ -280,7 +281,7 @@ fn open_port(opening: &Opening, claims: &Claims, waits: bool) -> Result<OpenPort
 }
 
 fn set_up(owner: &Owner, holder: &Holder, name: &str, setup: &Setup) -> Result<Made, String> {
-    let text = |error: hue_host::HostError| error.to_string();
+    let text = |error: HostError| error.to_string();
     let ensured = match &setup.held {
         None => ControlNamespace::ensure(owner, name, &setup.limits).map_err(text)?,
         Some(held) => held.ensure_again(owner, name, &setup.limits).map_err(|error| {
@@ -310,6 +311,17 @@ fn set_up(owner: &Owner, holder: &Holder, name: &str, setup: &Setup) -> Result<M
     changes.neighbours += more.neighbours;
     changes.refused.extend(more.refused);
     Ok(Made { control, created: ensured.created, changes, taps })
+}
+
+/// Removes everything of a network. A foreign namespace that has its name is not touched.
+fn remove(owner: &Owner, name: &str, held: Option<&ControlNamespace>) -> Result<bool, HostError> {
+    match ControlNamespace::delete(owner, name) {
+        // The network's own namespace has no name; it ends when nothing uses it any more.
+        Err(HostError::Foreign { .. }) => {
+            held.map_or(Ok(()), ControlNamespace::remove_ports).map(|()| held.is_some())
+        }
+        gone => gone,
+    }
 }
 
 /// Opens the TAP of a virtual port. If the descriptor of an earlier daemon is held, the device has kept its carrier and

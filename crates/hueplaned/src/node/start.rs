@@ -227,7 +227,7 @@ impl Node {
         wait(inbox, &mut under_way, &mut opening, deadline, &shared.events);
         if !keep {
             under_way.extend(names.iter().cloned());
-            names.into_iter().for_each(|name| jobs.add(Job::Delete(name)));
+            names.into_iter().for_each(|name| jobs.add(Job::Delete(name, None)));
             wait(inbox, &mut under_way, &mut opening, deadline, &shared.events);
         }
         for name in under_way {

@@ -22,7 +22,7 @@ use hueplaned::client::Client;
 use hueplaned::http::{Listeners, ServeLimits, TlsListener, serve};
 use serde_json::json;
 use tokio::net::UnixListener;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{broadcast, watch};
 
 /// A number that only blue has.
@@ -874,7 +874,7 @@ impl Served {
         let (world, (closing, closed)) = (World::new(), watch::channel(false));
         let listeners = runtime.block_on(async {
             let unix = UnixListener::bind(folder.join("hueplane.sock")).unwrap();
-            Listeners { unix: Some(unix), tls: tls().await, limits }
+            Listeners { unix: Some(unix), tls: tls().await, limits, guests: Some(Handle::current()) }
         });
         let task = runtime.spawn(serve(Arc::clone(&world) as Arc<dyn Backend>, listeners, closed));
         Self { world, folder, closing, runtime: Some(runtime), task: Some(task) }

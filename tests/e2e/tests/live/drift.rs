@@ -1,5 +1,7 @@
 //! Drift: changes that others make in networks' namespaces against the documents are reported and repaired.
 
+use std::os::unix::fs::MetadataExt;
+
 use hue_e2e::document::all;
 use hue_e2e::traffic::Flow;
 use hue_e2e::{Daemon, Pair, can_run, shell, two_networks, until, until_some};
@@ -119,6 +121,40 @@ fn a_drifted_network_reports_why_and_apply_repairs_it_at_once() {
     until("red forwards again", 30, || red.left.ping(red.right.address, 1) == 1);
 }
 
+/// Deletes a network while a foreign namespace has its name, and applies it again. `own` is the network's own namespace, as the
+/// kernel names it.
+fn deleted_beside_a_foreign_namespace(daemon: &Daemon, red: &Pair, name: &str, own: &str) {
+    let path = std::path::Path::new("/run/netns").join(name);
+    let identity = || std::fs::metadata(&path).map(|found| found.ino()).ok();
+    let foreign = identity();
+    let documents = daemon.cli.run(&["get", "config", red.name()]).expect_ok().stdout;
+    let delete = || {
+        let since = newest(daemon);
+        let done = daemon.cli.json(&["delete", "network", red.name()]);
+        assert_eq!(done["networks"].as_array().map(Vec::len), Some(0), "it could not be removed: {done}");
+        told(daemon, red, "network_deleted", "was removed", since);
+        let there = daemon.cli.run(&["get", "networks", red.name()]);
+        assert!(!there.ok(), "the network is still there: {there}");
+        assert_eq!(identity(), foreign, "the foreign namespace lost its name");
+        let links = shell::run(shell::command("ip").args(["-n", name, "-o", "link"])).expect_ok();
+        assert_eq!(links.stdout.lines().count(), 1, "the foreign namespace was changed: {links}");
+    };
+    delete();
+    assert_eq!(red.left.ping(red.right.address, 1), 0, "the deleted network forwards");
+    until("the network's own namespace is closed", 20, || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", daemon.pid())).into_iter().flatten().flatten();
+        !open
+            .filter_map(|fd| std::fs::metadata(fd.path()).ok())
+            .any(|fd| format!("net:[{}]", fd.ino()) == own)
+    });
+    // It cannot be set up now; what was never set up can be deleted, too.
+    let again = || drop(daemon.cli.run_with(&["apply", "-f", "-"], &documents));
+    again();
+    until("the name is missed", 20, || condition(daemon, red).0 == "degraded");
+    delete();
+    again();
+}
+
 #[test]
 fn a_namespace_keeps_its_name() {
     if !can_run(&[]) {
@@ -151,9 +187,10 @@ fn a_namespace_keeps_its_name() {
     let links = shell::run(links.args(["-n", &name, "-o", "link"])).expect_ok();
     assert_eq!(links.stdout.lines().count(), 1, "the other namespace was changed: {links}");
     assert_eq!(red.left.ping(red.right.address, 3), 3, "the network's own works on");
+    deleted_beside_a_foreign_namespace(&daemon, &red, &name, before.trim());
     host_ip(&["netns", "delete", &name]);
-    until("the network's own has its name again", 60, || condition(&daemon, &red).0 == "running");
-    assert_eq!(inside(&daemon), before);
+    until("the network has its name again", 60, || condition(&daemon, &red).0 == "running");
+    until("it forwards again", 30, || red.left.ping(red.right.address, 1) == 1);
     let report = flow.stop();
     assert!(report.sent > 0 && report.lost() == 0, "the neighbour's flow: {report}");
 }

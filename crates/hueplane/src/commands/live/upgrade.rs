@@ -82,14 +82,19 @@ pub fn upgrade(args: &Upgrade, connection: &Connection) -> Result<(), Failure> {
     };
     result(args.output.format, &done, || {
         format!(
-            "the daemon was upgraded from {} to {}, process {}; {} stay; in software nothing was forwarded for at most {} ms\n",
+            "the daemon was upgraded from {} to {}, process {}; {}; in software nothing was forwarded for at most {} ms\n",
             done.from,
             done.to,
             done.pid,
-            count(done.networks.total, "network"),
+            staying(done.networks.total),
             done.interrupted_ms
         )
     })
+}
+
+/// How many networks stay, in words.
+fn staying(networks: u64) -> String {
+    format!("{} {}", count(networks, "network"), if networks == 1 { "stays" } else { "stay" })
 }
 
 /// The daemon that runs, as far as another is to be like it.
@@ -202,4 +207,14 @@ fn version(program: &Path) -> Result<String, Failure> {
     let text = String::from_utf8_lossy(&output.stdout);
     let version = text.trim().strip_prefix("hueplane ").filter(|_| output.status.success());
     version.map(str::to_owned).ok_or_else(|| bad("is not hueplane".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_network_stays_and_others_stay() {
+        assert_eq!([0, 1, 2].map(staying), ["0 networks stay", "1 network stays", "2 networks stay"]);
+    }
 }

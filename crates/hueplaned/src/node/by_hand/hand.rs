@@ -339,7 +339,7 @@ impl ByHand {
             }
             // There are no namespaces to check.
             Job::Look(_) => Done::Look(Vec::new()),
-            Job::Delete(name) => {
+            Job::Delete(name, _) => {
                 self.taps.remove(&name);
                 Done::Delete(name.clone(), Ok(self.kernels.remove(&name).is_some()))
             }

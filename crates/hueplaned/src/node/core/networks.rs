@@ -71,9 +71,8 @@ impl Node {
         let Some(want) = entry.want.clone() else {
             self.detach(name);
             if let Some(entry) = self.networks.get_mut(name) {
-                entry.control = None;
                 entry.job = Some(None);
-                self.jobs.add(Job::Delete(name.to_owned()));
+                self.jobs.add(Job::Delete(name.to_owned(), entry.control.take()));
             }
             return;
         };
