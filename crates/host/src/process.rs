@@ -1,12 +1,21 @@
-//! A process by a descriptor, which stays its own even when its id is given to another.
+//! A process by a descriptor, which stays its own even when its id is given to another; the priority of a thread.
 //!
-//! Source: pidfd_open(2), pidfd_send_signal(2).
+//! Source: pidfd_open(2), pidfd_send_signal(2), setpriority(2).
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, setpriority_process};
+
+/// Lowers the priority of the calling thread to this nice value, 1 to 19. Only a privileged process can raise it again.
+///
+/// # Errors
+/// If the system call fails.
+pub fn lower_priority(nice: i32) -> io::Result<()> {
+    // On Linux, a nice value belongs to a thread, and no id means the calling one.
+    Ok(setpriority_process(None, nice)?)
+}
 
 /// A process.
 #[derive(Debug)]
@@ -43,6 +52,14 @@ impl Process {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_calling_thread_gets_another_priority() {
+        let nice = || rustix::process::getpriority_process(None).unwrap();
+        let before = nice();
+        let there = std::thread::spawn(move || lower_priority(before + 1).map(|()| nice())).join().unwrap();
+        assert_eq!((there.unwrap(), nice()), (before + 1, before));
+    }
 
     #[test]
     fn a_process_is_asked_to_end_and_known_to_have_ended() {

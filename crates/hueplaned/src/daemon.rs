@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hue_host::holder::Holder;
-use hue_host::process::Process;
+use hue_host::process::{self, Process};
 use hue_host::service;
 use hue_soft::LiveConfig;
 use tokio::net::{TcpListener, UnixListener};
@@ -32,6 +32,8 @@ use crate::tls;
 
 /// Threads that answer administrators, and as many that answer all others on TCP. There are few, because packets need the processors.
 const API_THREADS: usize = 2;
+/// Nice value of the threads that answer callers who are no administrators: about a third of the weight of others.
+const GUESTS_NICE: i32 = 5;
 /// How often the daemon checks that the node is alive.
 const LOOK: Duration = Duration::from_secs(1);
 /// Longest time that a daemon that is replaced may take to stop.
@@ -102,9 +104,11 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let threads = |name: &str| {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(API_THREADS).thread_name(name).enable_all();
-        builder.build().map_err(DaemonError::Thread)
+        builder
     };
-    let (runtime, guests) = (threads("hue-api")?, threads("hue-guests")?);
+    let runtime = threads("hue-api").build().map_err(DaemonError::Thread)?;
+    let guests = threads("hue-guests").on_thread_start(yield_to_others).build();
+    let guests = guests.map_err(DaemonError::Thread)?;
     let (workers, pin, scheduling) = (options.workers, options.pin, options.scheduling);
     let config = LiveConfig { workers, pin, scheduling, ..LiveConfig::default() };
     // Before the node reports that it is ready. Callers that connect earlier wait until the API answers.
@@ -144,6 +148,13 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     drop(place);
     ended?;
     stopped
+}
+
+/// Gives way to the daemon's other threads when processors are scarce.
+fn yield_to_others() {
+    if let Err(error) = process::lower_priority(GUESTS_NICE) {
+        tracing::warn!(%error, "threads for callers that are no administrators keep the priority of others");
+    }
 }
 
 /// Waits until the next daemon wants the ports, or has ended.
