@@ -35,15 +35,16 @@ impl Loss {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C, align(64))]
 pub struct Counters {
-    /// By code; codes start at 1, so that the first word is never used.
-    by_code: [u64; CODES],
+    /// By code, from code 1.
+    by_code: [u64; OUTCOMES_MAX],
     kind: Kind,
 }
 
+// Whole cache lines, because a worker with many networks reads those of each.
+const _: () = assert!(size_of::<Counters>() == 256);
+
 /// Most outcomes of a kind.
 pub const OUTCOMES_MAX: usize = 31;
-/// Their codes, and 0.
-const CODES: usize = OUTCOMES_MAX + 1;
 
 const _: () = {
     let mut kinds = Kind::ALL.as_slice();
@@ -57,7 +58,7 @@ impl Counters {
     /// Counters of a network of this kind.
     #[must_use]
     pub const fn new(kind: Kind) -> Self {
-        Self { by_code: [0; CODES], kind }
+        Self { by_code: [0; OUTCOMES_MAX], kind }
     }
 
     /// The network's kind.
@@ -77,20 +78,28 @@ impl Counters {
     pub fn add(&mut self, reason: impl Into<Reason>, packets: u64) {
         let reason = reason.into();
         debug_assert_eq!(reason.kind(), self.kind, "a packet of another kind");
-        // A code is below CODES; the remainder avoids a branch.
-        self.by_code[usize::from(reason.code()) % CODES] += packets;
+        if let Some(count) = self.by_code.get_mut(usize::from(reason.code() - 1)) {
+            *count += packets;
+        }
     }
 
     /// Packets of one outcome; 0 for outcomes of another kind.
     #[must_use]
     pub fn get(&self, reason: impl Into<Reason>) -> u64 {
         let reason = reason.into();
-        if reason.kind() == self.kind { self.by_code[usize::from(reason.code()) % CODES] } else { 0 }
+        let count = self.by_code.get(usize::from(reason.code() - 1)).filter(|_| reason.kind() == self.kind);
+        count.copied().unwrap_or(0)
     }
 
     /// Packets of each outcome, in order, zeros included.
     pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
-        Reason::all(self.kind).map(|reason| (reason, self.get(reason)))
+        Reason::all(self.kind).zip(self.counts().iter().copied())
+    }
+
+    /// The numbers alone, in the order of the kind's outcomes.
+    #[must_use]
+    pub fn counts(&self) -> &[u64] {
+        self.by_code.get(..self.kind.outcomes().len()).unwrap_or_default()
     }
 
     /// Packets of a verdict.

@@ -267,7 +267,8 @@ impl Ledger {
                     word.store(value, Ordering::Relaxed);
                 }
             };
-            outcomes.iter().for_each(|(outcome, count)| put(usize::from(outcome.code()), count));
+            // By code, from 1.
+            outcomes.counts().iter().zip(1..).for_each(|(count, at)| put(at, *count));
             self.losses.iter().for_each(|(loss, count)| put(LOSSES_AT + usize::from(loss.code()), count));
             let misc: [u64; MISC_WORDS] = [
                 self.from_control_packets,
