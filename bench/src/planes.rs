@@ -99,7 +99,8 @@ impl PlaneEngine for OverRing<'_, '_> {
                 done += soft.process(arena, &mut frames[done..starts.len()]).max(1);
             }
             for (forward, frame) in forward.iter_mut().zip(&frames) {
-                *forward = u8::from(matches!(frame.fate, Fate::Network { outcome, .. } if outcome.is_forward()));
+                *forward =
+                    u8::from(matches!(frame.fate, Fate::Network { outcome, .. } if outcome.is_forward()));
             }
         })?)
     }
