@@ -4,6 +4,7 @@
 //! Flow: card → CPU queue → **header**, frame → software plane; software plane → **header**, frame → CPU queue → card.
 //! Source: `hue_cpu_header_t` in `rtl/common/hue_pkg.sv`. Big endian; lengths in bytes.
 
+use hue_planes::{Kind, Reason};
 use hue_tables::Vid;
 
 /// Bytes of the header.
@@ -41,6 +42,10 @@ impl ToCpu {
         }
         let vid = u16::from_be_bytes([vid_high, vid_low]);
         let vid = Vid::new(vid).ok_or_else(|| format!("a CPU header has the invalid network id {vid}"))?;
+        let known = |kind| Reason::new(kind, code).is_some();
+        if code != 0 && !Kind::ALL.into_iter().any(known) {
+            return Err(format!("a CPU header has the unknown outcome {code}"));
+        }
         Ok((Self { vid, vport: u16::from(vport), code, port_in }, frame))
     }
 }
@@ -69,7 +74,7 @@ mod tests {
         let mut bytes = vec![0, 7, 1, 2, 9, 3, 4, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0xa, 0xb, 0xc];
         let header = ToCpu { vid: Vid::new(7).unwrap(), vport: 2, code: 9, port_in: 3 };
         assert_eq!(ToCpu::split(&bytes), Ok((header, &[0xa, 0xb, 0xc][..])));
-        for (at, value) in [(9, 4), (1, 0), (0, 0xff)] {
+        for (at, value) in [(9, 4), (1, 0), (0, 0xff), (4, 31)] {
             let before = std::mem::replace(&mut bytes[at], value);
             assert!(ToCpu::split(&bytes).is_err(), "byte {at}");
             bytes[at] = before;

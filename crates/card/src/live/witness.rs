@@ -25,8 +25,6 @@ pub const VANISHED: &str = "vanished";
 pub const OUTPUT_FULL: &str = "output_full";
 /// The card had no room to copy a group frame.
 pub const FLOOD_FULL: &str = "flood_full";
-/// The card dropped the frame for an outcome that its kind does not have.
-const UNKNOWN: &str = "unknown";
 
 /// Observations in a period.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -239,9 +237,11 @@ impl Witness {
         let Some(key) = self.tags.get(&tag).map(|tagged| tagged.key) else { return };
         self.returning.remove(&tag);
         match cause {
-            Cause::Dropped(code) => {
-                self.drop(key, Reason::new(self.kind, code).map_or(UNKNOWN, Reason::name))
-            }
+            Cause::Dropped(code) => match Reason::new(self.kind, code) {
+                Some(reason) => self.drop(key, reason.name()),
+                // A plane of this kind drops nothing for that.
+                None => self.lose(key, OUTPUT_FULL),
+            },
             Cause::Unclaimed(reason) => self.lose(key, reason.name()),
             Cause::Refused => self.lose(key, OUTPUT_FULL),
             Cause::FloodFull => (0..copies).for_each(|_| self.lose(key, FLOOD_FULL)),
@@ -480,6 +480,17 @@ mod tests {
         assert_eq!(proof.dropped, BTreeMap::from([("checksum", 1), ("punt_limited", 1)]));
         assert_eq!(proof.punted, BTreeMap::from([("options", 1)]));
         assert_eq!((proof.seen[0].sent, proof.undecided, proof.lost()), (1, 0, 6));
+    }
+
+    #[test]
+    fn a_drop_for_an_outcome_that_the_kind_does_not_have_is_a_loss() {
+        let mut witness = witness();
+        (0..2).for_each(|number| assert!(arrives(&mut witness, number, 5, 5)));
+        witness.ended_in_card(tag(0, 5), Cause::Dropped(0));
+        witness.ended_in_card(tag(1, 5), Cause::Dropped(31));
+        witness.close(100);
+        let proof = witness.proof();
+        assert_eq!((proof.lost(), proof.dropped.len()), (2, 0));
     }
 
     #[test]

@@ -444,7 +444,8 @@ impl TotalsReader {
     /// Counters of a network; `None` if it is not loaded.
     #[must_use]
     pub fn network(&self, vid: Vid) -> Option<NetworkTotals> {
-        let NetworkEntry { kind, blocks, .. } = self.read().networks.get(&vid)?.clone();
+        let (kind, blocks) =
+            self.read().networks.get(&vid).map(|entry| (entry.kind, entry.blocks.clone()))?;
         let mut totals = NetworkTotals::new(kind);
         blocks.iter().for_each(|block| totals.add(&block.read()));
         // Frames may be counted as taken here although the block with their handover was read before they were
