@@ -78,12 +78,27 @@ impl NextHop {
 pub trait Key: Copy + Eq + Ord + std::hash::Hash + fmt::Debug + Default + Send + Sync + 'static {
     /// Width in bits: 32 or 128.
     const BITS: u8;
+    /// An address of this family.
+    type Addr: Copy
+        + Eq
+        + Ord
+        + std::hash::Hash
+        + fmt::Debug
+        + fmt::Display
+        + Into<IpAddr>
+        + Send
+        + Sync
+        + 'static;
     /// The 8 bits of the key that start at bit `depth`.
     fn byte_at(self, depth: u8) -> u8;
     /// The key with all bits from bit `len` on cleared.
     fn masked(self, len: u8) -> Self;
     /// The key with all bits from bit `len` on set.
     fn last(self, len: u8) -> Self;
+    /// The key as an address of its family.
+    fn to_addr(self) -> Self::Addr;
+    /// The inverse of [`Key::to_addr`].
+    fn from_addr(addr: Self::Addr) -> Self;
     /// The key as an address.
     fn to_ip(self) -> IpAddr;
     /// The address as a key; `None` for the other address family.
@@ -100,6 +115,7 @@ macro_rules! key {
     ($int:ty, $addr:ty, $variant:ident, $bits:expr) => {
         impl Key for $int {
             const BITS: u8 = $bits;
+            type Addr = $addr;
             #[inline(always)]
             fn byte_at(self, depth: u8) -> u8 {
                 (self >> ($bits - 8 - u32::from(depth))) as u8
@@ -112,8 +128,14 @@ macro_rules! key {
             fn last(self, len: u8) -> Self {
                 if len == 0 { <$int>::MAX } else { self | !(<$int>::MAX << ($bits - u32::from(len))) }
             }
+            fn to_addr(self) -> $addr {
+                <$addr>::from_bits(self)
+            }
+            fn from_addr(addr: $addr) -> Self {
+                addr.to_bits()
+            }
             fn to_ip(self) -> IpAddr {
-                IpAddr::$variant(<$addr>::from_bits(self))
+                IpAddr::$variant(self.to_addr())
             }
             fn from_ip(ip: IpAddr) -> Option<Self> {
                 match ip {

@@ -87,6 +87,8 @@ pub struct ByHand {
     moves: Option<Moving>,
     moving: Option<Pending<Migration>>,
     loading: Option<Pending<ImageLoaded>>,
+    /// Whether the view may be older than the node.
+    behind: bool,
     /// What the node was given, if it is recorded.
     pub(super) journal: Option<Journal>,
 }
@@ -142,6 +144,7 @@ impl ByHand {
             moves: None,
             moving: None,
             loading: None,
+            behind: false,
             journal: None,
         })
     }
@@ -294,6 +297,9 @@ impl ByHand {
             self.request(Command::EndReservation { reply: Reply::to_nobody() });
         }
         if result.is_ok() {
+            let view = self.node.shared.view();
+            let shown = view.network(&name).map(|network| network.api.substrate.as_str());
+            assert_eq!(shown, Some(request.to.name()), "an answer before what it reports can be seen");
             let now = self.node.shared.desired();
             self.keep(change::placed(&now, &name, moves::placement(request.to)));
         }
@@ -319,8 +325,10 @@ impl ByHand {
         let more = self.node.routing(&self.inbox);
         self.node.tend_idle(Instant::now());
         self.attach_taps();
-        if self.node.changed {
-            self.node.publish();
+        // The daemon's thread takes several messages before it publishes, so one is enough to leave the view behind.
+        self.behind = any && !self.behind;
+        if !self.behind {
+            self.node.publish_changes();
         }
         any || more
     }

@@ -1,7 +1,7 @@
 //! The core, for requests: the only place where they take effect.
 
 use super::Node;
-use crate::node::command::{Command, Frame, Query, Request, Target};
+use crate::node::command::{Command, Frame, Query, Reply, Request, Target};
 
 impl Node {
     /// Does a request: the only place where requests take effect.
@@ -9,42 +9,51 @@ impl Node {
         tracing::debug!(?request, "request");
         match request {
             Request::Command(command) => self.take_command(command),
-            Request::Query(query) => self.take_query(query),
+            Request::Query(query) => {
+                self.publish_changes();
+                self.take_query(query);
+            }
             Request::WhenIdle(deferred) => self.when_idle(*deferred),
         }
     }
 
+    /// Does a command and answers it. Callers see the state that their answer reports, so it is published first.
+    fn reply<T>(&mut self, reply: Reply<T>, work: impl FnOnce(&mut Self) -> T) {
+        let answer = work(self);
+        self.publish_changes();
+        reply.send(answer);
+    }
+
     fn take_command(&mut self, command: Command) {
         match command {
-            Command::Reconcile { prepared, reply } => reply.send(self.reconcile(*prepared)),
+            Command::Reconcile { prepared, reply } => self.reply(reply, |node| node.reconcile(*prepared)),
             Command::Keep { desired: Target(desired), reply } => {
-                self.desired = desired;
-                reply.send(());
+                self.reply(reply, |node| node.desired = desired);
             }
-            Command::Migrate { name, request, reply } => reply.send(self.migrate(&name, &request)),
+            Command::Migrate { name, request, reply } => {
+                self.reply(reply, |node| node.migrate(&name, &request))
+            }
             Command::EndReservation { reply } => {
-                self.end_reservation();
-                reply.send(());
+                self.reply(reply, |node| node.end_reservation());
             }
-            Command::LoadImage { name, away, reply } => reply.send(self.load_image(&name, away)),
+            Command::LoadImage { name, away, reply } => {
+                self.reply(reply, |node| node.load_image(&name, away))
+            }
             Command::Drain { desired, request, reply } => {
-                reply.send(self.drain(desired.map(|Target(desired)| desired), &request));
+                self.reply(reply, |node| node.drain(desired.map(|Target(desired)| desired), &request));
             }
             Command::Undrain { desired: Target(desired), reply } => {
-                self.undrain(desired);
-                reply.send(());
+                self.reply(reply, |node| node.undrain(desired));
             }
             Command::StoreProblem { problem } => self.set_store_problem(problem),
             Command::Measured { reply } => {
-                self.ask_scheduler_of_traffic();
-                reply.send(());
+                self.reply(reply, |node| node.ask_scheduler_of_traffic());
             }
-            Command::BeginLook { reply } => reply.send(self.looks(true, true)),
+            Command::BeginLook { reply } => self.reply(reply, |node| node.looks(true, true)),
             Command::EndLook { seen, reply } => {
-                self.looked(seen);
-                reply.send(());
+                self.reply(reply, |node| node.looked(seen));
             }
-            Command::Capture { filter, reply } => reply.send(self.start_capture(&filter)),
+            Command::Capture { filter, reply } => self.reply(reply, |node| node.start_capture(&filter)),
         }
     }
 

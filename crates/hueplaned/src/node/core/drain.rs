@@ -83,8 +83,8 @@ impl Node {
     pub(super) fn drain(&mut self, desired: Option<Arc<Desired>>, request: &DrainRequest) -> Leaving {
         if let Some(desired) = desired {
             self.desired = desired;
+            // The scheduler places no network while the card is drained, so it is not asked.
             self.tell_drained();
-            self.ask_scheduler();
             self.changed = true;
         }
         let mut move_to = MigrateRequest::new(SubstrateName::Soft);

@@ -472,8 +472,9 @@ impl Node {
         self.try_again();
     }
 
-    /// Sends the result to the caller.
-    pub(super) fn answer(&self, arrived: Arrived, steering: Option<MigrationSteering>) {
+    /// Sends the result to the caller, who then sees the network where the result says.
+    pub(super) fn answer(&mut self, arrived: Arrived, steering: Option<MigrationSteering>) {
+        self.publish_changes();
         let Arrived { asked, outcome, prepare_ns, arrived, failed } = arrived;
         let (shared, name) = (Arc::clone(&self.shared), asked.name.clone());
         let refuse = |kind, detail: String| {

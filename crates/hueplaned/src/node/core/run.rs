@@ -59,9 +59,7 @@ impl Node {
             more = self.routing(inbox);
             self.tend(Instant::now());
             self.tend_idle(Instant::now());
-            if self.changed {
-                self.publish();
-            }
+            self.publish_changes();
         }
     }
 
@@ -123,6 +121,13 @@ impl Node {
         self.shared.events.add(EventKind::Trouble, About::Node, text);
         self.store_problem = problem;
         self.changed = true;
+    }
+
+    /// Publishes the state if it has changed.
+    pub(in crate::node) fn publish_changes(&mut self) {
+        if self.changed {
+            self.publish();
+        }
     }
 
     /// Publishes the state. Neighbours are redirected first, because their networks may have moved.
