@@ -411,10 +411,10 @@ fn mtu(at: &Cursor<'_>) -> Option<u16> {
 
 fn plane(at: &Cursor<'_>) -> Option<Plane> {
     at.mapping(&["kind", "martians"])?;
-    let names = Kind::ALL.map(Kind::name);
+    let names = limits::KINDS.map(Kind::name);
     let field = at.required("kind", &one_of(names))?;
     let name = field.word(&names)?;
-    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name)?;
+    let kind = limits::KINDS.into_iter().find(|kind| kind.name() == name)?;
     let martians = optional(at, "martians", |at| {
         let name = at.word(&Martians::ALL.map(Martians::name))?;
         Martians::ALL.into_iter().find(|martians| martians.name() == name)

@@ -2,6 +2,8 @@
 //!
 //! Flow: text → reader (file, depth, node limits) → decoder (ranges) → validator (counts).
 
+/// Kinds of plane that documents accept: those whose addresses and routes documents can express.
+pub const KINDS: [hue_planes::Kind; 1] = [hue_planes::Kind::Ipv4];
 /// Largest file, in bytes: 64 MiB, a full table of static routes. Reading such a file takes 0.7 GB of memory.
 pub const FILE_BYTES_MAX: usize = 64 << 20;
 /// Deepest nesting of lists and mappings. A valid document needs 6 levels.

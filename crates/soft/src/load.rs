@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hue_planes::{Counters, UnclaimedCounters};
+use hue_planes::{Counters, Plane, UnclaimedCounters, with_plane};
 use hue_substrate::{Capacity, Claims, Program, Substrate, SubstrateError, check_programs, demux_of};
 use hue_tables::{Change, TableError, Vid};
 
@@ -117,10 +117,11 @@ impl Soft {
     fn load_table(&mut self, program: &Program, undos: &mut Vec<Undo>) -> Result<(), TableError> {
         let vid = program.vid;
         if self.network(vid).is_none() {
-            self.dag.add_network::<u32>(vid)?;
+            with_plane!(program.kind, P => self.dag.add_network::<<P as Plane>::Key>(vid))?;
             undos.push(Undo::Remove(vid));
             let changes: Vec<_> = program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
-            return self.dag.apply(vid, &changes);
+            // A table of wider keys accepts no change of this width, not even an empty one.
+            return if changes.is_empty() { Ok(()) } else { self.dag.apply(vid, &changes) };
         }
         let mut before: HashMap<_, _> = self.dag.routes(vid).collect();
         let (mut changes, mut back) = (Vec::new(), Vec::new());

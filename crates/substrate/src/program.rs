@@ -4,7 +4,7 @@
 //! hops, and those send on its own ports under its own MAC addresses.
 
 use hue_demux::{Attachment, Match, PortId, Row};
-use hue_planes::{Adjacency, AdjacencyKind, Kind, RateLimit, Settings, ipv4};
+use hue_planes::{Adjacency, AdjacencyKind, Kind, RateLimit, Settings, ipv4, ipv6};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::Mac;
 use thiserror::Error;
@@ -130,6 +130,7 @@ impl Program {
     pub const fn settings(&self) -> Settings {
         match self.kind {
             Kind::Ipv4 => Settings::Ipv4(ipv4::Settings { forward_martians: self.forward_martians }),
+            Kind::Ipv6 => Settings::Ipv6(ipv6::Settings {}),
         }
     }
 

@@ -155,7 +155,7 @@ fn routes_change_while_packets_flow() {
         soft.update_routes(vid(1), &[(prefix("13.0.0.0/8"), None), (prefix("14.0.0.0/8"), Some(hop(5)))]);
     assert!(bad.unwrap_err().to_string().contains("next hop 5 of 5"));
     assert_eq!(outcome(&mut soft, 1, [13, 9, 9, 9]), Outcome::NoNeighbour);
-    assert_eq!(soft.update_routes(vid(9), &[]), Err(SubstrateError::Unknown(vid(9))));
+    assert_eq!(soft.update_routes::<u32>(vid(9), &[]), Err(SubstrateError::Unknown(vid(9))));
     assert_eq!(soft.account(vid(1)).unwrap().routes, 4);
     assert_eq!(soft.account(vid(9)), Err(SubstrateError::Unknown(vid(9))));
 }
