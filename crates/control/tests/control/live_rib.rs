@@ -5,7 +5,7 @@
 //! that is the network's own address or a broadcast address) are omitted from both.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -122,18 +122,25 @@ fn config(intent: &Intent, program: &Program) -> Config {
         interface: port.name.clone(),
         mac: port.mac,
         mtu_bytes: port.mtu_bytes,
-        addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
+        addresses: document.addresses.iter().map(|own| (v4(own.address), own.len)).collect(),
     });
     let routes = spec.routes.iter().map(|route| StaticRoute {
-        prefix: route.to,
+        prefix: route.to.of().unwrap(),
         target: match &route.target {
-            Target::Via(via) => StaticTarget::Via(*via),
+            Target::Via(via) => StaticTarget::Via(v4(*via)),
             Target::Port(name) => StaticTarget::Port(vport(name.as_str())),
         },
     });
     let neighbours =
-        spec.neighbours.iter().map(|known| (vport(known.port.as_str()), known.address, known.mac));
+        spec.neighbours.iter().map(|known| (vport(known.port.as_str()), v4(known.address), known.mac));
     Config { ports: ports.collect(), routes: routes.collect(), neighbours: neighbours.collect() }
+}
+
+fn v4(address: IpAddr) -> Ipv4Addr {
+    match address {
+        IpAddr::V4(address) => address,
+        IpAddr::V6(address) => panic!("{address}"),
+    }
 }
 
 fn learned(rib: &Rib) -> Table {

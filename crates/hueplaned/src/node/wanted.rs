@@ -4,6 +4,7 @@
 //! anything.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use hue_control::Compiled;
@@ -75,19 +76,27 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
         interface: interface.clone(),
         mac: port.mac,
         mtu_bytes: port.mtu_bytes,
-        addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
+        addresses: document.addresses.iter().map(|own| (v4(own.address), own.len)).collect(),
     });
     let routes = network.spec.routes.iter().filter_map(|route| {
         let target = match &route.target {
-            Target::Via(via) => StaticTarget::Via(*via),
+            Target::Via(via) => StaticTarget::Via(v4(*via)),
             Target::Port(name) => StaticTarget::Port(*index.get(name.as_str())?),
         };
-        Some(StaticRoute { prefix: route.to, target })
+        Some(StaticRoute { prefix: route.to.of()?, target })
     });
     let neighbours = network.spec.neighbours.iter();
     let neighbours =
-        neighbours.filter_map(|known| Some((*index.get(known.port.as_str())?, known.address, known.mac)));
+        neighbours.filter_map(|known| Some((*index.get(known.port.as_str())?, v4(known.address), known.mac)));
     Config { ports: ports.collect(), routes: routes.collect(), neighbours: neighbours.collect() }
+}
+
+/// The namespace has IPv4 only.
+const fn v4(address: IpAddr) -> Ipv4Addr {
+    match address {
+        IpAddr::V4(address) => address,
+        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+    }
 }
 
 fn described(
