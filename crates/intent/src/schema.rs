@@ -181,7 +181,7 @@ pub(crate) fn some_need(schema: &mut Schema) {
 }
 
 pub(crate) fn kind(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "enum": crate::limits::KINDS.map(Kind::name)})
+    json_schema!({"type": "string", "enum": limits::KINDS.map(Kind::name)})
 }
 
 pub(crate) fn mac(_: &mut SchemaGenerator) -> Schema {

@@ -138,7 +138,7 @@ fn wrong_updates_change_nothing() {
     let refused = world.live.update(vid(1), &[(2, elsewhere)], &to("11.0.0.0/8", 2));
     assert!(refused.unwrap_err().to_string().contains("does not have this address"));
     assert!(matches!(world.live.update(vid(1), &[], &to("11.0.0.0/8", 99)), Err(SubstrateError::Hop { .. })));
-    assert!(matches!(world.live.update(vid(9), &[], &[]), Err(SubstrateError::Unknown(_))));
+    assert!(matches!(world.live.update::<u32>(vid(9), &[], &[]), Err(SubstrateError::Unknown(_))));
     let glean = (2u16..5).map(|row| (row, Adjacency::glean(PortId::new(0)))).collect::<Vec<_>>();
     assert!(world.live.update(vid(1), &glean, &to("11.0.0.0/8", 1000)).is_err());
     world.feed(0, &packet(mac(1, 0), [10, 9, 9, 9]));
@@ -200,7 +200,7 @@ fn a_bare_program_keeps_routes_and_updates_next_hops() {
     let totals = world.settled(1, 3);
     assert_eq!((totals.outcomes.get(Outcome::Local), totals.outcomes.forwarded()), (1, 2));
     let now = Adjacency::forward(PortId::new(1), Mac([2, 0, 0, 0, 9, 9]), Mac([2, 1, 1, 1, 1, 1]), 1500);
-    world.live.update(vid(1), &[(3, now)], &[]).unwrap();
+    world.live.update::<u32>(vid(1), &[(3, now)], &[]).unwrap();
     world.feed(0, &packet(mac(1, 0), [10, 9, 9, 9]));
     assert_eq!(world.settled(1, 4).outcomes.forwarded(), 3);
 }
@@ -224,7 +224,7 @@ fn a_trace_is_of_the_running_state() {
     let mut hello = packet(Mac([1, 0, 0x5e, 0, 0, 5]), [224, 0, 0, 5]);
     hello[12..14].copy_from_slice(&[8, 6]);
     assert_eq!(explain(&world, &hello).len(), 2);
-    world.live.set_addresses(vid(2), &[(0, [10, 0, 0, 1].into(), 8)]);
+    world.live.set_addresses(vid(2), &[(0, std::net::Ipv4Addr::new(10, 0, 0, 1), 8)]);
     assert_eq!(explain(&world, &hello).len(), 1, "not the other one's business");
     world.live.update(vid(2), &[(9, Adjacency::local())], &[(prefix("11.0.0.0/8"), Some(hop(9)))]).unwrap();
     assert_eq!(explain(&world, &packet(mac(2, 0), [11, 0, 0, 1])), [(2, Outcome::Local.into())]);
