@@ -276,7 +276,7 @@ impl Soft {
     /// Changes routes of a loaded network, in order and all at once: each packet sees all of the changes or none.
     ///
     /// # Errors
-    /// `Unknown`, `Hop` or `Table`; then nothing has changed.
+    /// `Unknown`, `Hop` or `Table`, also if the keys are not those of its kind; then nothing has changed.
     pub fn update_routes<K: Key>(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<(), SubstrateError> {
         let name = self.check_routes(vid, changes)?;
         self.dag.apply(vid, changes).map_err(|error| SubstrateError::Table { name, error })

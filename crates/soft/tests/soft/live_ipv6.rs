@@ -6,8 +6,8 @@ use crate::common::{hop, mac, packet as ipv4_packet, program as ipv4_program, vi
 use crate::world::{PATIENCE, World, until, world};
 use hue_demux::PortId;
 use hue_planes::ipv6::Outcome;
-use hue_planes::{Kind, Loss, Reason, ipv4};
-use hue_substrate::{Program, Substrate};
+use hue_planes::{Kind, Loss, Reason, Settings, ipv4};
+use hue_substrate::{Entries, Program};
 use hue_tables::Prefix6;
 use hue_wire::{Mac, icmpv6, ipv6, ndp};
 
@@ -18,7 +18,7 @@ const EVIL: Mac = Mac([2, 9, 9, 9, 9, 2]);
 
 /// Network `id` of kind `ipv6`, without routes.
 fn program(id: u16) -> Program {
-    Program { kind: Kind::Ipv6, routes: Vec::new(), ..ipv4_program(id) }
+    Program { settings: Settings::of(Kind::Ipv6), entries: Entries::none(Kind::Ipv6), ..ipv4_program(id) }
 }
 
 fn address(text: &str) -> Ipv6Addr {

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, Plane, Rate, RateLimit, Reason, Unclaimed, Verdict, with_plane};
+use hue_planes::{Adjacency, Kind, Plane, Rate, RateLimit, Reason, Settings, Unclaimed, Verdict, with_plane};
 use hue_soft::{Batch, Fate, NetworkTrace, Soft, Trace};
-use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{Key, Limits, NextHop, Prefix, Vid};
 use serde::Deserialize;
 
@@ -134,7 +134,7 @@ fn kind_of(name: &str) -> Result<Kind, Error> {
     Ok(Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or("kind")?)
 }
 
-/// A network's program. Routes of an IPv4 network are in it; those of others follow, see [`add_routes`].
+/// A network's program.
 fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
     let kind = network.kind.as_deref().map_or(Ok(kind), kind_of)?;
     let vid = Vid::new(network.vid).ok_or("network id")?;
@@ -166,8 +166,6 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
             }
         })
     });
-    let own = if kind == Kind::Ipv4 { network.routes.as_slice() } else { &[] };
-    let routes = own.iter().map(|(prefix, hop)| Ok((prefix.parse()?, NextHop::new(*hop).ok_or("next hop")?)));
     let rate = |numbers: &Option<Numbers>| {
         numbers.as_ref().map(|numbers| Rate::new(numbers.per_second, numbers.burst)).transpose()
     };
@@ -178,25 +176,23 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
     Ok(Program {
         vid,
         name: network.name.clone(),
-        kind,
+        settings: Settings::of(kind),
         ports,
         rows: rows?,
         next_hops: next_hops.collect::<Result<_, Error>>()?,
-        routes: routes.collect::<Result<_, Error>>()?,
+        entries: with_plane!(kind, P => Entries::from(routes::<<P as Plane>::Key>(network)?)),
         rate_limit,
         weight: 1,
-        forward_martians: false,
         gated: network.gated,
     })
 }
 
-/// Adds the routes of a network whose keys are of this width.
-fn add_routes<K: Key>(soft: &mut Soft, vid: Vid, network: &Network) -> Result<(), Error> {
-    let change = |(prefix, hop): &(String, u16)| {
-        Ok((prefix.parse::<Prefix<K>>()?, Some(NextHop::new(*hop).ok_or("next hop")?)))
+/// The routes of a network whose keys are of this width.
+fn routes<K: Key>(network: &Network) -> Result<Vec<(Prefix<K>, NextHop)>, Error> {
+    let route = |(prefix, hop): &(String, u16)| {
+        Ok((prefix.parse::<Prefix<K>>()?, NextHop::new(*hop).ok_or("next hop")?))
     };
-    let changes = network.routes.iter().map(change).collect::<Result<Vec<_>, Error>>()?;
-    Ok(soft.update_routes(vid, &changes)?)
+    network.routes.iter().map(route).collect()
 }
 
 fn expected(frame: &Frame) -> Result<Vec<Result_>, Error> {
@@ -239,9 +235,6 @@ fn drive(text: &str, kind: Kind) -> Result<usize, Error> {
     let names: BTreeMap<Vid, &str> = programs.iter().map(|one| (one.vid, one.name.as_str())).collect();
     let mut soft = Soft::new(Limits::default())?;
     soft.load(&programs)?;
-    for (network, program) in case.network.iter().zip(&programs) {
-        with_plane!(program.kind, P => add_routes::<<P as Plane>::Key>(&mut soft, program.vid, network))?;
-    }
     let mut batch = Batch::new();
     let mut traces = Vec::new();
     for frame in &case.frame {
