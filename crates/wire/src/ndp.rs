@@ -193,6 +193,14 @@ pub struct Options<'a> {
     rest: &'a [u8],
 }
 
+impl<'a> Options<'a> {
+    /// The bytes that were not read yet.
+    #[must_use]
+    pub const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
 impl<'a> Iterator for Options<'a> {
     type Item = Result<Opt<'a>, WireError>;
 

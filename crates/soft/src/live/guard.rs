@@ -231,12 +231,14 @@ mod tests {
         guard().judge(0, &packet(eth, source, 255, 58, message))
     }
 
+    /// Source, type, target, option, and the result for the neighbour and for another host.
+    type Case = (&'static str, u8, &'static str, Option<u8>, Judgement, Judgement);
+
     #[test]
     fn discovery_may_claim_what_is_free_or_its_own() {
         use Judgement::{Fine, Forged};
         let (s, t) = (ndp::OPTION_SOURCE, ndp::OPTION_TARGET);
-        // Source, type, target, option, and the result for the neighbour and for another host.
-        let cases: [(&str, u8, &str, Option<u8>, Judgement, Judgement); 26] = [
+        let cases: [Case; 26] = [
             (HOST6, 135, OWN6, Some(s), Fine, Forged),
             (HOST6, 135, OWN6, None, Fine, Fine),
             ("fe80::2", 135, OWN6, Some(s), Fine, Forged),
@@ -358,7 +360,7 @@ mod tests {
             let at = (random >> 33) as usize % full.len();
             frame[at] = (random >> 56) as u8;
             guard().judge(0, &frame);
-            if at % 7 == 0 {
+            if at.is_multiple_of(7) {
                 frame.clone_from(&full);
             }
         }
