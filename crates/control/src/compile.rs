@@ -115,7 +115,6 @@ fn settings(spec: &NetworkSpec) -> Settings {
         Settings::Ipv4(_) => {
             Settings::Ipv4(ipv4::Settings { forward_martians: spec.plane.martians == Martians::Forward })
         }
-        #[allow(unreachable_patterns)] // as long as there is one kind
         other => other,
     }
 }

@@ -148,7 +148,9 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let mut random = Random(seed << 1 | 1);
-    (0..20).for_each(|_| drop(random.next()));
+    for _ in 0..20 {
+        random.next();
+    }
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for _ in 0..frames {
         let frame = frame(&mut random);

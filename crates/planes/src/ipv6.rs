@@ -116,12 +116,12 @@ impl Checked {
     #[inline(always)]
     fn new(header: &ipv6::Header, key: u128, l2_group: bool) -> Self {
         let source = header.source.get();
-        let flags = u32::from(l2_group) * Self::L2_GROUP
-            | u32::from(is_no_host(source) | is_multicast(source)) * Self::MARTIAN_SOURCE
-            | u32::from(is_no_host(key)) * Self::MARTIAN_DESTINATION
-            | u32::from(header.hop_limit < 2) * Self::EXPIRES
-            | u32::from(is_link_local(source)) * Self::SCOPE
-            | u32::from(header.next_header.0 == HOP_BY_HOP) * Self::OPTIONS;
+        let flags = (u32::from(l2_group) * Self::L2_GROUP)
+            | (u32::from(is_no_host(source) | is_multicast(source)) * Self::MARTIAN_SOURCE)
+            | (u32::from(is_no_host(key)) * Self::MARTIAN_DESTINATION)
+            | (u32::from(header.hop_limit < 2) * Self::EXPIRES)
+            | (u32::from(is_link_local(source)) * Self::SCOPE)
+            | (u32::from(header.next_header.0 == HOP_BY_HOP) * Self::OPTIONS);
         let total_bytes = ipv6::HEADER_BYTES as u32 + u32::from(header.payload_length.get());
         Self { key, total_bytes, flags }
     }

@@ -255,13 +255,13 @@ pub enum Loss {
     HandoverFull = 2,
     /// The network's queue was full, or there was no packet memory for another packet.
     QueueFull = 3,
-    /// A broadcast ARP message that does not concern the network.
+    /// A broadcast ARP message, or a multicast neighbour solicitation, that does not concern the network.
     ArpForeign = 4,
     /// A broadcast or multicast packet whose sender is not on a link of the network there.
     GroupForeign = 5,
     /// The network's control plane sent a frame whose source MAC address is not that of the virtual port.
     ForgedSource = 6,
-    /// An ARP message claims an address of the router itself, or of a neighbour that is known under another MAC address.
+    /// A message of ARP or neighbour discovery claims an address of the router itself, or of a neighbour that is known under another MAC address; or it comes from another link, or in a fragment, or its headers are too many to follow.
     ArpForged = 7,
     /// The packet exceeds the network's punt limit or, if it is not for the router itself, half of that limit.
     PuntLimited = 8,
@@ -338,7 +338,7 @@ impl Loss {
             verdict: Verdict::Drop,
             class: None,
             stage: "queue",
-            doc: "A broadcast ARP message that does not concern the network.",
+            doc: "A broadcast ARP message, or a multicast neighbour solicitation, that does not concern the network.",
             when: "neither a request for an address of the network on the port nor an announcement of a neighbour on its links there",
             source: "hueplane",
         },
@@ -348,7 +348,7 @@ impl Loss {
             class: None,
             stage: "queue",
             doc: "A broadcast or multicast packet whose sender is not on a link of the network there.",
-            when: "IPv4, and the source is neither 0.0.0.0 nor inside a link of the virtual port",
+            when: "of a protocol that the network's kind handles, and the source is neither unspecified, nor link-local (IPv6), nor inside a link of the virtual port",
             source: "hueplane",
         },
         OutcomeRow {
@@ -365,8 +365,8 @@ impl Loss {
             verdict: Verdict::Drop,
             class: None,
             stage: "departure",
-            doc: "An ARP message claims an address of the router itself, or of a neighbour that is known under another MAC address.",
-            when: "a punted ARP message, on that virtual port",
+            doc: "A message of ARP or neighbour discovery claims an address of the router itself, or of a neighbour that is known under another MAC address; or it comes from another link, or in a fragment, or its headers are too many to follow.",
+            when: "a punted packet, on that virtual port",
             source: "hueplane",
         },
         OutcomeRow {
