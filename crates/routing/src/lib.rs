@@ -14,7 +14,6 @@ mod event;
 mod hops;
 pub mod monitor;
 mod mrt;
-mod prefix;
 mod queries;
 pub mod rib;
 mod routes;
@@ -22,11 +21,12 @@ mod source;
 mod text;
 mod updates;
 
+pub use hue_tables::AnyPrefix;
+
 pub use error::RoutingError;
 pub use event::{Batch, Change, Event, Session};
 pub use hops::{HOPS_MAX, HopNames};
 pub use monitor::{BATCH_EVENTS_MAX, Monitor, MonitorError};
-pub use prefix::AnyPrefix;
 pub use queries::{Query, load_queries};
 pub use rib::{Rib, RibPort, RibUpdate, RouteRow};
 pub use routes::{ROUTES_MAX, Routes, load_routes};

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::str::FromStr;
 
-use hue_tables::{Prefix, Prefix4, Prefix6, PrefixError};
+use crate::types::{Key, Prefix, Prefix4, Prefix6, PrefixError};
 
 /// A prefix of either address family.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -35,6 +36,56 @@ impl AnyPrefix {
             Ok(IpAddr::V6(ip)) => Ok(Self::V6(Prefix::new(ip.to_bits(), bits(128)?)?)),
             Err(_) => Err(PrefixError::Address(addr.to_owned(), "IPv4 or IPv6")),
         }
+    }
+}
+
+impl AnyPrefix {
+    /// The prefix of `len` bits that contains `address`; `len` is limited to the length of the address.
+    #[must_use]
+    pub fn containing(address: IpAddr, len: u8) -> Self {
+        match address {
+            IpAddr::V4(ip) => Self::V4(Prefix::containing(ip.to_bits(), len)),
+            IpAddr::V6(ip) => Self::V6(Prefix::containing(ip.to_bits(), len)),
+        }
+    }
+
+    /// First address.
+    #[must_use]
+    pub fn addr(self) -> IpAddr {
+        match self {
+            Self::V4(prefix) => prefix.addr().to_ip(),
+            Self::V6(prefix) => prefix.addr().to_ip(),
+        }
+    }
+
+    /// Length in bits.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // a prefix is never empty
+    pub const fn len(self) -> u8 {
+        match self {
+            Self::V4(prefix) => prefix.len(),
+            Self::V6(prefix) => prefix.len(),
+        }
+    }
+
+    /// The prefix, if it belongs to this family.
+    #[must_use]
+    pub fn of<K: Key>(self) -> Option<Prefix<K>> {
+        K::from_ip(self.addr()).map(|addr| Prefix::containing(addr, self.len()))
+    }
+}
+
+impl<K: Key> From<Prefix<K>> for AnyPrefix {
+    fn from(prefix: Prefix<K>) -> Self {
+        Self::containing(prefix.addr().to_ip(), prefix.len())
+    }
+}
+
+impl FromStr for AnyPrefix {
+    type Err = PrefixError;
+
+    fn from_str(text: &str) -> Result<Self, PrefixError> {
+        Self::parse(text)
     }
 }
 
@@ -129,6 +180,9 @@ mod tests {
                 AnyPrefix::V6(Prefix::containing(bits, len))
             };
             prop_assert_eq!(AnyPrefix::parse(&prefix.to_string()), Ok(prefix));
+            prop_assert_eq!(AnyPrefix::containing(prefix.addr(), prefix.len()), prefix);
+            prop_assert_eq!(prefix.of::<u32>().map(AnyPrefix::from), Some(prefix).filter(|_| four));
+            prop_assert_eq!(prefix.of::<u128>().map(AnyPrefix::from), Some(prefix).filter(|_| !four));
         }
 
         #[test]
