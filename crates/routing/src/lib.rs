@@ -11,6 +11,7 @@
 
 mod error;
 mod event;
+mod family;
 mod hops;
 pub mod monitor;
 mod mrt;
@@ -25,6 +26,7 @@ pub use hue_tables::AnyPrefix;
 
 pub use error::RoutingError;
 pub use event::{Batch, Change, Event, Session};
+pub use family::{Family, Order};
 pub use hops::{HOPS_MAX, HopNames};
 pub use monitor::{BATCH_EVENTS_MAX, Monitor, MonitorError};
 pub use queries::{Query, load_queries};

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hue_control::compile;
-use hue_host::control::{Config, Owner, PortConfig, StaticRoute, StaticTarget};
+use hue_host::control::{Config, Families, Owner, PortConfig, StaticRoute, StaticTarget};
 use hue_host::{ControlNamespace, netns};
 use hue_intent::{Intent, Source, Target, parse};
 use hue_planes::Adjacency;
@@ -122,18 +122,23 @@ fn config(intent: &Intent, program: &Program) -> Config {
         interface: port.name.clone(),
         mac: port.mac,
         mtu_bytes: port.mtu_bytes,
-        addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
+        addresses: document.addresses.iter().map(|own| (own.address.into(), own.len)).collect(),
     });
     let routes = spec.routes.iter().map(|route| StaticRoute {
-        prefix: route.to,
+        prefix: route.to.into(),
         target: match &route.target {
-            Target::Via(via) => StaticTarget::Via(*via),
+            Target::Via(via) => StaticTarget::Via((*via).into()),
             Target::Port(name) => StaticTarget::Port(vport(name.as_str())),
         },
     });
     let neighbours =
-        spec.neighbours.iter().map(|known| (vport(known.port.as_str()), known.address, known.mac));
-    Config { ports: ports.collect(), routes: routes.collect(), neighbours: neighbours.collect() }
+        spec.neighbours.iter().map(|known| (vport(known.port.as_str()), known.address.into(), known.mac));
+    Config {
+        families: Families::V4,
+        ports: ports.collect(),
+        routes: routes.collect(),
+        neighbours: neighbours.collect(),
+    }
 }
 
 fn learned(rib: &Rib) -> Table {
@@ -179,7 +184,8 @@ fn learned_routes_match_the_document() {
         let outcome = compile(&intent).unwrap();
         let program = &outcome.programs[0];
         let name = format!("n{number}");
-        let control = ControlNamespace::ensure(&networks.0, &name, &Default::default()).unwrap().control;
+        let control =
+            ControlNamespace::ensure(&networks.0, &name, &Default::default(), Families::V4).unwrap().control;
         make_ports(&control, program);
         let port = |port: &hue_substrate::VirtualPort| RibPort {
             interface: port.name.clone(),

@@ -1,24 +1,24 @@
 //! The control namespace of a network is created once, and only differences in hueplane's own items are
 //! corrected.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::process::Command;
 
 use crate::common::{Names, ip, root};
 use hue_host::cgroup::{Limits, Trees};
 use hue_host::control::{
-    Changes, Config, ControlNamespace, Owner, PortConfig, StaticRoute, StaticTarget, interface_names,
+    Changes, Config, ControlNamespace, Families, Owner, PortConfig, StaticRoute, StaticTarget,
+    interface_names,
 };
 use hue_host::links::Links;
 use hue_host::{HostError, exec, netns, sysctl};
-use hue_tables::Prefix4;
 use hue_wire::Mac;
 
 fn owner(names: &Names) -> Owner {
     Owner { prefix: names.start.clone(), node: names.start.clone() }
 }
 
-fn address(text: &str) -> Ipv4Addr {
+fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
@@ -36,11 +36,12 @@ fn port(interface: &str, last: u8, addresses: &[&str]) -> PortConfig {
 }
 
 fn route(prefix: &str, target: StaticTarget) -> StaticRoute {
-    StaticRoute { prefix: prefix.parse::<Prefix4>().unwrap(), target }
+    StaticRoute { prefix: prefix.parse().unwrap(), target }
 }
 
 fn config() -> Config {
     Config {
+        families: Families::V4,
         ports: vec![port("left", 1, &["10.1.0.1/24"]), port("right", 2, &["10.2.0.1/24", "10.2.0.9/24"])],
         // Through a gateway on the link of the second route.
         routes: vec![
@@ -55,7 +56,7 @@ fn config() -> Config {
 fn ready(names: &Names, taps: &[&str]) -> ControlNamespace {
     let limits = Limits { processes: Some(100), ..Limits::default() };
     let limits = if Trees::detect().unwrap().is_complete() { limits } else { Limits::default() };
-    let ensured = ControlNamespace::ensure(&owner(names), "red", &limits).unwrap();
+    let ensured = ControlNamespace::ensure(&owner(names), "red", &limits, Families::V4).unwrap();
     for tap in taps {
         ip(&ensured.control.namespace, &format!("tuntap add {tap} mode tap"));
     }
@@ -68,9 +69,9 @@ fn a_namespace_is_created_once() {
         return;
     }
     let names = Names::new();
-    let first = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    let first = ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).unwrap();
     assert!(first.created && !first.changes.is_empty());
-    let again = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    let again = ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).unwrap();
     assert!(!again.created);
     assert_eq!(again.changes, Changes::default());
     let namespace = &first.control.namespace;
@@ -85,7 +86,8 @@ fn a_namespace_is_created_once() {
     assert_eq!(owner(&names).networks().unwrap(), ["red"]);
 
     sysctl::set(namespace, "net/ipv4/ip_forward", "0").unwrap();
-    let corrected = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    let corrected =
+        ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).unwrap();
     assert_eq!(corrected.changes.words, ["net/ipv4/ip_forward set to 1"]);
     assert!(ControlNamespace::delete(&owner(&names), "red").unwrap());
     assert!(!ControlNamespace::delete(&owner(&names), "red").unwrap(), "a second delete has no effect");
@@ -190,7 +192,7 @@ fn foreign_namespaces_are_not_modified() {
         let error = result.unwrap_err();
         assert!(matches!(error, HostError::Foreign { .. }), "{error}");
     };
-    foreign(ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).map(drop));
+    foreign(ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).map(drop));
     foreign(ControlNamespace::delete(&owner(&names), "red").map(drop));
     foreign(ControlNamespace::open(&owner(&names), "red").map(drop));
     assert!(netns::exists(&name));
@@ -198,9 +200,9 @@ fn foreign_namespaces_are_not_modified() {
     netns::delete(&name).unwrap();
 
     // A namespace of another daemon, with the same names.
-    ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).unwrap();
     let other = Owner { node: format!("{}other", names.start), ..owner(&names) };
-    foreign(ControlNamespace::ensure(&other, "red", &Limits::default()).map(drop));
+    foreign(ControlNamespace::ensure(&other, "red", &Limits::default(), Families::V4).map(drop));
     assert!(other.networks().unwrap().is_empty());
 }
 
@@ -249,7 +251,7 @@ fn remains_of_a_killed_daemon_are_found_and_removed() {
     drop(control);
 
     assert_eq!(owner(&names).networks().unwrap(), ["red"]);
-    let adopted = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    let adopted = ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).unwrap();
     assert!(!adopted.created && adopted.changes.is_empty(), "{:?}", adopted.changes);
     assert_eq!(adopted.control.configure(&config()).unwrap(), Changes::default());
     let bounded = adopted.control.cgroup.is_some();
@@ -275,7 +277,7 @@ fn a_daemon_can_be_killed_at_any_time() {
             } else {
                 Limits::default()
             };
-            let control = ControlNamespace::ensure(&owner, "red", &limits).unwrap().control;
+            let control = ControlNamespace::ensure(&owner, "red", &limits, Families::V4).unwrap().control;
             let mut links = Links::inside(&control.namespace).unwrap();
             // Ends of a veth pair instead of TAPs.
             if links.find("left").unwrap().is_none() {
@@ -303,7 +305,8 @@ fn a_daemon_can_be_killed_at_any_time() {
         assert!(child.try_wait().unwrap().is_none(), "round {round}: it ended by itself");
         child.kill().unwrap();
         child.wait().unwrap();
-        let ensured = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+        let ensured =
+            ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).unwrap();
         let mut links = Links::inside(&ensured.control.namespace).unwrap();
         if links.find("left").unwrap().is_none() {
             links.create_veth("left", "right", None).unwrap();

@@ -1,21 +1,21 @@
 //! Addresses, routes and neighbours, verified with `ip`, which also sets foreign items that must stay.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use crate::common::{Names, ip, root};
 use hue_host::links::Links;
 use hue_host::netlink::{Dump, Groups, Incoming, Object, Received, Socket, neighbour_state, protocol};
 use hue_host::routes::{RouteKind, Scope, Wanted};
 use hue_host::{Namespace, addresses, neighbours, routes};
-use hue_tables::Prefix4;
+use hue_tables::{AnyPrefix, Prefix4};
 use hue_wire::Mac;
 use nix::errno::Errno;
 
-fn prefix(text: &str) -> Prefix4 {
+fn prefix(text: &str) -> AnyPrefix {
     text.parse().unwrap()
 }
 
-fn address(text: &str) -> Ipv4Addr {
+fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
@@ -47,7 +47,7 @@ fn addresses_are_set_and_removed() {
     ip(&namespace, "addr add 172.16.0.1/12 dev a");
     let list = addresses::list(socket).unwrap();
     let of = |text: &str| *list.iter().find(|found| found.address == address(text)).unwrap();
-    assert_eq!((of("10.0.0.1").len, of("10.0.0.1").broadcast), (24, Some(address("10.0.0.255"))));
+    assert_eq!((of("10.0.0.1").len, of("10.0.0.1").broadcast), (24, Some([10, 0, 0, 255].into())));
     assert_eq!((of("192.0.2.0").broadcast, of("192.0.2.7").broadcast), (None, None));
     assert_eq!(of("10.0.0.1").link, a);
     assert_eq!((of("10.0.0.1").protocol, of("172.16.0.1").protocol), (protocol::OURS, 0));
@@ -168,7 +168,7 @@ fn many_routes_at_once() {
     let (_namespace, mut links, a, _) = place(&names);
     let route = |index: u32| {
         let via = if index % 5_000 == 17 { "172.31.0.1" } else { "10.0.0.2" };
-        let prefix = Prefix4::containing(0x3000_0000 + (index << 8), 24);
+        let prefix = Prefix4::containing(0x3000_0000 + (index << 8), 24).into();
         Wanted { prefix, via: Some(address(via)), link: 0 }
     };
     let wanted: Vec<Wanted> = (0..MANY).map(route).collect();
@@ -197,7 +197,7 @@ fn an_overrun_is_reported() {
     told.set_nonblocking(true).unwrap();
     let wanted: Vec<Wanted> = (0..2_000)
         .map(|index| Wanted {
-            prefix: Prefix4::containing(0x3000_0000 + (index << 8), 24),
+            prefix: Prefix4::containing(0x3000_0000 + (index << 8), 24).into(),
             via: Some(address("10.0.0.2")),
             link: 0,
         })

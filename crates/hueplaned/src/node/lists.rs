@@ -17,8 +17,6 @@ use crate::api::{CardMemory, CardShare, CardTables, Neighbour, Route, RouteKind}
 
 /// Entries per piece.
 pub(super) const PIECE: usize = 2048;
-/// Number of prefix lengths, 0 to 32.
-pub(super) const LENGTHS: u8 = 33;
 
 /// Where a list of routes continues: the remaining networks, and the last prefix listed of the first one.
 pub type RoutesAt = (Vec<String>, Option<Prefix4>);
@@ -136,7 +134,7 @@ pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) 
         network: network.to_owned(),
         prefix: row.prefix.to_string(),
         kind,
-        via: way.and_then(|way| way.via),
+        via: way.and_then(|way| way.via).map(Into::into),
         port,
         mac: (kind == RouteKind::Forward).then(|| adjacency.dst().to_string()),
         protocol: row.protocol,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hue_control::Compiled;
 use hue_host::cgroup::Limits;
-use hue_host::control::{Config, Owner, PortConfig, StaticRoute, StaticTarget, interface_names};
+use hue_host::control::{Config, Families, Owner, PortConfig, StaticRoute, StaticTarget, interface_names};
 use hue_intent::{Network, Select, Target};
 use hue_routing::RibPort;
 use hue_substrate::Program;
@@ -74,19 +74,29 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
         interface: interface.clone(),
         mac: port.mac,
         mtu_bytes: port.mtu_bytes,
-        addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
+        addresses: document.addresses.iter().map(|own| (own.address.into(), own.len)).collect(),
     });
     let routes = network.spec.routes.iter().filter_map(|route| {
         let target = match &route.target {
-            Target::Via(via) => StaticTarget::Via(*via),
+            Target::Via(via) => StaticTarget::Via((*via).into()),
             Target::Port(name) => StaticTarget::Port(*index.get(name.as_str())?),
         };
-        Some(StaticRoute { prefix: route.to, target })
+        Some(StaticRoute { prefix: route.to.into(), target })
     });
     let neighbours = network.spec.neighbours.iter();
-    let neighbours =
-        neighbours.filter_map(|known| Some((*index.get(known.port.as_str())?, known.address, known.mac)));
-    Config { ports: ports.collect(), routes: routes.collect(), neighbours: neighbours.collect() }
+    let neighbours = neighbours
+        .filter_map(|known| Some((*index.get(known.port.as_str())?, known.address.into(), known.mac)));
+    Config {
+        families: families_of(program),
+        ports: ports.collect(),
+        routes: routes.collect(),
+        neighbours: neighbours.collect(),
+    }
+}
+
+/// The address families of a network: a matter of its kind. Until a kind with IPv6 exists, every network has IPv4.
+pub const fn families_of(_: &Program) -> Families {
+    Families::V4
 }
 
 fn described(

@@ -138,7 +138,7 @@ fn cost_of_parsing_and_of_the_rib() {
             _ => None,
         })
         .collect();
-    let mut rib = Rib::new(ports());
+    let mut rib = Rib::<u32>::new(ports());
     let count = events.len();
     let start = Instant::now();
     rib.apply_all(events);
@@ -149,7 +149,7 @@ fn cost_of_parsing_and_of_the_rib() {
     rib.apply_all(again);
     assert_eq!(rib.take_update(), None);
     say("the same again", count, start.elapsed());
-    let mut fresh = Rib::new(ports());
+    let mut fresh = Rib::<u32>::new(ports());
     fresh.apply_all([Event::Begin, Event::End]);
     let start = Instant::now();
     let mut updates = 0;

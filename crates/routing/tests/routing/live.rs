@@ -209,7 +209,7 @@ fn many_namespaces_one_thread() {
     let count = 60u16;
     let namespaces: Vec<_> = (1..=count).map(|n| lab.namespace(&format!("n{n}"))).collect();
     let (mut monitor, batches) = Monitor::channel(4).unwrap();
-    let mut ribs = BTreeMap::new();
+    let mut ribs: BTreeMap<Vid, (_, Rib, bool)> = BTreeMap::new();
     for (n, namespace) in (1..=count).zip(&namespaces) {
         let vid = Vid::new(n).unwrap();
         let session = monitor.add(vid, namespace).unwrap();

@@ -90,7 +90,9 @@ impl Bench {
         let link =
             Link { index: 2, name: "a".to_owned(), mtu: 1500, up: true, carrier: true, ..Link::default() };
         let route = |n: u32| Route {
-            prefix: Prefix4::containing(0x0a00_0000 + (n << 8), 24),
+            prefix: Prefix4::containing(0x0a00_0000 + (n << 8), 24).into(),
+            source: None,
+            object: 0,
             table: 254,
             tos: 0,
             metric: 0,
