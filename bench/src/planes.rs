@@ -12,7 +12,7 @@ use std::rc::Rc;
 use hue_demux::{Match, PortId, Row};
 use hue_planes::{Adjacency, Kind, Verdict};
 use hue_soft::{BATCH_MAX, Fate, Frame, Soft};
-use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{Limits, Prefix};
 use hue_wire::Mac;
 use serde_json::json;
@@ -298,17 +298,16 @@ fn program(net: u16, table: &Table<u32>) -> Program {
     Program {
         vid,
         name: format!("n{net}"),
-        kind: Kind::Ipv4,
+        settings: hue_planes::Settings::of(Kind::Ipv4),
         rows: vec![
             Row { vid, vport: 0, select: Match::Mac { port: IN, mac: Mac(packets::router_mac(net)) } },
             Row { vid, vport: 1, select: Match::Mac { port: OUT, mac: egress } },
         ],
         ports,
         next_hops: (0..DERIVED_HOPS as u16).map(hop).collect(),
-        routes: table.routes().collect(),
+        entries: Entries::Lpm32(table.routes().collect()),
         rate_limit: None,
         weight: 1,
-        forward_martians: false,
         gated: false,
     }
 }

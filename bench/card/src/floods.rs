@@ -116,7 +116,7 @@ fn reachable(net: u16, ports: &[u8]) -> Option<Program> {
     let mut program = program(net, ports)?;
     let own = NextHop::new(u16::try_from(program.next_hops.len()).ok()?)?;
     program.next_hops.push(Adjacency::local());
-    program.routes.push((Prefix4::containing(0xc000_0201, 32), own));
+    program.entries.lpm32_mut().push((Prefix4::containing(0xc000_0201, 32), own));
     Some(program)
 }
 

@@ -5,8 +5,8 @@ use hue_demux::{Match, PortId, Row};
 use hue_lab::{
     Experiment, Generator, Measured, Offer, Rate, Sizes, Sort, Source, Stream, Synthetic, To, Traffic,
 };
-use hue_planes::{Adjacency, Kind};
-use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_planes::{Adjacency, Kind, Settings};
+use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::Mac;
 
@@ -54,14 +54,13 @@ pub fn program(net: u16, on: &[u8]) -> Option<Program> {
     Some(Program {
         vid,
         name: format!("n{net}"),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports: ports.collect(),
         rows: (0..).zip(on).map(row).collect(),
         next_hops: on.iter().map(hop).collect(),
-        routes: (0..).zip(on).map(route).collect::<Option<_>>()?,
+        entries: Entries::Lpm32((0..).zip(on).map(route).collect::<Option<_>>()?),
         rate_limit: None,
         weight: 1,
-        forward_martians: false,
         gated: false,
     })
 }

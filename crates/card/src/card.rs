@@ -242,7 +242,7 @@ impl<R: Registers> Card<R> {
 
     /// The kind of a network's plane.
     pub fn kind(&self, vid: Vid) -> Option<Kind> {
-        self.networks.get(&vid).map(|loaded| loaded.program().kind)
+        self.networks.get(&vid).map(|loaded| loaded.program().kind())
     }
 
     /// The card's index of a network. Rows of its counters start at this index.
@@ -257,7 +257,7 @@ impl<R: Registers> Card<R> {
     pub fn read_counters(&self, vid: Vid) -> Result<Option<Counters>, CardError> {
         let Some(loaded) = self.networks.get(&vid) else { return Ok(None) };
         let mut device = self.device.borrow_mut();
-        let mut counters = Counters::new(loaded.program().kind);
+        let mut counters = Counters::new(loaded.program().kind());
         for outcome in Reason::all(counters.kind()) {
             let row = u32::from(loaded.place.net) * COUNT_ROWS + u32::from(outcome.code());
             counters.add(outcome, device.read_row::<CountRow>(row)?.value);

@@ -75,7 +75,8 @@ impl<R: Registers> Substrate for Card<R> {
             (Some(shared), _) => shared.bytes(),
             (None, Some(banks)) => banks.bytes(),
             (None, None) => {
-                let routes = self.networks.values().map(|loaded| loaded.program().routes.len() as u64);
+                let routes =
+                    self.networks.values().map(|loaded| loaded.program().entries.lpm32().len() as u64);
                 let row = RouteRow::TABLE.bits.div_ceil(8) as u64;
                 (routes.sum::<u64>() * row, u64::from(description.planes * description.route_rows) * row)
             }
@@ -140,7 +141,8 @@ impl<R: Registers> Card<R> {
         let program = loaded.program();
         check_image(program, device.description())?;
         let hops = banks.allocate_hops(program, device)?;
-        let changes: Vec<_> = program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
+        let changes: Vec<_> =
+            program.entries.lpm32().iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
         let written = banks.change((vid, &program.name), &changes, device).and_then(|()| {
             let rows = hops.clone().zip(&program.next_hops);
             rows.into_iter().try_for_each(|(row, hop)| device.write_row(row, &plan::hop(hop))).map_err(broken)
@@ -584,10 +586,10 @@ fn free(places: &mut [bool]) -> Option<u8> {
 /// Checks whether an empty image could hold the program.
 fn check_image(program: &Program, description: &Description) -> Result<(), SubstrateError> {
     let name = &program.name;
-    if !description.kinds.contains(&program.kind) {
-        return Err(SubstrateError::Kind { name: name.clone(), kind: program.kind, substrate: NAME });
+    if !description.kinds.contains(&program.kind()) {
+        return Err(SubstrateError::Kind { name: name.clone(), kind: program.kind(), substrate: NAME });
     }
-    match program.kind {
+    match program.kind() {
         Kind::Ipv4 => {}
     }
     if program.gated {

@@ -80,7 +80,7 @@ impl<R: Registers> Card<R> {
                     locals += rows.locals.len() as u64;
                     hops += rows.hops.len() as u64;
                 }
-                let all = loaded.program().routes.len() as u64;
+                let all = loaded.program().entries.len() as u64;
                 let own = (rows.routes.len() + rows.locals.len()) as u64;
                 if all > 0 {
                     networks.push(CardShare { vid: *vid, routes: all, own, marginal: own });
@@ -125,7 +125,7 @@ impl<R: Registers> Card<R> {
         let networks = match shared.follows() {
             true => followed.iter().filter_map(share_there).collect(),
             false => {
-                let there = self.networks.iter().filter(|(_, loaded)| !loaded.program().routes.is_empty());
+                let there = self.networks.iter().filter(|(_, loaded)| !loaded.program().entries.is_empty());
                 there.filter_map(share).collect()
             }
         };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hue_planes::{Adjacency, AdjacencyKind, ipv4};
+use hue_planes::{Adjacency, AdjacencyKind, Settings};
 use hue_substrate::{Program, ProgramError, SubstrateError, check_hop};
 use hue_tables::{Change, NextHop, Prefix4};
 
@@ -35,7 +35,8 @@ pub struct Loaded {
 
 impl Loaded {
     pub fn new(place: Place, software: bool, program: Program, held: Option<Held>) -> Self {
-        let at = program.routes.iter().enumerate().map(|(index, (prefix, _))| (*prefix, index)).collect();
+        let at =
+            program.entries.lpm32().iter().enumerate().map(|(index, (prefix, _))| (*prefix, index)).collect();
         Self { place, software, program, at, held, changed: None, grown: None }
     }
 
@@ -78,8 +79,9 @@ impl Loaded {
         for (index, hop) in changes {
             let index = usize::from(index.get());
             count = count.max(index + 1);
-            if count > ipv4::NEXT_HOPS_MAX {
-                return Err(refuse(ProgramError::NextHops(count)));
+            let max = self.program.kind().limits().next_hops_max;
+            if count > max {
+                return Err(refuse(ProgramError::NextHops { count, max }));
             }
             // "No route" is allowed: routes with this next hop drop their packets.
             if hop.kind() != AdjacencyKind::None {
@@ -92,14 +94,15 @@ impl Loaded {
 
     /// Whether changes of routes change anything. Most changes from a routing protocol do not.
     pub fn differs(&self, changes: &[Change<u32>]) -> bool {
-        let is =
-            |prefix| self.at.get(prefix).and_then(|at| self.program.routes.get(*at)).map(|(_, hop)| *hop);
+        let is = |prefix| {
+            self.at.get(prefix).and_then(|at| self.program.entries.lpm32().get(*at)).map(|(_, hop)| *hop)
+        };
         changes.iter().any(|(prefix, hop)| is(prefix) != *hop)
     }
 
     /// Applies changes of routes to the program.
     pub fn set_routes(&mut self, changes: &[Change<u32>]) {
-        let routes = &mut self.program.routes;
+        let routes = self.program.entries.lpm32_mut();
         for (prefix, hop) in changes {
             match (hop, self.at.get(prefix).copied()) {
                 (Some(hop), Some(at)) => {
@@ -146,7 +149,7 @@ pub fn row(place: Place, program: &Program, hop_base: u32, root: u64) -> Network
         hop_base: hop_base as u16,
         hop_count: program.next_hops.len() as u16,
         software: false,
-        forward_martians: program.forward_martians,
+        forward_martians: matches!(program.settings, Settings::Ipv4(settings) if settings.forward_martians),
         gated: program.gated,
     }
 }
@@ -176,6 +179,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use hue_planes::Kind;
+    use hue_substrate::Entries;
     use hue_tables::Vid;
     use proptest::prelude::*;
 
@@ -189,14 +193,13 @@ mod tests {
             let program = Program {
                 vid: Vid::new(1).unwrap(),
                 name: "red".to_owned(),
-                kind: Kind::Ipv4,
+                settings: Settings::of(Kind::Ipv4),
                 ports: Vec::new(),
                 rows: Vec::new(),
                 next_hops: Vec::new(),
-                routes: Vec::new(),
+                entries: Entries::Lpm32(Vec::new()),
                 rate_limit: None,
                 weight: 1,
-                forward_martians: false,
                 gated: false,
             };
             let mut loaded = Loaded::new(Place { net: 0, plane: 0 }, false, program, None);
@@ -208,7 +211,7 @@ mod tests {
                     None => _ = want.remove(&prefix),
                 }
                 loaded.set_routes(&[(prefix, hop.and_then(NextHop::new))]);
-                let mut have = loaded.program().routes.clone();
+                let mut have = loaded.program().entries.lpm32().to_vec();
                 have.sort_unstable();
                 prop_assert_eq!(have, want.iter().map(|(prefix, hop)| (*prefix, *hop)).collect::<Vec<_>>());
             }

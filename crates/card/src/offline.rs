@@ -122,7 +122,7 @@ impl Card<Twin> {
     /// The kinds of the loaded networks.
     #[must_use]
     pub fn kinds(&self) -> Kinds {
-        Kinds(self.programs().map(|program| (program.vid, program.kind)).collect())
+        Kinds(self.programs().map(|program| (program.vid, program.kind())).collect())
     }
 
     /// Runs frames through the card and hands out those that left, in the order offered; copies of one are ordered by

@@ -213,10 +213,11 @@ fn lay_out_beside(
 /// Changes of routes from a network's current program, if any, to its next one. The order does not depend on hashes,
 /// so that a twin does the same in each run.
 pub fn route_changes(before: Option<&Program>, after: &Program) -> Vec<hue_tables::Change<u32>> {
-    let before = before.map_or(&[][..], |program| &program.routes);
+    let before = before.map_or(&[][..], |program| program.entries.lpm32());
     let mut left: HashMap<_, _> = before.iter().copied().collect();
     let mut changes: Vec<_> = after
-        .routes
+        .entries
+        .lpm32()
         .iter()
         .filter_map(|(prefix, hop)| (left.remove(prefix) != Some(*hop)).then_some((*prefix, Some(*hop))))
         .collect();
@@ -264,7 +265,7 @@ pub struct PlaneRows {
 /// the router's first. The other addresses become routes, except those of the router.
 pub fn plane(program: &Program, addresses: u32) -> PlaneRows {
     let (mut routes, mut locals, mut neighbours) = (Vec::new(), Vec::new(), Vec::new());
-    for (prefix, next) in &program.routes {
+    for (prefix, next) in program.entries.lpm32() {
         let kind = program.next_hops.get(usize::from(next.get())).map(Adjacency::kind);
         if prefix.len() == 32 && kind == Some(AdjacencyKind::Local) {
             locals.push(LocalRow { valid: true, addr: prefix.addr(), ..LocalRow::default() });
@@ -296,6 +297,8 @@ pub fn plane(program: &Program, addresses: u32) -> PlaneRows {
 
 #[cfg(test)]
 mod tests {
+    use hue_planes::{Kind, Settings};
+    use hue_substrate::Entries;
     use proptest::prelude::*;
 
     use super::*;
@@ -305,14 +308,13 @@ mod tests {
         Program {
             vid,
             name: String::new(),
-            kind: hue_planes::Kind::Ipv4,
+            settings: Settings::of(Kind::Ipv4),
             ports: Vec::new(),
             rows: rows.iter().map(|select| Claim { vid, vport: 0, select: *select }).collect(),
             next_hops: Vec::new(),
-            routes: Vec::new(),
+            entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,
-            forward_martians: false,
             gated: false,
         }
     }

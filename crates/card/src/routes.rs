@@ -402,7 +402,8 @@ impl Shared {
         let networks_max = usize::from(Vid::MAX);
         let id = unused.ok_or(TableError::TooManyNetworks { vid: program.vid, networks_max })?;
         dag.add_network::<u32>(id)?;
-        let changes: Vec<_> = program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
+        let changes: Vec<_> =
+            program.entries.lpm32().iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
         match self.follow(id, &changes, writes) {
             Ok(()) => {
                 // The words of the initially empty table: no record has seen them.

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use hue_demux::{Match, PortId, Row};
-use hue_intent::{Intent, Martians, Network, RateLimit, Select};
-use hue_planes::{MeterError, Rate};
-use hue_substrate::{Program, VirtualPort};
+use hue_intent::{Intent, Martians, Network, NetworkSpec, RateLimit, Select};
+use hue_planes::{Kind, MeterError, Rate, Settings, ipv4};
+use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::Vid;
 
 use crate::error::CompileError;
@@ -95,19 +95,27 @@ fn one(
     };
     let program = Program {
         vid,
-        kind: spec.plane.kind,
+        settings: settings(spec),
         rows: rows(vid, &spec.select, &ports),
         ports,
         next_hops: set.next_hops,
-        routes: names.routes.iter().map(|route| (route.prefix, route.hop)).collect(),
+        entries: Entries::Lpm32(names.routes.iter().map(|route| (route.prefix, route.hop)).collect()),
         rate_limit: rate_limit.map_err(|error| CompileError::RateLimit { network: name.clone(), error })?,
         weight: spec.weight,
-        forward_martians: spec.plane.martians == Martians::Forward,
         gated: spec.gated,
         name,
     };
     program.check().map_err(|error| CompileError::Program { network: program.name.clone(), error })?;
     Ok((program, names))
+}
+
+/// What the network says about its plane.
+fn settings(spec: &NetworkSpec) -> Settings {
+    match spec.plane.kind {
+        Kind::Ipv4 => {
+            Settings::Ipv4(ipv4::Settings { forward_martians: spec.plane.martians == Martians::Forward })
+        }
+    }
 }
 
 /// The claims of a network on frames: one row for each virtual port, or for each of its prefixes.

@@ -129,7 +129,7 @@ pub fn run_soft(
     measured.cycles = measured.offered_cycles;
     measured.unclaimed = engine.unclaimed();
     for program in known {
-        let counters = engine.counters(program.vid).unwrap_or(Counters::new(program.kind));
+        let counters = engine.counters(program.vid).unwrap_or(Counters::new(program.kind()));
         let vid = program.vid;
         measured.networks.push(NetworkCounts { vid, counters, port_full: 0, handover_full: 0 });
     }

@@ -167,7 +167,7 @@ impl Site<'_> {
 
 /// The network's longest prefix that contains an address.
 fn longest(program: &Program, address: u32) -> Option<Prefix4> {
-    let prefixes = program.routes.iter().map(|(prefix, _)| *prefix);
+    let prefixes = program.entries.lpm32().iter().map(|(prefix, _)| *prefix);
     prefixes.filter(|prefix| prefix.contains(address)).max_by_key(|prefix| prefix.len())
 }
 
@@ -216,7 +216,7 @@ fn targets(
 ) -> Result<Vec<(Prefix4, bool)>, String> {
     let routed = |is_way: &dyn Fn(&hue_planes::Adjacency) -> bool| -> Vec<(Prefix4, bool)> {
         let hop = |hop: hue_tables::NextHop| program.next_hops.get(usize::from(hop.get()));
-        let routes = program.routes.iter().filter(|(_, index)| hop(*index).is_some_and(is_way));
+        let routes = program.entries.lpm32().iter().filter(|(_, index)| hop(*index).is_some_and(is_way));
         routes.map(|(prefix, _)| (*prefix, true)).collect()
     };
     let forwarded =

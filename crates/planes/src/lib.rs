@@ -21,7 +21,7 @@ pub use generated::{
     METRIC_UNCLAIMED, METRIC_VERDICTS, PortLoss, Unclaimed,
 };
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
-pub use plane::{Explanation, Plane, Settings};
+pub use plane::{Explanation, Limits, Plane, Settings};
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};
 

@@ -96,3 +96,36 @@ macro_rules! settings {
     };
 }
 crate::for_each_plane!(settings);
+
+/// Limits of what a network of a kind may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Width of a lookup key, bits.
+    pub key_bits: u32,
+    /// Most rows of the next-hop table.
+    pub next_hops_max: usize,
+    /// Least MTU of a port, bytes of IP.
+    pub mtu_bytes_min: u16,
+    /// Largest MTU of a port, bytes of IP.
+    pub mtu_bytes_max: u16,
+}
+
+macro_rules! limits {
+    ($($variant:ident $kind:ident)*) => {
+        impl Kind {
+            /// Limits of its networks.
+            #[must_use]
+            pub const fn limits(self) -> Limits {
+                match self {
+                    $(Self::$variant => Limits {
+                        key_bits: crate::$kind::KEY_BITS,
+                        next_hops_max: crate::$kind::NEXT_HOPS_MAX,
+                        mtu_bytes_min: crate::$kind::MTU_BYTES_MIN,
+                        mtu_bytes_max: crate::$kind::MTU_BYTES_MAX,
+                    },)*
+                }
+            }
+        }
+    };
+}
+crate::for_each_plane!(limits);

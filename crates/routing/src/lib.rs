@@ -22,12 +22,11 @@ mod source;
 mod text;
 mod updates;
 
-pub use hue_tables::AnyPrefix;
-
 pub use error::RoutingError;
 pub use event::{Batch, Change, Event, Session};
 pub use family::{Family, Order};
 pub use hops::{HOPS_MAX, HopNames};
+pub use hue_tables::AnyPrefix;
 pub use monitor::{BATCH_EVENTS_MAX, Monitor, MonitorError};
 pub use queries::{Query, load_queries};
 pub use rib::{Rib, RibPort, RibUpdate, RouteRow};

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind};
+use hue_planes::{Adjacency, Kind, Settings};
 use hue_ports::{Driver, DriverCounters, Packet, Pool, Port, PortError};
 use hue_soft::live::{Live, LiveConfig};
 use hue_soft::{BATCH_MAX, Frame, Soft};
-use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{Limits, NextHop, Prefix4, Vid};
 use hue_wire::Mac;
 
@@ -72,14 +72,13 @@ fn program(id: u16) -> Result<Program, Error> {
     Ok(Program {
         vid,
         name: format!("net{id}"),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports,
         rows,
         next_hops: (0..PORTS).map(hop).collect(),
-        routes: routes.collect::<Option<_>>().ok_or("next hop")?,
+        entries: Entries::Lpm32(routes.collect::<Option<_>>().ok_or("next hop")?),
         rate_limit: None,
         weight: 1,
-        forward_martians: false,
         gated: false,
     })
 }

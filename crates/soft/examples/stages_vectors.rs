@@ -26,9 +26,9 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use hue_demux::{Attachment, Demux, Match, PortId, Row, Selection, Target, inner_destination};
-use hue_planes::{Adjacency, AdjacencyKind, Counters, Kind, Rate, RateLimit, Unclaimed, Verdict, ipv4};
+use hue_planes::{Adjacency, AdjacencyKind, Counters, Rate, RateLimit, Settings, Unclaimed, Verdict, ipv4};
 use hue_soft::{Fate, Frame, Soft};
-use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::cuckoo::{BANKS, Cuckoo, Placed, index_of};
 use hue_tables::dag36_levels::{Dag36Levels, Retired, Write};
 use hue_tables::dir::words::DirWrite;
@@ -360,7 +360,7 @@ impl Scenario<'_> {
                 }
             });
             let hops = program.next_hops.len();
-            program.routes.retain(|(_, hop)| usize::from(hop.get()) < hops);
+            program.entries.lpm32_mut().retain(|(_, hop)| usize::from(hop.get()) < hops);
             if self.image.layout == DIR {
                 self.fit(&mut program);
             }
@@ -385,7 +385,7 @@ impl Scenario<'_> {
     fn fit(&mut self, program: &mut Program) {
         let mut others = self.fitted.take().unwrap_or_else(|| Dir::new(DirLimits::default()));
         let _ = others.add_network(program.vid); // new
-        program.routes.retain(|(prefix, hop)| {
+        program.entries.lpm32_mut().retain(|(prefix, hop)| {
             (prefix.len() >= 6 || self.random.percent(4))
                 && others.apply(program.vid, &[(*prefix, Some(*hop))]).is_ok()
         });
@@ -427,14 +427,13 @@ impl Scenario<'_> {
         Program {
             vid,
             name: format!("n{}", vid.get()),
-            kind: Kind::Ipv4,
+            settings: Settings::Ipv4(ipv4::Settings { forward_martians: self.random.percent(25) }),
             ports,
             rows,
             next_hops,
-            routes,
+            entries: Entries::Lpm32(routes),
             rate_limit,
             weight: 1,
-            forward_martians: self.random.percent(25),
             gated: self.random.percent(8),
         }
     }
@@ -529,7 +528,7 @@ impl Scenario<'_> {
             self.dag.add_network::<u32>(vid)?;
             self.banks.add_network(vid)?;
             let changes: Vec<Change<u32>> =
-                program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
+                program.entries.lpm32().iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
             self.route_changes(vid, &changes)?;
         }
         Ok(())
@@ -669,7 +668,8 @@ impl Scenario<'_> {
         let place = self.places[&vid];
         let program = self.programs.iter().find(|one| one.vid == vid);
         let hops = program.map_or(0, |one| one.next_hops.len());
-        let forward_martians = program.is_some_and(|one| one.forward_martians);
+        let forward_martians = program
+            .is_some_and(|one| matches!(one.settings, Settings::Ipv4(settings) if settings.forward_martians));
         let mut bits = Bits::default();
         bits.push(1, 1).push(u64::from(vid.get()), 12).push(u64::from(place.plane), 4).push(root, 36);
         bits.push(u64::from(place.hop_base), 16).push(hops as u64, 16);
@@ -1171,7 +1171,7 @@ impl Scenario<'_> {
         self.line("f");
         for program in self.programs.clone() {
             let place = self.places[&program.vid];
-            let counters = self.soft.counters(program.vid).unwrap_or(Counters::new(program.kind));
+            let counters = self.soft.counters(program.vid).unwrap_or(Counters::new(program.kind()));
             let passed_by = |code: u32| self.gated.get(&(place.net, code)).copied().unwrap_or_default();
             let mut lines: Vec<(u32, u64)> = counters
                 .iter()

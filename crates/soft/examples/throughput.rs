@@ -9,9 +9,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, ipv4::Outcome};
+use hue_planes::{Adjacency, Kind, Settings, ipv4::Outcome};
 use hue_soft::{BATCH_MAX, Frame, Soft};
-use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{Limits, NextHop, Prefix4, Vid};
 use hue_wire::Mac;
 
@@ -80,14 +80,13 @@ fn program(vid: u16, prefixes: &[Prefix4]) -> Result<Program, Error> {
     Ok(Program {
         vid: vid_,
         name,
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports,
         rows,
         next_hops,
-        routes,
+        entries: Entries::Lpm32(routes),
         rate_limit: None,
         weight: 1,
-        forward_martians: false,
         gated: false,
     })
 }

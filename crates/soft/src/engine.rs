@@ -21,7 +21,7 @@ use hue_planes::{
 };
 use hue_substrate::SubstrateError;
 use hue_tables::layout::Runs;
-use hue_tables::{Account, Change, Dag, Delta, Limits, Reader, Refusals, TableError, Vid};
+use hue_tables::{Account, Change, Dag, Delta, Key, Limits, Reader, Refusals, TableError, Vid};
 
 use crate::flood::{COPIES_MAX, Copies, FloodCopy};
 use crate::frame::{Fate, Frame};
@@ -276,8 +276,8 @@ impl Soft {
     /// Changes routes of a loaded network, in order and all at once: each packet sees all of the changes or none.
     ///
     /// # Errors
-    /// `Unknown`, `Hop` or `Table`; then nothing has changed.
-    pub fn update_routes(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), SubstrateError> {
+    /// `Unknown`, `Hop` or `Table`, also if the keys are not those of its kind; then nothing has changed.
+    pub fn update_routes<K: Key>(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<(), SubstrateError> {
         let name = self.check_routes(vid, changes)?;
         self.dag.apply(vid, changes).map_err(|error| SubstrateError::Table { name, error })
     }
@@ -287,7 +287,11 @@ impl Soft {
     ///
     /// # Errors
     /// `Unknown`, `Hop`; `Table` when not even a withdrawal is possible.
-    pub fn update_fitting(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<Refusals, SubstrateError> {
+    pub fn update_fitting<K: Key>(
+        &mut self,
+        vid: Vid,
+        changes: &[Change<K>],
+    ) -> Result<Refusals, SubstrateError> {
         let name = self.check_routes(vid, changes)?;
         self.dag.apply_fitting(vid, changes).map_err(|error| SubstrateError::Table { name, error })
     }
@@ -301,7 +305,7 @@ impl Soft {
     }
 
     /// Checks changes of routes; returns the network's name.
-    fn check_routes(&self, vid: Vid, changes: &[Change<u32>]) -> Result<String, SubstrateError> {
+    fn check_routes<K: Key>(&self, vid: Vid, changes: &[Change<K>]) -> Result<String, SubstrateError> {
         let network = self.network(vid).ok_or(SubstrateError::Unknown(vid))?;
         let (name, count) = (&network.shape.name, network.hops.count());
         for (prefix, hop) in changes {

@@ -7,8 +7,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hue_planes::{Counters, UnclaimedCounters};
-use hue_substrate::{Capacity, Claims, Program, Substrate, SubstrateError, check_programs, demux_of};
-use hue_tables::{Change, TableError, Vid};
+use hue_substrate::{
+    Capacity, Claims, Entries, Program, Substrate, SubstrateError, check_programs, demux_of, with_routes,
+};
+use hue_tables::{Change, Key, NextHop, Prefix, TableError, Vid};
 
 use crate::engine::{NETWORKS_MAX, NO_SLOT, Soft, place};
 use crate::network::Network;
@@ -19,7 +21,27 @@ pub const NAME: &str = "soft";
 /// How to undo one network's table change.
 enum Undo {
     Remove(Vid),
-    Apply(Vid, Vec<Change<u32>>),
+    Apply32(Vid, Vec<Change<u32>>),
+    Apply128(Vid, Vec<Change<u128>>),
+    /// The network had keys of another width.
+    Restore(Vid, Entries),
+}
+
+/// Keys whose changes can be undone.
+trait UndoKey: Key {
+    fn undo(vid: Vid, changes: Vec<Change<Self>>) -> Undo;
+}
+
+impl UndoKey for u32 {
+    fn undo(vid: Vid, changes: Vec<Change<u32>>) -> Undo {
+        Undo::Apply32(vid, changes)
+    }
+}
+
+impl UndoKey for u128 {
+    fn undo(vid: Vid, changes: Vec<Change<u128>>) -> Undo {
+        Undo::Apply128(vid, changes)
+    }
 }
 
 impl Substrate for Soft {
@@ -102,10 +124,7 @@ impl Soft {
             if let Err(error) = self.load_table(program, &mut undos) {
                 for undo in undos.into_iter().rev() {
                     // The previous contents fit: see the head of this file.
-                    let undone = match undo {
-                        Undo::Remove(vid) => self.dag.remove_network(vid),
-                        Undo::Apply(vid, changes) => self.dag.apply(vid, &changes),
-                    };
+                    let undone = self.undo(undo);
                     assert!(undone.is_ok(), "a table change could not be undone: {undone:?}");
                 }
                 return Err(SubstrateError::Table { name: program.name.clone(), error });
@@ -114,17 +133,61 @@ impl Soft {
         Ok(())
     }
 
-    fn load_table(&mut self, program: &Program, undos: &mut Vec<Undo>) -> Result<(), TableError> {
-        let vid = program.vid;
-        if self.network(vid).is_none() {
-            self.dag.add_network::<u32>(vid)?;
-            undos.push(Undo::Remove(vid));
-            let changes: Vec<_> = program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
-            return self.dag.apply(vid, &changes);
+    fn undo(&mut self, undo: Undo) -> Result<(), TableError> {
+        match undo {
+            Undo::Remove(vid) => self.dag.remove_network(vid),
+            Undo::Apply32(vid, changes) => self.dag.apply(vid, &changes),
+            Undo::Apply128(vid, changes) => self.dag.apply(vid, &changes),
+            Undo::Restore(vid, entries) => with_routes!(&entries, routes => self.replace_table(vid, routes)),
         }
+    }
+
+    fn load_table(&mut self, program: &Program, undos: &mut Vec<Undo>) -> Result<(), TableError> {
+        with_routes!(&program.entries, routes => self.load_routes(program.vid, routes, undos))
+    }
+
+    fn load_routes<K: UndoKey>(
+        &mut self,
+        vid: Vid,
+        routes: &[(Prefix<K>, NextHop)],
+        undos: &mut Vec<Undo>,
+    ) -> Result<(), TableError> {
+        match self.dag.key_bits(vid) {
+            None => {
+                self.dag.add_network::<K>(vid)?;
+                undos.push(Undo::Remove(vid));
+                self.dag.apply(vid, &announced(routes))
+            }
+            Some(bits) if bits == K::BITS => self.change_routes(vid, routes, undos),
+            Some(_) => {
+                let before = match K::BITS {
+                    32 => Entries::Lpm128(self.dag.routes(vid).collect()),
+                    _ => Entries::Lpm32(self.dag.routes(vid).collect()),
+                };
+                undos.push(Undo::Restore(vid, before));
+                self.replace_table(vid, routes)
+            }
+        }
+    }
+
+    /// Gives a network that has keys of another width a table of this width. Its quota stays.
+    fn replace_table<K: Key>(&mut self, vid: Vid, routes: &[(Prefix<K>, NextHop)]) -> Result<(), TableError> {
+        let quota = self.dag.account(vid)?.bytes_quota;
+        self.dag.remove_network(vid)?;
+        self.dag.add_network::<K>(vid)?;
+        self.dag.set_quota(vid, quota)?;
+        self.dag.apply(vid, &announced(routes))
+    }
+
+    fn change_routes<K: UndoKey>(
+        &mut self,
+        vid: Vid,
+        routes: &[(Prefix<K>, NextHop)],
+        undos: &mut Vec<Undo>,
+    ) -> Result<(), TableError> {
         let mut before: HashMap<_, _> = self.dag.routes(vid).collect();
         let (mut changes, mut back) = (Vec::new(), Vec::new());
-        for (prefix, hop) in &program.routes {
+        for (prefix, hop) in routes {
             let old = before.remove(prefix);
             if old != Some(*hop) {
                 changes.push((*prefix, Some(*hop)));
@@ -134,9 +197,13 @@ impl Soft {
         changes.extend(before.keys().map(|prefix| (*prefix, None)));
         back.extend(before.iter().map(|(prefix, hop)| (*prefix, Some(*hop))));
         self.dag.apply(vid, &changes)?;
-        undos.push(Undo::Apply(vid, back));
+        undos.push(K::undo(vid, back));
         Ok(())
     }
+}
+
+fn announced<K: Key>(routes: &[(Prefix<K>, NextHop)]) -> Vec<Change<K>> {
+    routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect()
 }
 
 fn claims(network: &Network) -> Claims<'_> {

@@ -70,8 +70,8 @@ pub struct Shape {
 }
 
 impl Network {
-    /// Creates the state of a network that is loaded, or loaded again: counters are kept, and the meter too if the
-    /// rate limit is the same.
+    /// Creates the state of a network that is loaded, or loaded again: counters are kept if the kind is the same, and the
+    /// meter if the rate limit is the same.
     pub fn new(program: &Program, before: Option<&Self>) -> Self {
         let kept = before.filter(|before| before.shape.rate_limit == program.rate_limit);
         let meter = match kept {
@@ -79,10 +79,12 @@ impl Network {
             None => program.rate_limit.map(|limit| Box::new(Meter::new(limit))),
         };
         Self {
-            counters: before.map_or(Counters::new(program.kind), |before| before.counters),
+            counters: before
+                .filter(|before| before.kind() == program.kind())
+                .map_or(Counters::new(program.kind()), |before| before.counters),
             vid: program.vid,
             hops: Hops::new(&program.next_hops),
-            settings: program.settings(),
+            settings: program.settings,
             gated: program.gated,
             meter,
             shape: Box::new(Shape {

@@ -7,6 +7,7 @@
 //! the frames of a network that moves ([`follow`]).
 
 pub mod clock;
+mod entries;
 pub mod follow;
 pub mod handover;
 pub mod planted;
@@ -20,6 +21,7 @@ use hue_planes::{Counters, Kind, UnclaimedCounters};
 use hue_tables::{TableError, Vid};
 use thiserror::Error;
 
+pub use entries::Entries;
 pub use program::{NAME_BYTES_MAX, PORTS_MAX, Program, ProgramError, VirtualPort, check_hop};
 pub use together::{Claims, check_programs, demux_of};
 
@@ -56,6 +58,19 @@ pub enum SubstrateError {
         kind: Kind,
         /// Name of the substrate.
         substrate: &'static str,
+    },
+    /// A running network cannot become one of another kind (the caller's fault).
+    #[error(
+        "network '{name}' runs as kind {now}: unload it before it is loaded as kind {to}",
+        now = now.name(), to = to.name()
+    )]
+    OtherKind {
+        /// Name of the network.
+        name: String,
+        /// Its kind.
+        now: Kind,
+        /// Kind of the program.
+        to: Kind,
     },
     /// Two networks have the same id, or the same name (the caller's fault).
     #[error("networks '{first}' and '{second}' have the same {what}")]

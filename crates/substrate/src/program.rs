@@ -4,10 +4,13 @@
 //! hops, and those send on its own ports under its own MAC addresses.
 
 use hue_demux::{Attachment, Match, PortId, Row};
-use hue_planes::{Adjacency, AdjacencyKind, Kind, RateLimit, Settings, ipv4};
-use hue_tables::{NextHop, Prefix4, Vid};
+use hue_planes::{Adjacency, AdjacencyKind, Kind, RateLimit, Settings};
+use hue_tables::{Key, NextHop, Prefix, Vid};
 use hue_wire::Mac;
 use thiserror::Error;
+
+use crate::entries::Entries;
+use crate::with_routes;
 
 /// Most virtual ports of a network.
 pub const PORTS_MAX: usize = 256;
@@ -34,23 +37,20 @@ pub struct Program {
     pub vid: Vid,
     /// Name, unique on this node.
     pub name: String,
-    /// How its packets are processed.
-    pub kind: Kind,
+    /// How its packets are processed, and by which kind of plane.
+    pub settings: Settings,
     /// Its virtual ports; rows name them by index. Group frames of their physical ports reach the network.
     pub ports: Vec<VirtualPort>,
     /// The rows that select its frames; the `vid` of each is the program's.
     pub rows: Vec<Row>,
     /// Its next hops; routes name them by index.
     pub next_hops: Vec<Adjacency>,
-    /// Its routes, no prefix twice, in any order.
-    pub routes: Vec<(Prefix4, NextHop)>,
+    /// The entries of its tables, in the form of its kind.
+    pub entries: Entries,
     /// Its rate limit, if any.
     pub rate_limit: Option<RateLimit>,
     /// Its share when networks compete, relative to others; at least 1.
     pub weight: u16,
-    /// Whether it forwards packets from and to addresses that no host can have (RFC 1812 §5.3.7); other networks drop
-    /// them.
-    pub forward_martians: bool,
     /// Whether its plane is stopped: all of its packets are dropped.
     pub gated: bool,
 }
@@ -76,12 +76,17 @@ pub enum ProgramError {
         mac: Mac,
     },
     /// A virtual port's MTU is out of range.
-    #[error("port '{port}': MTU {mtu_bytes}: expected {} to {}", ipv4::MTU_BYTES_MIN, ipv4::MTU_BYTES_MAX)]
+    #[error(
+        "port '{port}': MTU {mtu_bytes}: kind {kind} allows {} to {}",
+        .kind.limits().mtu_bytes_min, .kind.limits().mtu_bytes_max, kind = .kind.name()
+    )]
     PortMtu {
         /// Name of the virtual port.
         port: String,
         /// Its MTU.
         mtu_bytes: u16,
+        /// Kind of the network.
+        kind: Kind,
     },
     /// A row belongs to another network, refers to a missing virtual port, or selects on a physical port that its
     /// virtual port is not on.
@@ -93,8 +98,13 @@ pub enum ProgramError {
         what: &'static str,
     },
     /// More next hops than a network may have.
-    #[error("{0} next hops: at most {max}", max = ipv4::NEXT_HOPS_MAX)]
-    NextHops(usize),
+    #[error("{count} next hops: at most {max}")]
+    NextHops {
+        /// How many.
+        count: usize,
+        /// How many there may be.
+        max: usize,
+    },
     /// A next hop uses a port that the network is not on, a source address that is not the network's there, or an MTU
     /// above the port's.
     #[error("next hop {index} ({hop}): {what}")]
@@ -110,7 +120,7 @@ pub enum ProgramError {
     #[error("route {prefix} names next hop {hop} of {count}")]
     RouteHop {
         /// The route.
-        prefix: Prefix4,
+        prefix: String,
         /// Its next hop.
         hop: u16,
         /// Number of next hops.
@@ -118,19 +128,25 @@ pub enum ProgramError {
     },
     /// Two routes have the same prefix.
     #[error("two routes to {0}")]
-    RouteTwice(Prefix4),
+    RouteTwice(String),
+    /// The entries have the form of another kind.
+    #[error("keys of {found} bits: kind {kind} has keys of {}", .kind.limits().key_bits, kind = .kind.name())]
+    Width {
+        /// Width of the keys, bits.
+        found: u32,
+        /// Kind of the network.
+        kind: Kind,
+    },
     /// The weight is 0.
     #[error("weight 0: expected at least 1")]
     Weight,
 }
 
 impl Program {
-    /// What the network says about its plane.
+    /// The kind of its plane.
     #[must_use]
-    pub const fn settings(&self) -> Settings {
-        match self.kind {
-            Kind::Ipv4 => Settings::Ipv4(ipv4::Settings { forward_martians: self.forward_martians }),
-        }
+    pub const fn kind(&self) -> Kind {
+        self.settings.kind()
     }
 
     /// The ports on which group frames reach the network.
@@ -169,13 +185,17 @@ impl Program {
         for row in &self.rows {
             self.check_row(row).map_err(|what| ProgramError::Row { claim: row.select, what })?;
         }
-        if self.next_hops.len() > ipv4::NEXT_HOPS_MAX {
-            return Err(ProgramError::NextHops(self.next_hops.len()));
+        let (count, max) = (self.next_hops.len(), self.kind().limits().next_hops_max);
+        if count > max {
+            return Err(ProgramError::NextHops { count, max });
         }
         for (index, hop) in self.next_hops.iter().enumerate() {
             check_hop(&self.ports, hop).map_err(|what| ProgramError::NextHop { index, hop: *hop, what })?;
         }
-        self.check_routes()
+        if self.entries.key_bits() != self.kind().limits().key_bits {
+            return Err(ProgramError::Width { found: self.entries.key_bits(), kind: self.kind() });
+        }
+        with_routes!(&self.entries, routes => check_routes(routes, count))
     }
 
     fn check_ports(&self) -> Result<(), ProgramError> {
@@ -192,8 +212,13 @@ impl Program {
             if !port.mac.is_unicast() {
                 return Err(ProgramError::PortMac { port: port.name.clone(), mac: port.mac });
             }
-            if !(ipv4::MTU_BYTES_MIN..=ipv4::MTU_BYTES_MAX).contains(&port.mtu_bytes) {
-                return Err(ProgramError::PortMtu { port: port.name.clone(), mtu_bytes: port.mtu_bytes });
+            let (kind, limits) = (self.kind(), self.kind().limits());
+            if !(limits.mtu_bytes_min..=limits.mtu_bytes_max).contains(&port.mtu_bytes) {
+                return Err(ProgramError::PortMtu {
+                    port: port.name.clone(),
+                    mtu_bytes: port.mtu_bytes,
+                    kind,
+                });
             }
         }
         Ok(())
@@ -212,20 +237,20 @@ impl Program {
         };
         if port == vport.port { Ok(()) } else { Err("its virtual port is on another physical port") }
     }
+}
 
-    fn check_routes(&self) -> Result<(), ProgramError> {
-        let count = self.next_hops.len();
-        for (prefix, hop) in &self.routes {
-            if usize::from(hop.get()) >= count {
-                return Err(ProgramError::RouteHop { prefix: *prefix, hop: hop.get(), count });
-            }
+/// Checks the routes of a network with `count` next hops.
+fn check_routes<K: Key>(routes: &[(Prefix<K>, NextHop)], count: usize) -> Result<(), ProgramError> {
+    for (prefix, hop) in routes {
+        if usize::from(hop.get()) >= count {
+            return Err(ProgramError::RouteHop { prefix: prefix.to_string(), hop: hop.get(), count });
         }
-        let mut prefixes: Vec<_> = self.routes.iter().map(|(prefix, _)| *prefix).collect();
-        prefixes.sort_unstable();
-        match prefixes.array_windows().find(|[one, other]| one == other) {
-            Some([prefix, _]) => Err(ProgramError::RouteTwice(*prefix)),
-            None => Ok(()),
-        }
+    }
+    let mut prefixes: Vec<_> = routes.iter().map(|(prefix, _)| *prefix).collect();
+    prefixes.sort_unstable();
+    match prefixes.array_windows().find(|[one, other]| one == other) {
+        Some([prefix, _]) => Err(ProgramError::RouteTwice(prefix.to_string())),
+        None => Ok(()),
     }
 }
 
@@ -258,6 +283,8 @@ fn check_name(name: &str) -> Result<(), ProgramError> {
 
 #[cfg(test)]
 mod tests {
+    use hue_planes::ipv4::NEXT_HOPS_MAX;
+
     use super::*;
 
     const P0: PortId = PortId::new(0);
@@ -274,7 +301,7 @@ mod tests {
         Program {
             vid,
             name: "red".to_owned(),
-            kind: Kind::Ipv4,
+            settings: Settings::of(Kind::Ipv4),
             ports: vec![VirtualPort { name: "left".to_owned(), port: P0, mac: OWN, mtu_bytes: 1500 }],
             rows: vec![
                 Row { vid, vport: 0, select: Match::Mac { port: P0, mac: OWN } },
@@ -289,10 +316,12 @@ mod tests {
                 Adjacency::glean(P0),
                 Adjacency::forward(P0, OWN, OTHER, 1500),
             ],
-            routes: vec![("10.0.0.0/8".parse().unwrap(), hop(2)), ("10.0.0.1/32".parse().unwrap(), hop(0))],
+            entries: Entries::Lpm32(vec![
+                ("10.0.0.0/8".parse().unwrap(), hop(2)),
+                ("10.0.0.1/32".parse().unwrap(), hop(0)),
+            ]),
             rate_limit: None,
             weight: 1,
-            forward_martians: false,
             gated: false,
         }
     }
@@ -306,7 +335,7 @@ mod tests {
 
     #[test]
     fn each_fault_is_named() {
-        let faults: [(&str, Plant); 18] = [
+        let faults: [(&str, Plant); 19] = [
             ("name ''", |p| p.name.clear()),
             ("expected 1 to 255 bytes", |p| p.name = "x".repeat(NAME_BYTES_MAX + 1)),
             ("weight 0", |p| p.weight = 0),
@@ -318,13 +347,17 @@ mod tests {
             ("belongs to another network", |p| p.rows[0].vid = Vid::new(2).unwrap()),
             ("does not have this virtual port", |p| p.rows[1].vport = 1),
             ("on another physical port", |p| p.rows[0].select = Match::Port(P1)),
-            ("65536 next hops", |p| p.next_hops = vec![Adjacency::local(); ipv4::NEXT_HOPS_MAX + 1]),
+            ("65536 next hops", |p| p.next_hops = vec![Adjacency::local(); NEXT_HOPS_MAX + 1]),
             ("next hop 1 (none)", |p| p.next_hops[1] = Adjacency::NONE),
             ("is not on that port", |p| p.next_hops[1] = Adjacency::glean(P1)),
             ("does not have this address", |p| p.next_hops[2] = Adjacency::forward(P0, OTHER, OTHER, 1500)),
             ("MTU is above", |p| p.next_hops[2] = Adjacency::forward(P0, OWN, OTHER, 1501)),
             ("names next hop 2 of 2", |p| p.next_hops.truncate(2)),
-            ("two routes to 10.0.0.0/8", |p| p.routes.push(p.routes[0])),
+            ("two routes to 10.0.0.0/8", |p| {
+                let routes = p.entries.lpm32_mut();
+                routes.push(routes[0]);
+            }),
+            ("keys of 128 bits", |p| p.entries = Entries::Lpm128(Vec::new())),
         ];
         for (text, plant) in faults {
             let mut program = sound();
@@ -337,7 +370,7 @@ mod tests {
     #[test]
     fn limits_are_reached_exactly() {
         let mut program = sound();
-        program.next_hops.resize(ipv4::NEXT_HOPS_MAX, Adjacency::local());
+        program.next_hops.resize(NEXT_HOPS_MAX, Adjacency::local());
         program.name = "x".repeat(NAME_BYTES_MAX);
         let port = |n: usize| VirtualPort { name: format!("v{n}"), ..program.ports[0].clone() };
         program.ports = (0..PORTS_MAX).map(port).collect();

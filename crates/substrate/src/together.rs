@@ -34,8 +34,8 @@ impl<'a> From<&'a Program> for Claims<'a> {
 pub fn check_programs(programs: &[Program], substrate: &'static str) -> Result<(), SubstrateError> {
     let mut vids: HashMap<Vid, &Program> = HashMap::new();
     for program in programs {
-        if !program.kind.runs_on().contains(&substrate) {
-            let (name, kind) = (program.name.clone(), program.kind);
+        if !program.kind().runs_on().contains(&substrate) {
+            let (name, kind) = (program.name.clone(), program.kind());
             return Err(SubstrateError::Kind { name, kind, substrate });
         }
         program.check().map_err(|error| SubstrateError::Program { name: program.name.clone(), error })?;
@@ -83,10 +83,11 @@ fn same(first: &str, second: &str, what: &'static str) -> SubstrateError {
 #[cfg(test)]
 mod tests {
     use hue_demux::{Match, PortId};
-    use hue_planes::Kind;
+    use hue_planes::{Kind, Settings};
     use hue_wire::Mac;
 
     use super::*;
+    use crate::Entries;
 
     fn program(vid: u16, name: &str, mac: u8) -> Program {
         let vid = Vid::new(vid).unwrap();
@@ -94,14 +95,13 @@ mod tests {
         Program {
             vid,
             name: name.to_owned(),
-            kind: Kind::Ipv4,
+            settings: Settings::of(Kind::Ipv4),
             ports: vec![VirtualPort { name: "left".to_owned(), port, mac, mtu_bytes: 1500 }],
             rows: vec![Row { vid, vport: 0, select: Match::Mac { port, mac } }],
             next_hops: Vec::new(),
-            routes: Vec::new(),
+            entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,
-            forward_martians: false,
             gated: false,
         }
     }

@@ -68,6 +68,34 @@ impl AnyPrefix {
         }
     }
 
+    /// Last address.
+    #[must_use]
+    pub fn last(self) -> IpAddr {
+        match self {
+            Self::V4(prefix) => prefix.last().to_ip(),
+            Self::V6(prefix) => prefix.last().to_ip(),
+        }
+    }
+
+    /// Width of an address of its family, bits.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::V4(_) => <u32 as Key>::BITS,
+            Self::V6(_) => <u128 as Key>::BITS,
+        }
+    }
+
+    /// Whether the prefix contains an address; never one of the other family.
+    #[must_use]
+    pub fn contains(self, address: IpAddr) -> bool {
+        match (self, address) {
+            (Self::V4(prefix), IpAddr::V4(address)) => prefix.contains(address.to_bits()),
+            (Self::V6(prefix), IpAddr::V6(address)) => prefix.contains(address.to_bits()),
+            _ => false,
+        }
+    }
+
     /// The prefix, if it belongs to this family.
     #[must_use]
     pub fn of<K: Key>(self) -> Option<Prefix<K>> {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
-use hue_planes::{Kind, Rate, RateLimit};
-use hue_substrate::{Program, VirtualPort};
+use hue_planes::{Kind, Rate, RateLimit, Settings};
+use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::{NextHop, Vid};
 use serde::Deserialize;
 
@@ -151,18 +151,19 @@ fn program(network: &Network) -> Program {
     Program {
         vid,
         name: network.name.clone(),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports,
         rows,
         next_hops: network.next_hops.iter().map(hop).collect(),
-        routes: network
-            .routes
-            .iter()
-            .map(|(prefix, hop)| (prefix.parse().unwrap(), NextHop::new(*hop).unwrap()))
-            .collect(),
+        entries: Entries::Lpm32(
+            network
+                .routes
+                .iter()
+                .map(|(prefix, hop)| (prefix.parse().unwrap(), NextHop::new(*hop).unwrap()))
+                .collect(),
+        ),
         rate_limit: network.rate_limit.as_ref().map(limit),
         weight: 1,
-        forward_martians: false,
         gated: network.gated,
     }
 }

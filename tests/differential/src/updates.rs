@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use hue_card::generated as regs;
 use hue_card::{Card, Layout, Twin};
 use hue_planes::{Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN};
-use hue_substrate::{Program, Substrate, SubstrateError};
+use hue_substrate::{Entries, Program, Substrate, SubstrateError};
 use hue_tables::{NextHop, Prefix4, Vid};
 
 use crate::Random;
@@ -68,8 +68,8 @@ impl Update {
         match random.below(8) {
             0 => {
                 let mut program = program.clone();
-                program.routes.reverse();
-                program.routes.truncate(random.below(routes) + 1);
+                program.entries.lpm32_mut().reverse();
+                program.entries.lpm32_mut().truncate(random.below(routes) + 1);
                 program.rows.reverse();
                 Self::Load(Box::new(program))
             }
@@ -92,9 +92,9 @@ impl Update {
             }
             _ => {
                 let changes = (0..1 + random.below(4)).map(|_| {
-                    let full = program.routes.len() + 8 > routes;
-                    if random.chance(if full { 90 } else { 40 }) && !program.routes.is_empty() {
-                        (program.routes[random.below(program.routes.len())].0, None)
+                    let full = program.entries.lpm32().len() + 8 > routes;
+                    if random.chance(if full { 90 } else { 40 }) && !program.entries.lpm32().is_empty() {
+                        (program.entries.lpm32()[random.below(program.entries.lpm32().len())].0, None)
                     } else {
                         let len = random.pick(&[0, 8, 16, 20, 24, 24, 28, 32]);
                         (Prefix4::containing(destination(random), len), Some(hop(random)))
@@ -132,14 +132,14 @@ impl Update {
         match self {
             Self::Routes(vid, changes) => {
                 let program = &mut programs[find(programs, *vid).unwrap()];
-                let mut routes: BTreeMap<_, _> = program.routes.iter().copied().collect();
+                let mut routes: BTreeMap<_, _> = program.entries.lpm32().iter().copied().collect();
                 for (prefix, hop) in changes {
                     match hop {
                         Some(hop) => routes.insert(*prefix, *hop),
                         None => routes.remove(prefix),
                     };
                 }
-                program.routes = routes.into_iter().collect();
+                program.entries = Entries::Lpm32(routes.into_iter().collect());
             }
             Self::Hop(vid, index, hop) => {
                 let hops = &mut programs[find(programs, *vid).unwrap()].next_hops;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
-use hue_planes::{Kind, Rate, RateLimit};
-use hue_substrate::{Program, VirtualPort};
+use hue_planes::{Rate, RateLimit, Settings, ipv4};
+use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::dir::{Dir, DirLimits};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
@@ -89,14 +89,13 @@ fn bare(k: usize, on: &[usize], random: &mut Random) -> Program {
     Program {
         vid,
         name: format!("net{k}"),
-        kind: Kind::Ipv4,
+        settings: Settings::Ipv4(ipv4::Settings { forward_martians: random.chance(25) }),
         ports,
         rows,
         next_hops: Vec::new(),
-        routes: Vec::new(),
+        entries: Entries::Lpm32(Vec::new()),
         rate_limit,
         weight: 1,
-        forward_martians: random.chance(25),
         gated: random.chance(10),
     }
 }
@@ -142,7 +141,7 @@ fn fill_routes(program: &mut Program, k: usize, on: &[usize], count: usize, rand
         routes.insert(prefix, hop(random.below(hops.len())));
     }
     program.next_hops = hops;
-    program.routes = routes.into_iter().collect();
+    program.entries = Entries::Lpm32(routes.into_iter().collect());
 }
 
 /// Removes routes for which the papers' two banks have no room after the earlier ones. Unless `short`, it also removes those
@@ -151,7 +150,7 @@ pub fn fit_banks(programs: &mut [Program], short: bool, limits: DirLimits) {
     let mut dir = Dir::new(limits);
     for program in programs {
         dir.add_network(program.vid).unwrap();
-        program.routes.retain(|(prefix, hop)| {
+        program.entries.lpm32_mut().retain(|(prefix, hop)| {
             (short || prefix.len() >= 8) && dir.apply(program.vid, &[(*prefix, Some(*hop))]).is_ok()
         });
     }
@@ -160,8 +159,9 @@ pub fn fit_banks(programs: &mut [Program], short: bool, limits: DirLimits) {
 /// Whether the two banks hold all routes of networks.
 #[must_use]
 pub fn fits_banks(programs: &[Program]) -> bool {
-    let routes =
-        |program: &Program| program.routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
+    let routes = |program: &Program| {
+        program.entries.lpm32().iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect()
+    };
     let changes: Vec<_> = programs.iter().map(|program| (program.vid, routes(program))).collect();
     Dir::new(DirLimits::default()).check(&changes).is_ok()
 }

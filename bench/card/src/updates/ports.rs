@@ -5,8 +5,8 @@ use std::ops::Sub;
 use hue_card::generated as regs;
 use hue_card::{AccessError, Images, Registers, Twin};
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind};
-use hue_substrate::{Program, VirtualPort};
+use hue_planes::{Adjacency, Kind, Settings};
+use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::Mac;
 
@@ -88,14 +88,13 @@ pub fn program(net: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
     Program {
         vid,
         name: format!("n{net}"),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports: ports.collect(),
         rows: (0..PORTS).map(row).collect(),
         next_hops: (0..HOPS).map(hop).collect(),
-        routes,
+        entries: Entries::Lpm32(routes),
         rate_limit: None,
         weight: 1,
-        forward_martians: false,
         gated: false,
     }
 }

@@ -175,13 +175,7 @@ fn look_up(reader: &mut Reader, stop: &AtomicBool) -> f64 {
 }
 
 /// Whether the card, software and the oracle agree on every prefix.
-fn agree(
-    day: &Day,
-    way: Way,
-    updates: usize,
-    store: &mut Dag,
-    card: &Card<Recorded>,
-) -> Result<(), String> {
+fn agree(day: &Day, way: Way, updates: usize, store: &mut Dag, card: &Card<Recorded>) -> Result<(), String> {
     let mut oracle = Oracle::default();
     let table = day.table_at(way.fresh, updates);
     table.iter().for_each(|(prefix, hop)| _ = oracle.insert(*prefix, *hop));

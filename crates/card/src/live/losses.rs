@@ -46,9 +46,9 @@ pub(super) fn sender<'p>(
 #[cfg(test)]
 mod tests {
     use hue_demux::PortId;
-    use hue_planes::Kind;
+    use hue_planes::{Kind, Settings};
     use hue_ports::{Driver, DriverCounters, Packet, Pool, PortError};
-    use hue_substrate::VirtualPort;
+    use hue_substrate::{Entries, VirtualPort};
     use hue_wire::Mac;
 
     use super::*;
@@ -112,7 +112,7 @@ mod tests {
         let program = |id: u16, port: u8| Program {
             vid: Vid::new(id).unwrap(),
             name: format!("n{id}"),
-            kind: Kind::Ipv4,
+            settings: Settings::of(Kind::Ipv4),
             ports: vec![VirtualPort {
                 name: "left".into(),
                 port: PortId::new(port),
@@ -121,10 +121,9 @@ mod tests {
             }],
             rows: Vec::new(),
             next_hops: Vec::new(),
-            routes: Vec::new(),
+            entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,
-            forward_martians: false,
             gated: false,
         };
         let programs = [program(1, 0), program(2, 0), program(3, 1)];

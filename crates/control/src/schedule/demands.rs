@@ -57,7 +57,7 @@ impl Demand {
             let row = program.next_hops.get(usize::from(hop.get()));
             row.is_some_and(|row| row.kind() == AdjacencyKind::Local)
         };
-        let addresses = program.routes.iter().filter(|(prefix, _)| prefix.len() == 32);
+        let addresses = program.entries.lpm32().iter().filter(|(prefix, _)| prefix.len() == 32);
         let locals = addresses.clone().filter(|(_, hop)| is_local(hop)).count();
         let neighbours = addresses.count() - locals;
         Self {
@@ -67,7 +67,7 @@ impl Demand {
             bandwidth_bps: needs.bandwidth.map_or(0, hue_intent::Bandwidth::bps).min(limit),
             latency: needs.latency.unwrap_or_default(),
             placement: spec.placement,
-            routes: needs.routes.unwrap_or(0).max(count(program.routes.len())),
+            routes: needs.routes.unwrap_or(0).max(count(program.entries.lpm32().len())),
             locals: count(locals),
             neighbours: count(neighbours),
             hops: count(program.next_hops.len()),

@@ -26,7 +26,7 @@ fn lab(file: &str) -> Compiled {
 
 /// Longest-prefix match by examining every route.
 fn lookup(program: &Program, address: Ipv4Addr) -> Option<Adjacency> {
-    let routes = program.routes.iter().filter(|(prefix, _)| prefix.contains(address.to_bits()));
+    let routes = program.entries.lpm32().iter().filter(|(prefix, _)| prefix.contains(address.to_bits()));
     routes.max_by_key(|(prefix, _)| prefix.len()).map(|(_, hop)| program.next_hops[usize::from(hop.get())])
 }
 
@@ -339,7 +339,7 @@ proptest! {
         let compiled = compile(&intent).unwrap();
         let program = &compiled.programs[0];
         let names = &compiled.names.networks[0];
-        let edges = program.routes.iter().flat_map(|(prefix, _)| [prefix.addr(), prefix.last()]);
+        let edges = program.entries.lpm32().iter().flat_map(|(prefix, _)| [prefix.addr(), prefix.last()]);
         for key in probes.into_iter().chain(edges) {
             let address = Ipv4Addr::from_bits(key);
             let adjacency = lookup(program, address);

@@ -149,7 +149,7 @@ fn learned(rib: &Rib) -> Table {
 
 fn compiled(program: &Program) -> Table {
     let hop = |hop: u16| program.next_hops[usize::from(hop)];
-    program.routes.iter().map(|(prefix, row)| (*prefix, hop(row.get()))).collect()
+    program.entries.lpm32().iter().map(|(prefix, row)| (*prefix, hop(row.get()))).collect()
 }
 
 /// Ports that a host could be behind: TAPs have no carrier until the engine opens them.

@@ -37,7 +37,7 @@ impl Engine {
 
 /// The software substrate with these programs. It reserves address space for their routes only, because they do not change.
 pub fn loaded(programs: &[Program]) -> Result<Soft, Failure> {
-    let routes = programs.iter().map(|program| program.routes.len()).sum();
+    let routes = programs.iter().map(|program| program.entries.lpm32().len()).sum();
     let mut soft = Soft::new(Limits::for_ipv4(programs.len(), routes))?;
     soft.load(programs)?;
     Ok(soft)

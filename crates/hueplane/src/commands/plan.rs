@@ -38,7 +38,7 @@ fn offline(args: &cli::Plan, scheduler: Option<SchedulerKind>) -> Result<api::Pl
     let has_banks = site.card.as_ref().is_some_and(|card| matches!(card.table, TableSite::Banks { .. }));
     let demand = |(network, program): (&Network, &Program)| {
         let demand = Demand::of(network, program);
-        if has_banks { demand.in_banks(&program.routes) } else { demand }
+        if has_banks { demand.in_banks(program.entries.lpm32()) } else { demand }
     };
     let demands: Vec<Demand> = networks.map(demand).collect();
     let named = intent.node.spec.scheduler.as_ref().map(|scheduler| scheduler.kind);

@@ -126,11 +126,11 @@ impl Entry {
         let same = self.view.as_ref().filter(|view| {
             view.api == api
                 && view.vid == want.program.vid
-                && view.kind == want.program.kind
+                && view.kind == want.program.kind()
                 && view.cgroup.is_some() == cgroup.is_some()
         });
         if same.is_none() {
-            let (vid, kind, counts) = (want.program.vid, want.program.kind, Arc::clone(&self.counts));
+            let (vid, kind, counts) = (want.program.vid, want.program.kind(), Arc::clone(&self.counts));
             self.view = Some(Arc::new(NetworkView { vid, kind, api, counts, cgroup }));
         }
         self.view.clone()

@@ -11,7 +11,7 @@ use hue_host::cgroup::Limits;
 use hue_host::control::{Config, Families, Owner, PortConfig, StaticRoute, StaticTarget, interface_names};
 use hue_intent::{Network, Select, Target};
 use hue_routing::RibPort;
-use hue_substrate::Program;
+use hue_substrate::{Entries, Program};
 
 use crate::api;
 
@@ -46,7 +46,8 @@ pub fn all(networks: &[Network], compiled: &Compiled, owner: &Owner) -> Vec<(Str
 }
 
 fn wanted(network: &Network, program: &Program, compiled: &Compiled, owner: &Owner) -> Wanted {
-    let program = Program { next_hops: Vec::new(), routes: Vec::new(), ..program.clone() };
+    let program =
+        Program { next_hops: Vec::new(), entries: Entries::none(program.kind()), ..program.clone() };
     let names: Vec<&str> = program.ports.iter().map(|port| port.name.as_str()).collect();
     let interfaces = interface_names(&names);
     let ports = program.ports.iter().zip(&interfaces).map(|(port, interface)| RibPort {
@@ -134,7 +135,7 @@ fn described(
     api::Network {
         name: network.name().to_owned(),
         vid: program.vid.get(),
-        kind: program.kind.name().to_owned(),
+        kind: program.kind().name().to_owned(),
         colour: compiled.names.network(program.vid).map(|names| names.colour.to_string()),
         state: api::NetworkState::Pending,
         reason: None,

@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use hue_demux::{Match, PortId, Row};
 use hue_lab::{Generator, Sort, Source, Traffic};
-use hue_planes::Kind;
 use hue_planes::ipv4::Adjacency;
-use hue_substrate::{Program, VirtualPort};
+use hue_planes::{Kind, Settings};
+use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::Mac;
 
@@ -22,17 +22,16 @@ fn program() -> Program {
     Program {
         vid,
         name: "red".to_owned(),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports: vec![vport(port, ROUTER), vport(to, Mac([2, 0, 0, 0, 0, 2]))],
         rows: vec![Row { vid, vport: 0, select: Match::Mac { port, mac: ROUTER } }],
         next_hops: vec![
             Adjacency::local(),
             Adjacency::forward(to, Mac([2, 0, 0, 0, 0, 2]), Mac([2, 9, 0, 0, 0, 1]), 1500),
         ],
-        routes: vec![route("10.0.0.1/32", 0), route("10.1.0.0/16", 1)],
+        entries: Entries::Lpm32(vec![route("10.0.0.1/32", 0), route("10.1.0.0/16", 1)]),
         rate_limit: None,
         weight: 1,
-        forward_martians: false,
         gated: false,
     }
 }

@@ -65,8 +65,8 @@ pub(crate) fn of_port(port: PortId, networks: &[Network]) -> Classes {
 #[cfg(test)]
 pub(super) mod tests {
     use hue_demux::Row;
-    use hue_planes::Kind;
-    use hue_substrate::Program;
+    use hue_planes::{Kind, Settings};
+    use hue_substrate::{Entries, Program};
     use hue_tables::Vid;
     use hue_wire::Mac;
 
@@ -79,14 +79,13 @@ pub(super) mod tests {
         let program = Program {
             vid,
             name: format!("net{id}"),
-            kind: Kind::Ipv4,
+            settings: Settings::of(Kind::Ipv4),
             ports: Vec::new(),
             rows,
             next_hops: Vec::new(),
-            routes: Vec::new(),
+            entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,
-            forward_martians: false,
             gated: false,
         };
         Network::new(&program, None)

@@ -24,7 +24,7 @@ use hue_substrate::handover::{Home, Peer, RING_RECORDS_MAX};
 use hue_substrate::scheduling::{self, Granted};
 use hue_substrate::wake::{Poller, Wake, pin};
 use hue_tables::layout::Runs;
-use hue_tables::{Account, Change, Delta, Refusals, Vid};
+use hue_tables::{Account, Change, Delta, Key, Refusals, Vid};
 use hue_wire::Mac;
 
 use super::announce::announcements;
@@ -460,11 +460,11 @@ impl Live {
     ///
     /// # Errors
     /// `Unknown`, `Program` (a next hop is not the network's), `Hop`, `Table`; then nothing has changed.
-    pub fn update(
+    pub fn update<K: Key>(
         &mut self,
         vid: Vid,
         hops: &[(u16, Adjacency)],
-        routes: &[Change<u32>],
+        routes: &[Change<K>],
     ) -> Result<(), SubstrateError> {
         let before = self.check_hops(vid, hops)?;
         self.set_hops(vid, hops)?;
@@ -481,11 +481,11 @@ impl Live {
     ///
     /// # Errors
     /// `Unknown`, `Program`, `Hop`; then nothing has changed. `Table` if not even a withdrawal is possible.
-    pub fn update_fitting(
+    pub fn update_fitting<K: Key>(
         &mut self,
         vid: Vid,
         hops: &[(u16, Adjacency)],
-        routes: &[Change<u32>],
+        routes: &[Change<K>],
     ) -> Result<Refusals, SubstrateError> {
         let before = self.check_hops(vid, hops)?;
         self.set_hops(vid, hops)?;

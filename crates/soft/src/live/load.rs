@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use hue_demux::PortId;
 use hue_planes::{Adjacency, AdjacencyKind, Counters, Loss, Unclaimed, UnclaimedCounters, Verdict};
-use hue_substrate::{Capacity, Program, ProgramError, Substrate, SubstrateError, VirtualPort, check_hop};
+use hue_substrate::{
+    Capacity, Entries, Program, ProgramError, Substrate, SubstrateError, VirtualPort, check_hop,
+};
 use hue_tables::Vid;
 
 use super::beside;
@@ -88,14 +90,13 @@ impl Live {
         let program = Arc::new(Program {
             vid,
             name: program.name.clone(),
-            kind: program.kind,
+            settings: program.settings,
             ports: program.ports.clone(),
             rows: program.rows.clone(),
             next_hops: Vec::new(),
-            routes: Vec::new(),
+            entries: Entries::none(program.kind()),
             rate_limit: program.rate_limit,
             weight: program.weight,
-            forward_martians: program.forward_martians,
             gated: program.gated,
         });
         let blocks = control.blocks.clone();
@@ -106,7 +107,7 @@ impl Live {
             let installation = Installation { program: program.clone(), hops, generation, home, block };
             self.ask(worker, move |worker| worker.install(installation)).map_err(broken)?;
         }
-        let entry = NetworkEntry { name: program.name.clone(), kind: program.kind, blocks };
+        let entry = NetworkEntry { name: program.name.clone(), kind: program.kind(), blocks };
         self.totals.write().networks.insert(vid, entry);
         Ok(())
     }
@@ -189,8 +190,16 @@ impl Substrate for Live {
 
     fn load(&mut self, programs: &[Program]) -> Result<(), SubstrateError> {
         let loaded = |program: &&Program| self.networks.contains_key(&program.vid);
+        for program in programs {
+            // Its frames that wait, and its counters, are those of its present kind.
+            let now = self.model.network(program.vid).map(crate::network::Network::kind);
+            if let Some(now) = now.filter(|now| *now != program.kind()) {
+                let (name, to) = (program.name.clone(), program.kind());
+                return Err(SubstrateError::OtherKind { name, now, to });
+            }
+        }
         let changed: Vec<Vid> = programs.iter().filter(loaded).map(|program| program.vid).collect();
-        let bare = |program: &&Program| program.routes.is_empty() && program.next_hops.is_empty();
+        let bare = |program: &&Program| program.entries.is_empty() && program.next_hops.is_empty();
         let keep: Vec<Vid> = programs.iter().filter(loaded).filter(bare).map(|program| program.vid).collect();
         self.hold(&changed, true)?;
         let taken = self.model.load_keeping(programs, &keep);

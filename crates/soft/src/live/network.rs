@@ -237,8 +237,8 @@ const _: () = assert!(hue_substrate::PORTS_MAX <= 256);
 
 #[cfg(test)]
 mod tests {
-    use hue_planes::Kind;
-    use hue_substrate::VirtualPort;
+    use hue_planes::{Kind, Settings};
+    use hue_substrate::{Entries, VirtualPort};
 
     use super::*;
 
@@ -252,14 +252,13 @@ mod tests {
         Program {
             vid: Vid::new(1).unwrap(),
             name: "red".to_owned(),
-            kind: Kind::Ipv4,
+            settings: Settings::of(Kind::Ipv4),
             ports: ports.collect(),
             rows: Vec::new(),
             next_hops: Vec::new(),
-            routes: Vec::new(),
+            entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 3,
-            forward_martians: false,
             gated: false,
         }
     }

@@ -4,9 +4,9 @@
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
-use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind};
+use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Settings};
 use hue_soft::Soft;
-use hue_substrate::{Program, VirtualPort};
+use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::{Limits, NextHop, Prefix4, Vid};
 use hue_wire::Mac;
 
@@ -69,14 +69,13 @@ pub fn program(id: u16) -> Program {
     Program {
         vid: vid(id),
         name: format!("net{id}"),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports,
         rows,
         next_hops,
-        routes,
+        entries: Entries::Lpm32(routes),
         rate_limit: None,
         weight: 1,
-        forward_martians: false,
         gated: false,
     }
 }

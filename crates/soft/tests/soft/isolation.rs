@@ -35,7 +35,7 @@ fn arrivals() -> impl Strategy<Value = Vec<(u8, u16, Vec<u8>)>> {
 fn row(program: &Program, frame: &[u8]) -> Adjacency {
     let Some(dst) = frame.get(30..34) else { return Adjacency::NONE };
     let key = u32::from_be_bytes(dst.try_into().unwrap());
-    let routes = program.routes.iter().filter(|(prefix, _)| prefix.contains(key));
+    let routes = program.entries.lpm32().iter().filter(|(prefix, _)| prefix.contains(key));
     let longest = routes.max_by_key(|(prefix, _)| prefix.len());
     longest.map_or(Adjacency::NONE, |(_, hop)| program.next_hops[usize::from(hop.get())])
 }

@@ -14,7 +14,7 @@ use hue_ports::{Driver, MemoryHandle, MemoryPort, Pool};
 use hue_soft::live::{CaptureFilter, Captured, Direction, Live, LiveError};
 use hue_substrate::handover::{Crossing, Peer, Record};
 use hue_substrate::wake::Wake;
-use hue_substrate::{Program, Substrate};
+use hue_substrate::{Entries, Program, Substrate};
 use hue_wire::{Mac, arp};
 use proptest::prelude::*;
 use zerocopy::IntoBytes;
@@ -434,7 +434,7 @@ fn a_flood_costs_its_own_network_only() {
         wide.rows =
             (0..=FLOODED).map(|n| Row { vid: vid(id), vport: u16::from(n), select: select(n) }).collect();
         let out = Adjacency::forward(PortId::new(FLOODED), mac(id, FLOODED), Mac([2, 0, 0, 0, 1, 1]), 1500);
-        (wide.next_hops, wide.routes) = (vec![out], vec![(prefix("10.0.0.0/8"), hop(0))]);
+        (wide.next_hops, wide.entries) = (vec![out], Entries::Lpm32(vec![(prefix("10.0.0.0/8"), hop(0))]));
         wide
     };
     let mut live = Live::start(crate::world::config(1)).unwrap();

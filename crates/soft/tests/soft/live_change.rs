@@ -11,7 +11,7 @@ use hue_planes::ipv4::{Adjacency, Outcome};
 use hue_planes::{Loss, Rate, RateLimit};
 use hue_ports::{MemoryHandle, MemoryPort};
 use hue_soft::live::{Live, LiveError};
-use hue_substrate::{Substrate, SubstrateError};
+use hue_substrate::{Entries, Substrate, SubstrateError};
 use hue_wire::Mac;
 
 /// Sends to network `id` until stopped, as fast as frames are processed. Fewer frames are under way than a queue
@@ -70,9 +70,9 @@ fn a_reload_under_traffic_loses_nothing_and_touches_nobody_else() {
         for round in 0..40u16 {
             let mut changed = program(1);
             changed.weight = 1 + round % 5;
-            changed.routes[0].1 = hop(2 + round % 3);
+            changed.entries.lpm32_mut()[0].1 = hop(2 + round % 3);
             if round % 4 == 0 {
-                (changed.routes, changed.next_hops) = (Vec::new(), Vec::new()); // keeps what it has
+                (changed.entries, changed.next_hops) = (Entries::Lpm32(Vec::new()), Vec::new()); // keeps what it has
             }
             world.live.load(&[changed]).unwrap();
             if workers == 1 {
@@ -93,7 +93,7 @@ fn routes_change_under_traffic_and_never_mix() {
     // Two next hops that differ in both port and MAC: a mixture would show as a frame with the MAC of one on the port
     // of the other. Rows are reused all the time, as the contract allows.
     let mut bare = program(1);
-    (bare.routes, bare.next_hops) = (Vec::new(), Vec::new());
+    (bare.entries, bare.next_hops) = (Entries::Lpm32(Vec::new()), Vec::new());
     let mut world = world(1, &[bare]);
     let neighbour = |port: u8, generation: u8| {
         Adjacency::forward(PortId::new(port), mac(1, port), Mac([2, 0xbb, 0, 0, generation, port]), 1500)
@@ -138,7 +138,7 @@ fn wrong_updates_change_nothing() {
     let refused = world.live.update(vid(1), &[(2, elsewhere)], &to("11.0.0.0/8", 2));
     assert!(refused.unwrap_err().to_string().contains("does not have this address"));
     assert!(matches!(world.live.update(vid(1), &[], &to("11.0.0.0/8", 99)), Err(SubstrateError::Hop { .. })));
-    assert!(matches!(world.live.update(vid(9), &[], &[]), Err(SubstrateError::Unknown(_))));
+    assert!(matches!(world.live.update::<u32>(vid(9), &[], &[]), Err(SubstrateError::Unknown(_))));
     let glean = (2u16..5).map(|row| (row, Adjacency::glean(PortId::new(0)))).collect::<Vec<_>>();
     assert!(world.live.update(vid(1), &glean, &to("11.0.0.0/8", 1000)).is_err());
     world.feed(0, &packet(mac(1, 0), [10, 9, 9, 9]));
@@ -185,7 +185,7 @@ fn a_bare_program_keeps_routes_and_updates_next_hops() {
     let mut world = world(2, &[program(1)]);
     let bare = |port_1: Mac| {
         let mut bare = program(1);
-        (bare.routes, bare.next_hops) = (Vec::new(), Vec::new());
+        (bare.entries, bare.next_hops) = (Entries::Lpm32(Vec::new()), Vec::new());
         bare.ports[1].mac = port_1;
         bare.rows[1].select = Match::Mac { port: PortId::new(1), mac: port_1 };
         bare
@@ -200,7 +200,7 @@ fn a_bare_program_keeps_routes_and_updates_next_hops() {
     let totals = world.settled(1, 3);
     assert_eq!((totals.outcomes.get(Outcome::Local), totals.outcomes.forwarded()), (1, 2));
     let now = Adjacency::forward(PortId::new(1), Mac([2, 0, 0, 0, 9, 9]), Mac([2, 1, 1, 1, 1, 1]), 1500);
-    world.live.update(vid(1), &[(3, now)], &[]).unwrap();
+    world.live.update::<u32>(vid(1), &[(3, now)], &[]).unwrap();
     world.feed(0, &packet(mac(1, 0), [10, 9, 9, 9]));
     assert_eq!(world.settled(1, 4).outcomes.forwarded(), 3);
 }

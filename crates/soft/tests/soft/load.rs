@@ -5,7 +5,7 @@ use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::{Adjacency, Outcome};
 use hue_planes::{Counters, Kind, Rate, RateLimit, Reason, Unclaimed};
 use hue_soft::{Batch, COPIES_MAX, Fate, Frame, NETWORKS_MAX, Soft};
-use hue_substrate::{Program, Substrate, SubstrateError};
+use hue_substrate::{Entries, Program, Substrate, SubstrateError};
 use hue_tables::{Limits, Prefix4};
 use hue_wire::Mac;
 
@@ -52,7 +52,7 @@ fn a_reload_changes_the_table_and_keeps_the_counters() {
     soft.load(&[program(1), program(2)]).unwrap();
     assert_eq!(outcome(&mut soft, 1, [10, 9, 9, 9]), Outcome::Forward);
     let mut changed = program(1);
-    changed.routes = vec![(prefix("10.1.0.0/16"), hop(2)), (prefix("12.0.0.0/8"), hop(1))];
+    changed.entries = Entries::Lpm32(vec![(prefix("10.1.0.0/16"), hop(2)), (prefix("12.0.0.0/8"), hop(1))]);
     soft.load(&[changed]).unwrap();
     assert_eq!(outcome(&mut soft, 1, [10, 9, 9, 9]), Outcome::NoRoute);
     assert_eq!(outcome(&mut soft, 1, [10, 1, 9, 9]), Outcome::Forward);
@@ -92,13 +92,16 @@ fn refused_programs_change_nothing() {
         (Program { vid: vid(4), ..program(4) }, "same id"),
         (Program { rows: vec![stolen_mac], ..program(3) }, "networks 'net1' and 'net3'"),
         (Program { weight: 0, ..program(3) }, "'net3': weight 0"),
-        (Program { routes: vec![(prefix("0.0.0.0/0"), hop(5))], ..program(3) }, "next hop 5 of 5"),
+        (
+            Program { entries: Entries::Lpm32(vec![(prefix("0.0.0.0/0"), hop(5))]), ..program(3) },
+            "next hop 5 of 5",
+        ),
     ];
     for (program_, text) in refused {
         let mut first = program(4);
-        first.routes.clear();
+        first.entries.lpm32_mut().clear();
         let mut changed = program(1);
-        changed.routes.clear();
+        changed.entries.lpm32_mut().clear();
         let error = soft.load(&[first, changed, program_]).unwrap_err().to_string();
         assert!(error.contains(text), "{error}");
         assert_eq!(state(&soft), before, "{text}");
@@ -114,11 +117,13 @@ fn a_full_table_changes_nothing() {
     soft.load(&[program(1)]).unwrap();
     let bytes = soft.capacity().table_bytes;
     let mut changed = program(1);
-    changed.routes = vec![(prefix("11.0.0.0/8"), hop(2))];
+    changed.entries = Entries::Lpm32(vec![(prefix("11.0.0.0/8"), hop(2))]);
     let mut large = program(3);
     let scattered = (0..400_000u32).map(|n| Prefix4::containing(n.wrapping_mul(0x9e37_79b1), 32));
     let distinct: std::collections::BTreeSet<_> = scattered.collect();
-    large.routes = distinct.into_iter().map(|prefix| (prefix, hop(2 + (prefix.addr() % 3) as u16))).collect();
+    large.entries = Entries::Lpm32(
+        distinct.into_iter().map(|prefix| (prefix, hop(2 + (prefix.addr() % 3) as u16))).collect(),
+    );
     for _ in 0..3 {
         let error = soft.load(&[program(2), changed.clone(), large.clone()]).unwrap_err();
         assert!(matches!(&error, SubstrateError::Table { name, .. } if name == "net3"), "{error}");
@@ -155,7 +160,7 @@ fn routes_change_while_packets_flow() {
         soft.update_routes(vid(1), &[(prefix("13.0.0.0/8"), None), (prefix("14.0.0.0/8"), Some(hop(5)))]);
     assert!(bad.unwrap_err().to_string().contains("next hop 5 of 5"));
     assert_eq!(outcome(&mut soft, 1, [13, 9, 9, 9]), Outcome::NoNeighbour);
-    assert_eq!(soft.update_routes(vid(9), &[]), Err(SubstrateError::Unknown(vid(9))));
+    assert_eq!(soft.update_routes::<u32>(vid(9), &[]), Err(SubstrateError::Unknown(vid(9))));
     assert_eq!(soft.account(vid(1)).unwrap().routes, 4);
     assert_eq!(soft.account(vid(9)), Err(SubstrateError::Unknown(vid(9))));
 }
@@ -196,7 +201,7 @@ fn a_single_frame_may_exceed_the_limit_of_copies() {
         .map(|id| {
             let mut one = program(id);
             one.ports.push(hue_substrate::VirtualPort { name: "again".to_owned(), ..one.ports[0].clone() });
-            one.routes.clear();
+            one.entries.lpm32_mut().clear();
             one
         })
         .collect();
@@ -223,7 +228,8 @@ fn frames_outside_the_buffer_are_runts() {
 #[test]
 fn a_network_without_next_hops_has_no_route() {
     let mut soft = soft();
-    soft.load(&[Program { next_hops: Vec::new(), routes: Vec::new(), ..program(1) }]).unwrap();
+    soft.load(&[Program { next_hops: Vec::new(), entries: Entries::Lpm32(Vec::new()), ..program(1) }])
+        .unwrap();
     assert_eq!(outcome(&mut soft, 1, [10, 9, 9, 9]), Outcome::NoRoute);
     assert_eq!(Adjacency::NONE.mtu_bytes(), 0);
 }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::{Adjacency, Outcome};
-use hue_planes::{Kind, Rate, RateLimit, Unclaimed, Verdict};
+use hue_planes::{Kind, Rate, RateLimit, Settings, Unclaimed, Verdict};
 use hue_soft::{Batch, Fate, Soft};
-use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{Limits, NextHop, Vid};
 use serde::Deserialize;
 
@@ -172,14 +172,13 @@ fn program(network: &Network) -> Result<Program, Error> {
     Ok(Program {
         vid,
         name: network.name.clone(),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports,
         rows: rows?,
         next_hops: next_hops.collect::<Result<_, Error>>()?,
-        routes: routes.collect::<Result<_, Error>>()?,
+        entries: Entries::Lpm32(routes.collect::<Result<_, Error>>()?),
         rate_limit,
         weight: 1,
-        forward_martians: false,
         gated: network.gated,
     })
 }

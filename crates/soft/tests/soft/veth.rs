@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::common::{hop, prefix, vid};
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, Loss};
+use hue_planes::{Adjacency, Kind, Loss, Settings};
 use hue_ports::{Driver, OpenOptions, Wanted};
 use hue_soft::live::{CaptureFilter, Live, LiveConfig};
-use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_wire::Mac;
 
 /// A time limit longer than any operation takes on a busy machine; only a failing test waits this long.
@@ -105,14 +105,15 @@ fn program() -> Program {
     Program {
         vid,
         name: "red".to_owned(),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports: (0..HOSTS).map(port).collect(),
         rows: (0..HOSTS).map(row).collect(),
         next_hops: (0..HOSTS).map(neighbour).collect(),
-        routes: (0..HOSTS).map(|host| (prefix(&format!("10.{host}.0.0/24")), hop(u16::from(host)))).collect(),
+        entries: Entries::Lpm32(
+            (0..HOSTS).map(|host| (prefix(&format!("10.{host}.0.0/24")), hop(u16::from(host)))).collect(),
+        ),
         rate_limit: None,
         weight: 1,
-        forward_martians: false,
         gated: false,
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use hue_card::{Card, Twin};
 use hue_demux::{Match, PortId, Row};
 use hue_differential::{card, image};
-use hue_planes::{Adjacency, Kind};
-use hue_substrate::{Program, VirtualPort};
+use hue_planes::{Adjacency, Kind, Settings};
+use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::{Change, NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
@@ -35,16 +35,17 @@ fn network(net: u8) -> Program {
     Program {
         vid,
         name: format!("n{net}"),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports: vec![port(0), port(1)],
         rows: vec![row(0), row(1)],
         next_hops: vec![hop(0), hop(1)],
-        routes: (0..20)
-            .map(|n| (Prefix4::containing(10 << 24 | n << 16, 16), NextHop::new(0).unwrap()))
-            .collect(),
+        entries: Entries::Lpm32(
+            (0..20)
+                .map(|n| (Prefix4::containing(10 << 24 | n << 16, 16), NextHop::new(0).unwrap()))
+                .collect(),
+        ),
         rate_limit: None,
         weight: 1,
-        forward_martians: false,
         gated: false,
     }
 }

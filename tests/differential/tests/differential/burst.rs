@@ -3,9 +3,9 @@
 use hue_card::{Card, Twin};
 use hue_demux::{Match, PortId, Row};
 use hue_differential::{card, image};
-use hue_planes::Kind;
 use hue_planes::ipv4::Adjacency;
-use hue_substrate::{Program, VirtualPort};
+use hue_planes::{Kind, Settings};
+use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
@@ -36,14 +36,13 @@ fn program() -> Program {
     Program {
         vid,
         name: "burst".to_owned(),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports: (0..2).map(port).collect(),
         rows: (0..2).map(row).collect(),
         next_hops: vec![Adjacency::forward(PortId::new(1), own(1), Mac([2, 9, 0, 0, 0, 1]), 1500)],
-        routes: vec![(Prefix4::containing(0x0a01_0000, 16), NextHop::new(0).unwrap())],
+        entries: Entries::Lpm32(vec![(Prefix4::containing(0x0a01_0000, 16), NextHop::new(0).unwrap())]),
         rate_limit: None,
         weight: 1,
-        forward_martians: false,
         gated: false,
     }
 }

@@ -10,7 +10,7 @@ use hue_differential::{
 };
 use hue_planes::ipv4::{Adjacency, Outcome};
 use hue_planes::{Counters, Unclaimed};
-use hue_substrate::{Program, Substrate, SubstrateError};
+use hue_substrate::{Entries, Program, Substrate, SubstrateError};
 use hue_tables::dir::DirLimits;
 
 /// Frames of an experiment.
@@ -142,7 +142,8 @@ fn networks_come_change_and_go() {
         card.unload(&[all[0].vid]).unwrap();
         card.load(&all[1..2]).unwrap();
         let mut changed = all[1].clone();
-        changed.routes.truncate(changed.routes.len() / 2);
+        let routes = changed.entries.lpm32_mut();
+        routes.truncate(routes.len() / 2);
         card.load(&[changed.clone()]).unwrap();
         // Also with other next hops.
         changed.next_hops.swap(0, 1);
@@ -173,7 +174,7 @@ fn a_card_with_networks_is_taken_over() {
         // The same networks with only a few of their routes.
         for program in &mut all {
             let mut number = 0;
-            program.routes.retain(|_| {
+            program.entries.lpm32_mut().retain(|_| {
                 number += 1;
                 number % 4 == 0
             });
@@ -204,9 +205,9 @@ fn networks_that_do_not_fit_are_refused_by_name_and_change_nothing() {
         [program]
     };
     let many = with(|program| {
-        let hop = program.routes[0].1;
+        let hop = program.entries.lpm32()[0].1;
         let rows = (0..33u32).map(|n| (hue_tables::Prefix4::containing(n << 20, 12), hop));
-        program.routes = rows.collect();
+        program.entries = Entries::Lpm32(rows.collect());
     });
     assert_eq!(text(card.load(&many)), "network 'net1' needs 33 route rows: image tcam3 has 32");
     let hops = with(|program| program.next_hops.resize(33, Adjacency::local()));
@@ -258,7 +259,7 @@ fn gated_plane(name: &str) {
             assert_eq!(card.read_passed_by(other).unwrap(), Some(0));
         }
         let received = free.read_counters(vid).unwrap().unwrap().received();
-        let mut counters = Counters::new(programs[1].kind);
+        let mut counters = Counters::new(programs[1].kind());
         if !to_control {
             counters.add(Outcome::Gated, received);
         }
@@ -515,7 +516,7 @@ fn planted_bugs_of_the_software_are_found() {
     let frames = frames(&mut random, &sound, FRAMES);
     let mut card = card(&image, &sound);
     let mut wrong = sound.clone();
-    for (_, hop) in &mut wrong[0].routes {
+    for (_, hop) in wrong[0].entries.lpm32_mut() {
         if hop.get() == 2 {
             *hop = hue_tables::NextHop::new(1).unwrap();
         }

@@ -5,8 +5,8 @@ use hue_card::{Card, Description, Image, Layout, Twin, from_plane, out_drops_row
 use hue_demux::{Match, PortId, Row};
 use hue_differential::{ALL_IMAGES, IMAGES, Random, full, image};
 use hue_planes::ipv4::{Adjacency, Outcome};
-use hue_planes::{Debts, Kind, Meter, Rate, RateLimit};
-use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_planes::{Debts, Kind, Meter, Rate, RateLimit, Settings};
+use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
@@ -68,19 +68,18 @@ fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec
         let mut program = Program {
             vid,
             name: format!("net{k}"),
-            kind: Kind::Ipv4,
+            settings: Settings::of(Kind::Ipv4),
             ports: ports.collect(),
             rows: places.clone().map(row).collect(),
             next_hops: (0..MAC_PORTS).map(forward).chain([Adjacency::local()]).collect(),
-            routes: (0..=MAC_PORTS).map(route).collect(),
+            entries: Entries::Lpm32((0..=MAC_PORTS).map(route).collect()),
             rate_limit: limit(k),
             weight: 1,
-            forward_martians: false,
             gated: false,
         };
         if k >= on_card(of) {
             program.next_hops.clear();
-            program.routes.clear();
+            program.entries.lpm32_mut().clear();
         }
         program
     };

@@ -7,9 +7,9 @@ use hue_card::generated::{MacRow, SelectRow};
 use hue_card::{Card, Twin};
 use hue_demux::{Match, PortId, Row};
 use hue_differential::{Frame, Random, card, compare_on, full, image};
-use hue_planes::Kind;
 use hue_planes::ipv4::Adjacency;
-use hue_substrate::{Program, Substrate, SubstrateError, VirtualPort};
+use hue_planes::{Kind, Settings};
+use hue_substrate::{Entries, Program, Substrate, SubstrateError, VirtualPort};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
@@ -40,14 +40,13 @@ fn program(k: usize, macs: &[Mac]) -> Program {
     Program {
         vid,
         name: format!("net{k}"),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports: (0..PORTS).map(port).collect(),
         rows: (0..PORTS).map(row).collect(),
         next_hops: (0..PORTS).map(hop).collect(),
-        routes: (0..PORTS).map(route).collect(),
+        entries: Entries::Lpm32((0..PORTS).map(route).collect()),
         rate_limit: None,
         weight: 1,
-        forward_martians: false,
         gated: false,
     }
 }
@@ -167,7 +166,7 @@ fn with_routes(k: usize, macs: &[Mac], count: usize, random: &mut Random) -> Pro
         let prefix = Prefix4::containing(random.word() as u32, length);
         routes.insert(prefix, NextHop::new(random.below(usize::from(PORTS)) as u16).unwrap());
     }
-    Program { routes: routes.into_iter().collect(), ..program(k, macs) }
+    Program { entries: Entries::Lpm32(routes.into_iter().collect()), ..program(k, macs) }
 }
 
 #[test]
@@ -182,7 +181,7 @@ fn routes_of_64_networks_4096_in_all_decide_as_in_software() {
         // For an address inside a route and inside the neighbouring routes, of this network and of another.
         let mut frames = Vec::new();
         for (k, program) in programs.iter().enumerate() {
-            for (prefix, _) in &program.routes {
+            for (prefix, _) in program.entries.lpm32() {
                 let inside = prefix.addr() | random.word() as u32 & (prefix.last() - prefix.addr());
                 let beside = inside ^ 1 << random.below(32);
                 for (network, address) in [(k, inside), ((k + 1) % NETWORKS, inside), (k, beside)] {

@@ -7,8 +7,8 @@ use hue_card::{Card, Layout, ToCpu, Twin, from_plane};
 use hue_demux::{Match, PortId, Row};
 use hue_differential::{IMAGES, Random, image};
 use hue_planes::ipv4::Outcome;
-use hue_planes::{Adjacency, Kind};
-use hue_substrate::{Program, Substrate, SubstrateError, VirtualPort};
+use hue_planes::{Adjacency, Kind, Settings};
+use hue_substrate::{Entries, Program, Substrate, SubstrateError, VirtualPort};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::Mac;
 
@@ -35,18 +35,16 @@ fn program(id: u16, inner: bool) -> Program {
     };
     let rows =
         ports.iter().zip(0u16..).map(|(port, vport)| Row { vid, vport, select: select(port) }).collect();
-    let (name, kind) = (format!("net{id}"), Kind::Ipv4);
     Program {
         vid,
-        name,
-        kind,
+        name: format!("net{id}"),
+        settings: Settings::of(Kind::Ipv4),
         ports,
         rows,
         next_hops: vec![],
-        routes: vec![],
+        entries: Entries::Lpm32(vec![]),
         rate_limit: None,
         weight: 1,
-        forward_martians: false,
         gated: false,
     }
 }

@@ -7,11 +7,11 @@ use hue_card::Way;
 use hue_demux::{Match, PortId, Row};
 use hue_differential::{card, image};
 use hue_lab::{Experiment, Stream};
-use hue_planes::{Adjacency, Kind};
+use hue_planes::{Adjacency, Kind, Settings};
 use hue_ports::{Driver, MemoryHandle, MemoryPort};
 use hue_soft::{Live, LiveConfig};
 use hue_substrate::clock::Clock;
-use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_testdata::{IMAGES, full};
 use hue_wire::{Mac, checksum};
@@ -38,14 +38,13 @@ fn network(net: usize, from: &[PortId], to: PortId, weight: u16) -> Program {
     Program {
         vid,
         name: format!("n{net}"),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports: ports().map(vport).collect(),
         rows: ports().zip(0..).map(row).collect(),
         next_hops: vec![Adjacency::forward(to, own(net, to), Mac([2, 0xaa, 0, 0, net as u8, 0]), 1500)],
-        routes: vec![(Prefix4::containing(10 << 24, 8), NextHop::new(0).unwrap())],
+        entries: Entries::Lpm32(vec![(Prefix4::containing(10 << 24, 8), NextHop::new(0).unwrap())]),
         rate_limit: None,
         weight,
-        forward_martians: false,
         gated: false,
     }
 }

@@ -15,8 +15,8 @@ use hue_card::generated as regs;
 use hue_card::generated::{HopRow, NetworkRow};
 use hue_card::{AccessError, Card, Registers};
 use hue_demux::{Match, PortId, Row as Claim};
-use hue_planes::{Adjacency, Kind};
-use hue_substrate::{Program, Substrate, SubstrateError, VirtualPort};
+use hue_planes::{Adjacency, Kind, Settings};
+use hue_substrate::{Entries, Program, Substrate, SubstrateError, VirtualPort};
 use hue_tables::{Dag, Limits, NextHop, Oracle, Prefix4, Vid};
 use hue_wire::Mac;
 use memory::{Hold, Memory, PLANE_ROWS, Rows, get, lookup, match_rows};
@@ -51,14 +51,13 @@ fn program(number: u16, hops: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
     Program {
         vid,
         name: format!("net{number}"),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports: vec![VirtualPort { name: "v".to_owned(), port: PORT, mac: own(number), mtu_bytes: 1500 }],
         rows: vec![Claim { vid, vport: 0, select }],
         next_hops: (0..hops).map(|seed| neighbour(number, seed)).collect(),
-        routes,
+        entries: Entries::Lpm32(routes),
         rate_limit: None,
         weight: 1,
-        forward_martians: false,
         gated: false,
     }
 }
@@ -207,7 +206,7 @@ impl World {
                 };
                 // Usually the network exists already.
                 let _ = store.add_network::<u32>(vid(*number));
-                let bare = Program { routes: Vec::new(), ..want.program(*number) };
+                let bare = Program { entries: Entries::Lpm32(Vec::new()), ..want.program(*number) };
                 if self.change(after.clone(), false, |card| card.load_in_software(&[bare])).is_ok() {
                     self.follow(after, false);
                 }
@@ -360,7 +359,7 @@ impl World {
             assert_eq!(self.agreeing(&rows, net, want).len(), self.keys.len(), "net{number} in the end");
             let mut routes: Vec<_> = want.routes.iter().collect();
             let program = self.card.programs().find(|program| program.vid == vid(*number)).unwrap();
-            let mut kept = program.routes.clone();
+            let mut kept = program.entries.lpm32().to_vec();
             routes.sort_unstable();
             kept.sort_unstable();
             if self.store.is_some() {

@@ -10,8 +10,8 @@ use std::net::Ipv4Addr;
 
 use hue_card::{Card, Layout, Offered, Twin, Way};
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Class, Kind};
-use hue_substrate::{Program, Substrate, SubstrateError, VirtualPort};
+use hue_planes::{Adjacency, Class, Settings, ipv4};
+use hue_substrate::{Entries, Program, Substrate, SubstrateError, VirtualPort};
 use hue_tables::{Change, NextHop, Vid};
 use hue_wire::ipv4::Header;
 use hue_wire::{Mac, ip};
@@ -57,12 +57,12 @@ impl OnCard {
             ports: vec![VirtualPort { name: "port".to_owned(), port: PORT, mac, mtu_bytes: MTU_BYTES }],
             rows: vec![Row { vid, vport: 0, select: Match::Mac { port: PORT, mac } }],
             name: name.to_owned(),
-            kind: Kind::Ipv4,
+            // Any address can be looked up.
+            settings: Settings::Ipv4(ipv4::Settings { forward_martians: true }),
             next_hops: Vec::new(),
-            routes: Vec::new(),
+            entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,
-            forward_martians: true,
             gated: false,
         };
         self.card.load(&[program]).map_err(refused)?;

@@ -234,7 +234,7 @@ fn on_card(runner: &mut Runner, vid: Vid, table: &BTreeMap<Prefix4, Adjacency>) 
         let same = keys.into_iter().all(|key| answer(key) == longest(table, key));
         (if card.has_table(vid) { table.len() } else { 0 }, same)
     } else {
-        let routes = program.routes.iter().map(|(prefix, row)| (*prefix, hop(*row)));
+        let routes = program.entries.lpm32().iter().map(|(prefix, row)| (*prefix, hop(*row)));
         let has: BTreeMap<Prefix4, Adjacency> = routes.collect();
         (has.len(), has == *table)
     };

@@ -39,7 +39,7 @@ impl Node {
             if card.as_ref().is_some_and(|card| matches!(card.table, TableSite::Banks { .. })) {
                 demand = match self.table_of(entry) {
                     Some(table) => demand.in_banks(&table.published().1),
-                    None => demand.in_banks(&program.routes),
+                    None => demand.in_banks(program.entries.lpm32()),
                 };
             }
             if let Some(bps) = rates.rate(name).filter(|_| from_traffic) {

@@ -114,12 +114,12 @@ impl Node {
     /// Loads a network's table as a whole. If it does not fit, its routes are left for pieces.
     fn load_table(&mut self, vid: Vid, next_hops: Vec<Adjacency>, routes: Vec<(Prefix4, NextHop)>) {
         let Some(have) = self.loaded_as(vid).and_then(|entry| entry.have.clone()) else { return };
-        let mut program = Program { next_hops, routes, ..have.program.clone() };
+        let mut program = Program { next_hops, entries: routes.into(), ..have.program.clone() };
         let mut loaded = self.live.load(std::slice::from_ref(&program));
         let mut rest = Vec::new();
         if let Err(SubstrateError::Table { .. }) = &loaded {
             // It does not fit as a whole: loads piece by piece what fits.
-            rest = std::mem::take(&mut program.routes);
+            rest = std::mem::take(program.entries.lpm32_mut());
             loaded = self.live.load(&[program]);
         }
         self.give_routes(Input::WholeLoaded(vid, rest, loaded.map_err(|error| error.to_string())));

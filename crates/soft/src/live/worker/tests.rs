@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, Loss, Rate, RateLimit, ipv4::Outcome};
+use hue_planes::{Adjacency, Kind, Loss, Rate, RateLimit, Settings, ipv4::Outcome};
 use hue_ports::{MemoryHandle, MemoryPort, Pool};
-use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{Limits, NextHop, Vid};
 use hue_wire::Mac;
 
@@ -48,17 +48,19 @@ fn program(id: u16, weight: u16) -> Program {
     Program {
         vid: vid(id),
         name: format!("net{id}"),
-        kind: Kind::Ipv4,
+        settings: Settings::of(Kind::Ipv4),
         ports: vec![port(0), port(1)],
         rows: vec![row(0), row(1)],
         next_hops: vec![
             Adjacency::local(),
             Adjacency::forward(P1, mac(id, 1), Mac([2, 0xaa, 0, 0, 0, 1]), 1500),
         ],
-        routes: vec![("10.0.0.0/8".parse().unwrap(), hop(1)), ("10.0.0.1/32".parse().unwrap(), hop(0))],
+        entries: Entries::Lpm32(vec![
+            ("10.0.0.0/8".parse().unwrap(), hop(1)),
+            ("10.0.0.1/32".parse().unwrap(), hop(0)),
+        ]),
         rate_limit: None,
         weight,
-        forward_martians: false,
         gated: false,
     }
 }
@@ -118,7 +120,7 @@ impl Solo {
             let block = Ledger::block(program.ports.len());
             let entry = super::super::totals::NetworkEntry {
                 name: program.name.clone(),
-                kind: program.kind,
+                kind: program.kind(),
                 blocks: vec![block.clone()],
             };
             registry.write().networks.insert(program.vid, entry);

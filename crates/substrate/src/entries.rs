@@ -1,0 +1,88 @@
+//! The entries of a network's tables, as its program has them.
+
+use hue_planes::Kind;
+use hue_tables::{NextHop, Prefix4, Prefix6};
+
+/// The entries of a network, in the form of its kind's match type. Routes have no prefix twice, and any order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Entries {
+    /// Routes of 32-bit keys: longest prefix match.
+    Lpm32(Vec<(Prefix4, NextHop)>),
+    /// Routes of 128-bit keys: longest prefix match.
+    Lpm128(Vec<(Prefix6, NextHop)>),
+}
+
+/// Does `$work` with the routes of [`Entries`] of any width as `$routes`.
+#[macro_export]
+macro_rules! with_routes {
+    ($entries:expr, $routes:ident => $work:expr) => {
+        match $entries {
+            $crate::Entries::Lpm32($routes) => $work,
+            $crate::Entries::Lpm128($routes) => $work,
+        }
+    };
+}
+
+impl Entries {
+    /// No entries, in the form of a kind.
+    #[must_use]
+    pub fn none(kind: Kind) -> Self {
+        match kind.limits().key_bits {
+            u32::BITS => Self::Lpm32(Vec::new()),
+            _ => Self::Lpm128(Vec::new()),
+        }
+    }
+
+    /// Width of the keys, bits.
+    #[must_use]
+    pub const fn key_bits(&self) -> u32 {
+        match self {
+            Self::Lpm32(_) => u32::BITS,
+            Self::Lpm128(_) => u128::BITS,
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        with_routes!(self, routes => routes.len())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The routes of 32-bit keys; of other widths there are none.
+    #[must_use]
+    pub fn lpm32(&self) -> &[(Prefix4, NextHop)] {
+        match self {
+            Self::Lpm32(routes) => routes,
+            Self::Lpm128(_) => &[],
+        }
+    }
+
+    /// The routes of 32-bit keys, to change them. Entries of another form are replaced by none of this form.
+    pub fn lpm32_mut(&mut self) -> &mut Vec<(Prefix4, NextHop)> {
+        if !matches!(self, Self::Lpm32(_)) {
+            *self = Self::Lpm32(Vec::new());
+        }
+        match self {
+            Self::Lpm32(routes) => routes,
+            Self::Lpm128(_) => unreachable!("replaced above"),
+        }
+    }
+}
+
+impl From<Vec<(Prefix4, NextHop)>> for Entries {
+    fn from(routes: Vec<(Prefix4, NextHop)>) -> Self {
+        Self::Lpm32(routes)
+    }
+}
+
+impl From<Vec<(Prefix6, NextHop)>> for Entries {
+    fn from(routes: Vec<(Prefix6, NextHop)>) -> Self {
+        Self::Lpm128(routes)
+    }
+}
