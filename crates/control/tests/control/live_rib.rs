@@ -143,8 +143,8 @@ fn config(intent: &Intent, program: &Program) -> Config {
 
 fn learned(rib: &Rib) -> Table {
     let own = Prefix4::containing(Ipv4Addr::LOCALHOST.to_bits(), 8);
-    let rows = rib.routes(None).filter(|row| !own.contains(row.prefix.addr()));
-    rows.map(|row| (row.prefix, row.adjacency)).collect()
+    let rows = rib.routes(None).map(|row| (row.prefix.of().unwrap(), row.adjacency));
+    rows.filter(|(prefix, _): &(Prefix4, _)| !own.contains(prefix.addr())).collect()
 }
 
 fn compiled(program: &Program) -> Table {

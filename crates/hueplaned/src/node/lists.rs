@@ -9,7 +9,7 @@ use hue_host::netlink::neighbour_state;
 use hue_host::{ControlNamespace, HostError, neighbours};
 use hue_planes::AdjacencyKind;
 use hue_routing::RouteRow;
-use hue_tables::{Prefix4, Vid};
+use hue_tables::{AnyPrefix, Vid};
 
 use super::networks::Entry;
 use super::routes::Table;
@@ -19,7 +19,7 @@ use crate::api::{CardMemory, CardShare, CardTables, Neighbour, Route, RouteKind}
 pub(super) const PIECE: usize = 2048;
 
 /// Where a list of routes continues: the remaining networks, and the last prefix listed of the first one.
-pub type RoutesAt = (Vec<String>, Option<Prefix4>);
+pub type RoutesAt = (Vec<String>, Option<AnyPrefix>);
 
 /// A card's tables in API terms.
 pub(super) fn card_tables(
@@ -134,7 +134,7 @@ pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) 
         network: network.to_owned(),
         prefix: row.prefix.to_string(),
         kind,
-        via: way.and_then(|way| way.via).map(Into::into),
+        via: way.and_then(|way| way.via),
         port,
         mac: (kind == RouteKind::Forward).then(|| adjacency.dst().to_string()),
         protocol: row.protocol,

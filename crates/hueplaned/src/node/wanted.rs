@@ -95,9 +95,9 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
     }
 }
 
-/// The address families of a network: a matter of its kind. Until a kind with IPv6 exists, every network has IPv4.
-pub const fn families_of(_: &Program) -> Families {
-    Families::V4
+/// The address families of a network, by the width of its keys.
+pub const fn families_of(program: &Program) -> Families {
+    if program.entries.key_bits() == u32::BITS { Families::V4 } else { Families::V6 }
 }
 
 fn described(

@@ -1,11 +1,12 @@
 //! Queries of a routing information base: routes with names, neighbours, addresses, counts.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::ops::Bound;
 
 use hue_host::netlink::{AddressState, RouteKind, protocol};
 use hue_planes::Adjacency;
-use hue_tables::{NextHop, Prefix};
+use hue_tables::{AnyPrefix, NextHop, Prefix};
 use hue_wire::Mac;
 
 use super::rows::Target;
@@ -14,20 +15,20 @@ use crate::family::Family;
 
 /// One next hop of a kernel route.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RouteWay<K: Family = u32> {
+pub struct RouteWay {
     /// Name of the interface in the namespace; empty if there is none.
     pub interface: String,
     /// The gateway; `None` if destinations are on the link.
-    pub via: Option<K::Addr>,
+    pub via: Option<IpAddr>,
     /// Whether it is unusable now.
     pub dead: bool,
 }
 
 /// A route in the table.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RouteRow<K: Family = u32> {
+pub struct RouteRow {
     /// Destination.
-    pub prefix: Prefix<K>,
+    pub prefix: AnyPrefix,
     /// Origin: `kernel`, `static`, `ospf`, `bgp`, `bird`, `hueplane`, …, or `neighbour`.
     pub protocol: String,
     /// How the kernel treats matching packets.
@@ -35,7 +36,7 @@ pub struct RouteRow<K: Family = u32> {
     /// Priority: the lowest metric of a prefix wins.
     pub metric: u32,
     /// Next hops.
-    pub ways: Vec<RouteWay<K>>,
+    pub ways: Vec<RouteWay>,
     /// Row of the next-hop table, as published.
     pub hop: NextHop,
     /// Action of the row.
@@ -57,7 +58,7 @@ pub struct Counts {
 
 impl<K: Family> Rib<K> {
     /// The published routes, sorted by prefix; only those after `after`, if given.
-    pub fn routes(&self, after: Option<Prefix<K>>) -> impl Iterator<Item = RouteRow<K>> + '_ {
+    pub fn routes(&self, after: Option<Prefix<K>>) -> impl Iterator<Item = RouteRow> + '_ {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.table
             .range((from, Bound::Unbounded))
@@ -66,7 +67,7 @@ impl<K: Family> Rib<K> {
 
     /// The published route for exactly this prefix.
     #[must_use]
-    pub fn route(&self, prefix: Prefix<K>) -> Option<RouteRow<K>> {
+    pub fn route(&self, prefix: Prefix<K>) -> Option<RouteRow> {
         self.route_row(prefix, self.table.get(&prefix)?)
     }
 
@@ -76,7 +77,7 @@ impl<K: Family> Rib<K> {
         self.table.get(&prefix).and_then(|entry| NextHop::new(entry.sent))
     }
 
-    fn route_row(&self, prefix: Prefix<K>, entry: &Entry) -> Option<RouteRow<K>> {
+    fn route_row(&self, prefix: Prefix<K>, entry: &Entry) -> Option<RouteRow> {
         let hop = NextHop::new(entry.sent)?;
         let adjacency = self.rows.get(entry.sent)?;
         let path = |kept: &Kept| self.paths.get(kept.path);
@@ -84,7 +85,7 @@ impl<K: Family> Rib<K> {
         let alive = routes.iter().find(|kept| path(kept).is_some_and(|path| !path.dead()));
         let Some((kept, path)) = alive.or(routes.first()).and_then(|kept| Some((kept, path(kept)?))) else {
             return Some(RouteRow {
-                prefix,
+                prefix: prefix.into(),
                 protocol: "neighbour".to_owned(),
                 kind: RouteKind::Unicast,
                 metric: 0,
@@ -97,11 +98,11 @@ impl<K: Family> Rib<K> {
             |link: u32| self.interfaces.get(&link).map_or("", |interface| interface.link.name.as_str());
         let ways = path.hops.iter().map(|way| RouteWay {
             interface: name(way.link).to_owned(),
-            via: way.via.and_then(K::from_ip).map(K::to_addr),
+            via: way.via,
             dead: way.dead,
         });
         Some(RouteRow {
-            prefix,
+            prefix: prefix.into(),
             protocol: protocol::name(path.protocol),
             kind: path.kind,
             metric: kept.metric,

@@ -34,6 +34,7 @@
 //! network's own address (an old way to tell the kernel that destinations are on the link), it is an unknown
 //! neighbour here, and the kernel forwards the packets.
 
+mod any;
 mod apply;
 mod list;
 mod paths;
@@ -47,6 +48,7 @@ use hue_planes::Adjacency;
 use hue_tables::{Change, NextHop, Prefix};
 use hue_wire::Mac;
 
+pub use any::{AnyRib, AnyUpdate, Changes};
 pub use list::{Counts, RouteRow, RouteWay};
 
 use crate::family::Family;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hue_host::ControlNamespace;
 use hue_substrate::Substrate;
-use hue_tables::{Key, Prefix, Vid};
+use hue_tables::Vid;
 use tokio::sync::oneshot;
 
 use super::Node;
@@ -36,7 +36,7 @@ impl Node {
         if let Some((entry, table)) =
             self.networks.get(name).and_then(|entry| Some((entry, self.table_of(entry)?)))
         {
-            for row in table.rib().routes(after).take(PIECE) {
+            for row in table.rib().routes(after, PIECE) {
                 last = Some(row.prefix);
                 list.push(route(entry, table, name, row));
             }
@@ -53,8 +53,7 @@ impl Node {
     pub(super) fn routes_holding(&self, name: &str, address: IpAddr) -> Vec<Route> {
         let Some(entry) = self.networks.get(name) else { return Vec::new() };
         let Some(table) = self.table_of(entry) else { return Vec::new() };
-        let Some(key) = u32::from_ip(address) else { return Vec::new() };
-        let rows = (0..=u32::BITS as u8).filter_map(|len| table.rib().route(Prefix::containing(key, len)));
+        let rows = table.rib().routes_holding(address).into_iter();
         rows.map(|row| route(entry, table, name, row)).collect()
     }
 
