@@ -1,16 +1,16 @@
-//! IPv4 neighbours (ARP entries) of a namespace.
+//! Neighbours of a namespace: what ARP and neighbour discovery found, and static ones.
 //!
 //! Neighbours set by hueplane are permanent and carry the protocol number [`protocol::OURS`]; no other is
 //! ever removed.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use hue_wire::Mac;
 
 pub use crate::netlink::Neighbour;
 
 use crate::error::HostError;
-use crate::netlink::{Dump, Failure, Object, Request, Socket, neighbour_state, protocol};
+use crate::netlink::{self, Dump, Failure, Object, Request, Socket, neighbour_state, protocol};
 
 /// `NDA_PROTOCOL`, since Linux 5.2.
 const PROTOCOL: u16 = 12;
@@ -22,10 +22,14 @@ const USE: u8 = 1;
 /// # Errors
 /// If the system call fails.
 pub fn list(socket: &mut Socket) -> Result<Vec<Neighbour>, HostError> {
-    socket.dump(Dump::Neighbours4, |message| match message.notice()?.object {
-        Object::Neighbour(neighbour) => Some(neighbour),
-        _ => None,
-    })
+    let mut found = Vec::new();
+    for dump in [Dump::Neighbours4, Dump::Neighbours6] {
+        found.extend(socket.dump(dump, |message| match message.notice()?.object {
+            Object::Neighbour(neighbour) => Some(neighbour),
+            _ => None,
+        })?);
+    }
+    Ok(found)
 }
 
 /// Sets permanent neighbours (interface, address, MAC address), replacing the kernel's entries. Returns those
@@ -35,7 +39,7 @@ pub fn list(socket: &mut Socket) -> Result<Vec<Neighbour>, HostError> {
 /// If the socket fails.
 pub fn set<'a>(
     socket: &mut Socket,
-    neighbours: impl IntoIterator<Item = &'a (u32, Ipv4Addr, Mac)>,
+    neighbours: impl IntoIterator<Item = &'a (u32, IpAddr, Mac)>,
 ) -> Result<Vec<Failure>, HostError> {
     let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
     socket.execute_all(neighbours.into_iter().map(|(link, address, mac)| {
@@ -53,7 +57,7 @@ pub fn set<'a>(
 /// If the socket fails.
 pub fn remove<'a>(
     socket: &mut Socket,
-    neighbours: impl IntoIterator<Item = &'a (u32, Ipv4Addr)>,
+    neighbours: impl IntoIterator<Item = &'a (u32, IpAddr)>,
 ) -> Result<Vec<Failure>, HostError> {
     socket.execute_all(neighbours.into_iter().map(|(link, address)| {
         let what = format!("remove neighbour {address}");
@@ -64,7 +68,8 @@ pub fn remove<'a>(
 /// A request that makes the kernel resolve a neighbour as if it had been used: an unknown one is resolved, a
 /// stale one is probed. For [`Socket::send`] or [`Socket::execute`].
 #[must_use]
-pub fn probe(link: u32, address: Ipv4Addr) -> Request {
+pub fn probe(link: u32, address: impl Into<IpAddr>) -> Request {
+    let address = address.into();
     let flags = libc::NLM_F_CREATE;
     message(format!("probe neighbour {address}"), libc::RTM_NEWNEIGH, flags, link, address, 0, USE)
 }
@@ -75,12 +80,12 @@ fn message(
     kind: u16,
     flags: i32,
     link: u32,
-    address: Ipv4Addr,
+    address: IpAddr,
     state: u16,
     marks: u8,
 ) -> Request {
     let mut header = [0; 12];
-    header[0] = libc::AF_INET as u8;
+    header[0] = netlink::family(address);
     header[4..8].copy_from_slice(&link.to_ne_bytes());
     header[8..10].copy_from_slice(&state.to_ne_bytes());
     header[10] = marks;

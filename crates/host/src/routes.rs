@@ -1,19 +1,23 @@
-//! IPv4 routes of a namespace.
+//! Routes of a namespace, of IPv4 and IPv6.
 //!
 //! Routes installed by hueplane carry the protocol number [`protocol::OURS`]; no other route is ever changed
-//! or removed. They have priority 0: routes of documents have priority over those of routing daemons.
+//! or removed. They have the best metric (0; IPv6 has no 0, so 1): routes of documents have priority over those of
+//! routing daemons.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
-use hue_tables::Prefix4;
+use hue_tables::AnyPrefix;
 
 pub use crate::netlink::{NextHop, Route, RouteKind, Scope};
 
 use crate::error::HostError;
-use crate::netlink::{Dump, Failure, Object, Request, Socket, protocol};
+use crate::netlink::{self, Dump, Failure, Object, Request, Socket, protocol};
 
 /// The main table: `RT_TABLE_MAIN`.
 pub const MAIN: u32 = libc::RT_TABLE_MAIN as u32;
+
+/// Metric of hueplane's IPv6 routes; for the kernel, 0 means the default (1024).
+const METRIC6: u32 = 1;
 
 /// `RTNH_F_ONLINK`.
 const ONLINK: u32 = 4;
@@ -22,9 +26,9 @@ const ONLINK: u32 = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Wanted {
     /// Destination.
-    pub prefix: Prefix4,
+    pub prefix: AnyPrefix,
     /// The gateway; `None` if destinations are on the link.
-    pub via: Option<Ipv4Addr>,
+    pub via: Option<IpAddr>,
     /// Interface, on which the gateway is then considered on the link. With 0 and a gateway, the kernel finds
     /// the link.
     pub link: u32,
@@ -35,10 +39,7 @@ pub struct Wanted {
 /// # Errors
 /// If the system call fails.
 pub fn list(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
-    socket.dump(Dump::Routes4, |message| match message.notice()?.object {
-        Object::Route(route) if !route.cloned => Some(route),
-        _ => None,
-    })
+    select(socket, |_| true)
 }
 
 /// hueplane's routes in the main table.
@@ -46,12 +47,18 @@ pub fn list(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
 /// # Errors
 /// If the system call fails.
 pub fn ours(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
-    socket.dump(Dump::Routes4, |message| match message.notice()?.object {
-        Object::Route(route) if route.protocol == protocol::OURS && route.table == MAIN && !route.cloned => {
-            Some(route)
-        }
-        _ => None,
-    })
+    select(socket, |route| route.protocol == protocol::OURS && route.table == MAIN)
+}
+
+fn select(socket: &mut Socket, wanted: impl Fn(&Route) -> bool) -> Result<Vec<Route>, HostError> {
+    let mut found = Vec::new();
+    for dump in [Dump::Routes4, Dump::Routes6] {
+        found.extend(socket.dump(dump, |message| match message.notice()?.object {
+            Object::Route(route) if !route.cloned && wanted(&route) => Some(route),
+            _ => None,
+        })?);
+    }
+    Ok(found)
 }
 
 /// Adds routes. Returns those that the kernel rejected; `EEXIST` means that a foreign route has the same
@@ -86,7 +93,7 @@ fn message(verb: &str, kind: u16, flags: i32, route: &Wanted) -> Request {
     };
     let scope = if route.via.is_some() { libc::RT_SCOPE_UNIVERSE } else { libc::RT_SCOPE_LINK };
     let mut header = [0; 12];
-    header[0] = libc::AF_INET as u8;
+    header[0] = netlink::family(route.prefix.addr());
     header[1] = route.prefix.len();
     header[4] = libc::RT_TABLE_MAIN;
     header[5] = protocol::OURS;
@@ -95,8 +102,10 @@ fn message(verb: &str, kind: u16, flags: i32, route: &Wanted) -> Request {
     if route.via.is_some() && route.link != 0 {
         header[8..].copy_from_slice(&ONLINK.to_ne_bytes());
     }
-    let mut request = Request::new(what, kind, flags, &header)
-        .address(libc::RTA_DST, Ipv4Addr::from_bits(route.prefix.addr()));
+    let mut request = Request::new(what, kind, flags, &header).address(libc::RTA_DST, route.prefix.addr());
+    if let AnyPrefix::V6(_) = route.prefix {
+        request = request.u32(libc::RTA_PRIORITY, METRIC6);
+    }
     if let Some(via) = route.via {
         request = request.address(libc::RTA_GATEWAY, via);
     }

@@ -62,7 +62,7 @@ pub fn raise_here(key: &str, least: u64) -> Result<bool, HostError> {
 }
 
 /// Raises the neighbour limits for all networks together: the kernel has one table for all namespaces, and
-/// rejects new entries beyond `gc_thresh3` (1,024) entries that are not permanent.
+/// rejects new entries beyond `gc_thresh3` (1,024) entries that are not permanent. Each address family has its own.
 ///
 /// # Errors
 /// If the system call fails, as in a container.
@@ -73,7 +73,9 @@ pub fn raise_neighbour_limits() -> Result<bool, HostError> {
     for (key, least) in
         [("gc_thresh3", NEIGHBOURS), ("gc_thresh2", NEIGHBOURS / 2), ("gc_thresh1", NEIGHBOURS / 8)]
     {
-        changed |= raise_here(&format!("net/ipv4/neigh/default/{key}"), least)?;
+        for family in ["ipv4", "ipv6"] {
+            changed |= raise_here(&format!("net/{family}/neigh/default/{key}"), least)?;
+        }
     }
     Ok(changed)
 }

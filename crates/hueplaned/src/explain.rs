@@ -3,7 +3,7 @@
 //! Flow: the engine's trace and a source of names ([`Words`]) → [`Trace`] → API, command line. Used for the running
 //! system and for offline traces of configuration files.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use hue_demux::{Match, PortId, Row, inner_destination};
 use hue_planes::Stage;
@@ -22,7 +22,7 @@ pub trait Words {
     /// The program of a network.
     fn program(&self, vid: Vid) -> Option<&Program>;
     /// A network's route to an address, as text.
-    fn route(&self, vid: Vid, address: Ipv4Addr) -> Option<String>;
+    fn route(&self, vid: Vid, address: IpAddr) -> Option<String>;
 }
 
 /// Explains what happens to `frame`, which arrives on `port`.
@@ -62,7 +62,7 @@ fn in_network(words: &impl Words, port: PortId, frame: &[u8], trace: NetworkTrac
         });
     let looked_up = trace.stages.iter().any(|stage| stage.name == "lookup");
     let bytes = frame.get(30..34).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
-    let destination = bytes.map(Ipv4Addr::from).filter(|_| looked_up);
+    let destination = bytes.map(Ipv4Addr::from).map(IpAddr::V4).filter(|_| looked_up);
     InNetwork {
         virtual_port: virtual_port.map_or_else(|| "?".to_owned(), |port| port.name.clone()),
         row: row.map(|row| with_port_names(words, &row.select.to_string())),

@@ -5,13 +5,13 @@
 //! that is the network's own address or a broadcast address) are omitted from both.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hue_control::compile;
-use hue_host::control::{Config, Owner, PortConfig, StaticRoute, StaticTarget};
+use hue_host::control::{Config, Families, Owner, PortConfig, StaticRoute, StaticTarget};
 use hue_host::{ControlNamespace, netns};
 use hue_intent::{Intent, Source, Target, parse};
 use hue_planes::Adjacency;
@@ -122,31 +122,29 @@ fn config(intent: &Intent, program: &Program) -> Config {
         interface: port.name.clone(),
         mac: port.mac,
         mtu_bytes: port.mtu_bytes,
-        addresses: document.addresses.iter().map(|own| (v4(own.address), own.len)).collect(),
+        addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
     });
     let routes = spec.routes.iter().map(|route| StaticRoute {
-        prefix: route.to.of().unwrap(),
+        prefix: route.to,
         target: match &route.target {
-            Target::Via(via) => StaticTarget::Via(v4(*via)),
+            Target::Via(via) => StaticTarget::Via(*via),
             Target::Port(name) => StaticTarget::Port(vport(name.as_str())),
         },
     });
     let neighbours =
-        spec.neighbours.iter().map(|known| (vport(known.port.as_str()), v4(known.address), known.mac));
-    Config { ports: ports.collect(), routes: routes.collect(), neighbours: neighbours.collect() }
-}
-
-fn v4(address: IpAddr) -> Ipv4Addr {
-    match address {
-        IpAddr::V4(address) => address,
-        IpAddr::V6(address) => panic!("{address}"),
+        spec.neighbours.iter().map(|known| (vport(known.port.as_str()), known.address, known.mac));
+    Config {
+        families: Families::V4,
+        ports: ports.collect(),
+        routes: routes.collect(),
+        neighbours: neighbours.collect(),
     }
 }
 
 fn learned(rib: &Rib) -> Table {
     let own = Prefix4::containing(Ipv4Addr::LOCALHOST.to_bits(), 8);
-    let rows = rib.routes(None).filter(|row| !own.contains(row.prefix.addr()));
-    rows.map(|row| (row.prefix, row.adjacency)).collect()
+    let rows = rib.routes(None).map(|row| (row.prefix.of().unwrap(), row.adjacency));
+    rows.filter(|(prefix, _): &(Prefix4, _)| !own.contains(prefix.addr())).collect()
 }
 
 fn compiled(program: &Program) -> Table {
@@ -186,7 +184,8 @@ fn learned_routes_match_the_document() {
         let outcome = compile(&intent).unwrap();
         let program = &outcome.programs[0];
         let name = format!("n{number}");
-        let control = ControlNamespace::ensure(&networks.0, &name, &Default::default()).unwrap().control;
+        let control =
+            ControlNamespace::ensure(&networks.0, &name, &Default::default(), Families::V4).unwrap().control;
         make_ports(&control, program);
         let port = |port: &hue_substrate::VirtualPort| RibPort {
             interface: port.name.clone(),

@@ -5,12 +5,12 @@
 //! known, an interface is recognised by it, so that another interface with the same name is not mistaken for it.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use hue_wire::Mac;
 
 use super::{Config, ControlNamespace};
-use crate::addresses::{self, Address};
+use crate::addresses::{self, Address, AddressState};
 use crate::error::HostError;
 use crate::links::{Link, Links};
 
@@ -38,7 +38,9 @@ pub enum Difference {
         wanted: u32,
     },
     /// An address is missing.
-    Address(Ipv4Addr, u8),
+    Address(IpAddr, u8),
+    /// An address is not used, because duplicate address detection found another host with it.
+    Duplicate(IpAddr, u8),
 }
 
 impl fmt::Display for Difference {
@@ -51,6 +53,9 @@ impl fmt::Display for Difference {
             Self::Mac { found: None, wanted } => write!(f, "has no MAC address, not {wanted}"),
             Self::Mtu { found, wanted } => write!(f, "has MTU {found}, not {wanted}"),
             Self::Address(address, len) => write!(f, "lacks address {address}/{len}"),
+            Self::Duplicate(address, len) => {
+                write!(f, "does not use address {address}/{len}: another host has it (dadfailed)")
+            }
         }
     }
 }
@@ -102,10 +107,15 @@ fn differences(config: &Config, links: &[Link], addresses: &[Address], known: &[
         if link.mtu != mtu {
             differs(Difference::Mtu { found: link.mtu, wanted: mtu });
         }
-        for (address, len) in &port.addresses {
-            let own = |one: &Address| (one.link, one.address, one.len) == (link.index, *address, *len);
-            if !addresses.iter().any(own) {
-                differs(Difference::Address(*address, *len));
+        for (address, len) in port.all_addresses(config.families) {
+            let own = |one: &&Address| (one.link, one.address, one.len) == (link.index, address, len);
+            match addresses.iter().find(own) {
+                Some(one) if one.state == AddressState::Duplicate => {
+                    differs(Difference::Duplicate(address, len));
+                }
+                // A tentative address will be usable.
+                Some(_) => {}
+                None => differs(Difference::Address(address, len)),
             }
         }
     }
@@ -114,11 +124,13 @@ fn differences(config: &Config, links: &[Link], addresses: &[Address], known: &[
 
 #[cfg(test)]
 mod tests {
-    use super::super::PortConfig;
+    use std::net::Ipv4Addr;
+
+    use super::super::{Families, PortConfig};
     use super::*;
 
     const MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
-    const OWN: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+    const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1));
 
     fn config() -> Config {
         let port = PortConfig {
@@ -134,8 +146,9 @@ mod tests {
         Link { index: 7, name: "left".to_owned(), mac: Some(MAC), mtu: 1500, up: true, ..Link::default() }
     }
 
-    fn address(address: Ipv4Addr, len: u8, link: u32) -> Address {
-        Address { link, address, len, peer: address, broadcast: None, protocol: 0 }
+    fn address(address: IpAddr, len: u8, link: u32) -> Address {
+        let state = AddressState::Usable;
+        Address { link, address, len, peer: address, broadcast: None, protocol: 0, state }
     }
 
     fn found(links: &[Link], addresses: &[Address], known: &[u32]) -> Vec<String> {
@@ -151,7 +164,7 @@ mod tests {
         assert!(found(&[link()], &own, &[]).is_empty());
         // Additional interfaces and addresses belong to the owner.
         let more = Link { index: 9, name: "dummy0".to_owned(), ..Link::default() };
-        let others = [own[0], address(Ipv4Addr::new(10, 60, 0, 1), 24, 7)];
+        let others = [own[0], address(Ipv4Addr::new(10, 60, 0, 1).into(), 24, 7)];
         assert!(found(&[link(), more], &others, &[7]).is_empty());
     }
 
@@ -171,6 +184,28 @@ mod tests {
         assert_eq!(found(&[link()], &[address(OWN, 24, 8)], &[7]), missing, "another interface");
         let both = found(&[Link { up: false, ..link() }], &[], &[7]);
         assert_eq!(both, ["is down", "lacks address 10.1.0.1/24"]);
+    }
+
+    #[test]
+    fn ipv6_addresses_are_compared_with_their_state() {
+        let mut config = config();
+        config.families = Families::V6;
+        let own: IpAddr = "2001:db8::1".parse().unwrap();
+        config.ports[0].addresses = vec![(own, 64)];
+        let found = |addresses: &[Address]| -> Vec<String> {
+            let drift = differences(&config, &[link()], addresses, &[7]);
+            drift.ports.iter().map(|(_, difference)| difference.to_string()).collect()
+        };
+        let local = address("fe80::ff:fe00:1".parse().unwrap(), 64, 7);
+        let own = address(own, 64, 7);
+        assert!(found(&[own, local]).is_empty());
+        assert!(found(&[Address { state: AddressState::Tentative, ..own }, local]).is_empty());
+        assert_eq!(found(&[own]), ["lacks address fe80::ff:fe00:1/64"]);
+        let taken = Address { state: AddressState::Duplicate, ..own };
+        assert_eq!(
+            found(&[taken, local]),
+            ["does not use address 2001:db8::1/64: another host has it (dadfailed)"]
+        );
     }
 
     #[test]

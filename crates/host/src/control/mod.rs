@@ -9,21 +9,22 @@
 //! owner or a routing daemon sets stays.
 
 mod drift;
+mod settings;
 mod statics;
 
 use std::collections::{HashMap, HashSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
-use hue_tables::Prefix4;
+use hue_tables::AnyPrefix;
 use hue_wire::Mac;
 use nix::errno::Errno;
 
+use crate::addresses::{self, Address, AddressState};
 use crate::cgroup::{Cgroup, Limits, Trees};
 use crate::error::HostError;
 use crate::links::{Link, Links, NAME_BYTES_MAX};
 use crate::netlink::protocol;
 use crate::netns::{self, Namespace};
-use crate::{addresses, sysctl};
 
 pub use drift::{Difference, Drift};
 
@@ -31,47 +32,6 @@ pub use drift::{Difference, Drift};
 const MARK: &str = "hueplane";
 /// Default prefix of namespace names.
 pub const PREFIX: &str = "hue-";
-
-/// Kernel settings of a router. Settings that this kernel does not have are skipped.
-const SETTINGS: [(&str, &str); 20] = [
-    ("net/ipv4/ip_forward", "1"),
-    // The plane checks source addresses; the kernel must accept asymmetric routes.
-    ("net/ipv4/conf/all/rp_filter", "0"),
-    ("net/ipv4/conf/default/rp_filter", "0"),
-    // Hosts on one link with two prefixes use the router in any case.
-    ("net/ipv4/conf/all/send_redirects", "0"),
-    ("net/ipv4/conf/default/send_redirects", "0"),
-    ("net/ipv4/conf/all/accept_redirects", "0"),
-    ("net/ipv4/conf/default/accept_redirects", "0"),
-    // Unicast packets in broadcast or multicast frames are dropped (RFC 1812 §5.3.4), even if addressed to
-    // the router itself.
-    ("net/ipv4/conf/all/drop_unicast_in_l2_multicast", "1"),
-    ("net/ipv4/conf/default/drop_unicast_in_l2_multicast", "1"),
-    // Answer ARP for an address only on the interface that has it, and use only addresses of the link as
-    // sender.
-    ("net/ipv4/conf/all/arp_ignore", "1"),
-    ("net/ipv4/conf/default/arp_ignore", "1"),
-    ("net/ipv4/conf/all/arp_announce", "2"),
-    ("net/ipv4/conf/default/arp_announce", "2"),
-    // Removing the first address of a link keeps the others.
-    ("net/ipv4/conf/all/promote_secondaries", "1"),
-    ("net/ipv4/conf/default/promote_secondaries", "1"),
-    // One ICMP error per destination every 100 ms, with bursts of 6: traceroute works, and floods stay cheap.
-    ("net/ipv4/icmp_ratelimit", "100"),
-    // Routing daemons join groups on every interface with one socket.
-    ("net/ipv4/igmp_max_memberships", "1024"),
-    ("net/ipv4/fib_multipath_hash_policy", "1"),
-    // Before any interface is up, so that none sends router solicitations.
-    ("net/ipv6/conf/all/disable_ipv6", "1"),
-    ("net/ipv6/conf/default/disable_ipv6", "1"),
-];
-
-/// Neighbour settings of each interface. A neighbour that disappears is detected after 9 to 19 s: 5 to 15 s
-/// until it becomes stale (half to one and a half of the first value), one second of delay, and three probes
-/// one second apart. Namespaces have no `default` for these settings, so each interface needs its own. Each
-/// neighbour answers about once in 10 s, and each answer is a punted packet.
-const NEIGHBOUR_SETTINGS: [(&str, &str); 2] =
-    [("base_reachable_time_ms", "10000"), ("delay_first_probe_time", "1")];
 
 /// Identifies the namespaces of one daemon: their names begin with `prefix`, and their marks name `node`.
 /// Several daemons on one machine need different values of both.
@@ -128,14 +88,46 @@ pub struct PortConfig {
     /// Largest IP packet in bytes.
     pub mtu_bytes: u16,
     /// Addresses with the prefix lengths of their links.
-    pub addresses: Vec<(Ipv4Addr, u8)>,
+    pub addresses: Vec<(IpAddr, u8)>,
+}
+
+impl PortConfig {
+    /// The addresses of the interface: those of the configuration, and its link-local address with IPv6.
+    fn all_addresses(&self, families: Families) -> Vec<(IpAddr, u8)> {
+        let own = families.v6.then(|| (link_local(self.mac).into(), LINK_LOCAL_LEN));
+        self.addresses.iter().copied().chain(own).collect()
+    }
+}
+
+/// The address families of a network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Families {
+    /// Whether it has IPv4.
+    pub v4: bool,
+    /// Whether it has IPv6.
+    pub v6: bool,
+}
+
+impl Families {
+    /// Only IPv4.
+    pub const V4: Self = Self { v4: true, v6: false };
+    /// Only IPv6.
+    pub const V6: Self = Self { v4: false, v6: true };
+    /// Both.
+    pub const BOTH: Self = Self { v4: true, v6: true };
+}
+
+impl Default for Families {
+    fn default() -> Self {
+        Self::V4
+    }
 }
 
 /// A static route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StaticRoute {
     /// Destination.
-    pub prefix: Prefix4,
+    pub prefix: AnyPrefix,
     /// Next hop.
     pub target: StaticTarget,
 }
@@ -143,8 +135,11 @@ pub struct StaticRoute {
 /// Next hop of a static route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StaticTarget {
-    /// The gateway with this address.
-    Via(Ipv4Addr),
+    /// The gateway with this address, on the link that contains it.
+    Via(IpAddr),
+    /// The gateway with this address, on the link of a virtual port, by its index in [`Config::ports`]. Link-local
+    /// gateways need it, because each link has the same prefix.
+    ViaPort(IpAddr, usize),
     /// The link of a virtual port, by its index in [`Config::ports`].
     Port(usize),
 }
@@ -152,12 +147,14 @@ pub enum StaticTarget {
 /// Target state of a namespace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Config {
+    /// Address families; the same as for [`ControlNamespace::ensure`].
+    pub families: Families,
     /// Virtual ports.
     pub ports: Vec<PortConfig>,
     /// Static routes.
     pub routes: Vec<StaticRoute>,
     /// Static neighbours: index of the virtual port, address, MAC address.
-    pub neighbours: Vec<(usize, Ipv4Addr, Mac)>,
+    pub neighbours: Vec<(usize, IpAddr, Mac)>,
 }
 
 /// Differences that were corrected.
@@ -223,7 +220,12 @@ impl ControlNamespace {
     ///
     /// # Errors
     /// [`HostError::Foreign`] if a foreign namespace has this name, or if a system call fails.
-    pub fn ensure(owner: &Owner, network: &str, limits: &Limits) -> Result<Ensured, HostError> {
+    pub fn ensure(
+        owner: &Owner,
+        network: &str,
+        limits: &Limits,
+        families: Families,
+    ) -> Result<Ensured, HostError> {
         let name = owner.namespace(network);
         let mark = owner.mark();
         let (namespace, created) = Namespace::create_with(&name, || Links::here()?.set_alias("lo", &mark))?;
@@ -237,30 +239,37 @@ impl ControlNamespace {
                 return Err(HostError::Foreign { name, found });
             }
         }
-        Self::complete(owner, network, limits, namespace, created, changes)
+        Self::complete(owner, network, limits, families, namespace, created, changes)
     }
 
     /// First stage for a namespace that is already open: also gives it its name back if that was deleted.
     ///
     /// # Errors
     /// [`HostError::Replaced`] if another namespace has its name, or if a system call fails.
-    pub fn ensure_again(&self, owner: &Owner, network: &str, limits: &Limits) -> Result<Ensured, HostError> {
+    pub fn ensure_again(
+        &self,
+        owner: &Owner,
+        network: &str,
+        limits: &Limits,
+        families: Families,
+    ) -> Result<Ensured, HostError> {
         let mut changes = Changes::default();
         if self.namespace.restore_name()? {
             changes.word(format!("namespace {} named again", self.namespace.name()));
         }
-        Self::complete(owner, network, limits, self.namespace.try_clone()?, false, changes)
+        Self::complete(owner, network, limits, families, self.namespace.try_clone()?, false, changes)
     }
 
     fn complete(
         owner: &Owner,
         network: &str,
         limits: &Limits,
+        families: Families,
         namespace: Namespace,
         created: bool,
         mut changes: Changes,
     ) -> Result<Ensured, HostError> {
-        namespace.run(|| settings(&mut changes))??;
+        namespace.run(|| settings::namespace(families, &mut changes))??;
         let trees = Trees::detect()?;
         // Without limits, the cgroup serves only to find the network's processes.
         let cgroup = match Cgroup::create_in(&trees, &owner.node, network, limits) {
@@ -307,7 +316,7 @@ impl ControlNamespace {
             interface(&mut links, link, port, &mut changes)?;
             indices.push(link.index);
         }
-        self.namespace.run(|| neighbour_settings(config, &mut changes))??;
+        self.namespace.run(|| settings::ports(config, &mut changes))??;
         own_addresses(&mut links, config, &indices, &mut changes)?;
         // Bring links up before adding routes: a link that is down accepts none.
         for (port, index) in config.ports.iter().zip(&indices) {
@@ -381,32 +390,6 @@ fn mark_of(namespace: &Namespace) -> Result<Option<String>, HostError> {
     Ok(mark.filter(|mark| mark.starts_with(MARK)))
 }
 
-fn settings(changes: &mut Changes) -> Result<(), HostError> {
-    for (key, value) in SETTINGS {
-        if sysctl::get_here(key)?.is_some() && sysctl::set_here(key, value)? {
-            changes.word(format!("{key} set to {value}"));
-        }
-    }
-    let mut links = Links::here()?;
-    if !links.get("lo")?.up {
-        links.set_up("lo", true)?;
-        changes.word("loopback brought up");
-    }
-    Ok(())
-}
-
-fn neighbour_settings(config: &Config, changes: &mut Changes) -> Result<(), HostError> {
-    for port in &config.ports {
-        for (key, value) in NEIGHBOUR_SETTINGS {
-            let key = format!("net/ipv4/neigh/{}/{key}", port.interface);
-            if sysctl::get_here(&key)?.is_some() && sysctl::set_here(&key, value)? {
-                changes.word(format!("{key} set to {value}"));
-            }
-        }
-    }
-    Ok(())
-}
-
 fn interface(
     links: &mut Links,
     link: &Link,
@@ -436,22 +419,42 @@ fn own_addresses(
 ) -> Result<(), HostError> {
     let there = addresses::list(links.socket())?;
     for (port, link) in config.ports.iter().zip(indices) {
-        let has: Vec<_> = there.iter().filter(|address| address.link == *link).collect();
-        for old in &has {
-            let own = (old.address, old.len);
-            if old.protocol == protocol::OURS && !port.addresses.contains(&own) {
-                addresses::remove(links.socket(), *link, own.0, own.1)?;
-                changes.word(format!("{}: {}/{} removed", port.interface, own.0, own.1));
+        let wanted = port.all_addresses(config.families);
+        let has = there.iter().filter(|address| address.link == *link);
+        let (good, bad): (Vec<&Address>, Vec<&Address>) =
+            has.partition(|at| wanted.contains(&(at.address, at.len)) && at.state != AddressState::Duplicate);
+        for old in bad {
+            let ours = old.protocol == protocol::OURS || wanted.contains(&(old.address, old.len));
+            if ours || is_of_another_mac(old) {
+                addresses::remove(links.socket(), *link, old.address, old.len)?;
+                changes.word(format!("{}: {}/{} removed", port.interface, old.address, old.len));
             }
         }
-        for (address, len) in &port.addresses {
-            if !has.iter().any(|old| (old.address, old.len) == (*address, *len)) {
+        for (address, len) in &wanted {
+            if !good.iter().any(|old| (old.address, old.len) == (*address, *len)) {
                 addresses::add(links.socket(), *link, *address, *len)?;
                 changes.word(format!("{}: {address}/{len} added", port.interface));
             }
         }
     }
     Ok(())
+}
+
+/// Whether the kernel derived this unwanted address from a MAC address that the interface had: it keeps such
+/// addresses when the MAC address changes.
+fn is_of_another_mac(address: &Address) -> bool {
+    /// `IFAPROT_KERNEL_LL`, since Linux 5.18.
+    const KERNEL_LINK_LOCAL: u8 = 3;
+    address.protocol == KERNEL_LINK_LOCAL
+}
+
+/// Prefix length of link-local addresses (RFC 4291 §2.5.6).
+const LINK_LOCAL_LEN: u8 = 64;
+
+/// The link-local address that the kernel derives from a MAC address (RFC 2464 §5).
+fn link_local(mac: Mac) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac.0;
+    Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f])
 }
 
 /// Interface names of virtual ports: the port's name if the kernel accepts it, otherwise its beginning, a `~`

@@ -5,10 +5,10 @@
 //! documents, a gateway is on the longest link that contains its address, and the route is installed with
 //! that link. The order of additions and other routes therefore do not matter.
 
-use std::collections::{HashMap, HashSet};
-use std::net::Ipv4Addr;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::net::IpAddr;
 
-use hue_tables::Prefix4;
+use hue_tables::AnyPrefix;
 use hue_wire::Mac;
 use nix::errno::Errno;
 
@@ -34,6 +34,9 @@ pub(super) fn routes(
                 // Not on any link: the kernel rejects it with a reason.
                 let link = on_link.of(via).unwrap_or(0);
                 Some(Wanted { prefix: route.prefix, via: Some(via), link })
+            }
+            StaticTarget::ViaPort(via, port) => {
+                Some(Wanted { prefix: route.prefix, via: Some(via), link: *indices.get(port)? })
             }
             StaticTarget::Port(port) => {
                 Some(Wanted { prefix: route.prefix, via: None, link: *indices.get(port)? })
@@ -66,7 +69,7 @@ pub(super) fn neighbours(
     indices: &[u32],
     changes: &mut Changes,
 ) -> Result<(), HostError> {
-    let wanted: HashMap<(u32, Ipv4Addr), Mac> = config
+    let wanted: HashMap<(u32, IpAddr), Mac> = config
         .neighbours
         .iter()
         .filter_map(|(port, address, mac)| Some(((*indices.get(*port)?, *address), *mac)))
@@ -99,38 +102,42 @@ pub(super) fn neighbours(
 
 /// Finds the interface of an address.
 struct OnLink {
-    /// Links by prefix length.
-    by_len: Vec<HashMap<u32, u32>>,
+    /// The interface of each link.
+    links: HashMap<AnyPrefix, u32>,
+    /// Their prefix lengths.
+    lens: BTreeSet<u8>,
 }
 
 impl OnLink {
     /// Links are the prefixes of addresses, and routes directly onto a port; the former have priority.
     fn new(config: &Config, indices: &[u32]) -> Self {
-        let mut by_len = vec![HashMap::new(); 33];
-        let mut add = |prefix: Prefix4, link: u32| {
-            if let Some(links) = by_len.get_mut(usize::from(prefix.len())) {
-                links.entry(prefix.addr()).or_insert(link);
-            }
-        };
+        let mut on_link = Self { links: HashMap::new(), lens: BTreeSet::new() };
         for (port, link) in config.ports.iter().zip(indices) {
-            for (address, len) in port.addresses.iter().filter(|(_, len)| *len < 32) {
-                add(Prefix4::containing(address.to_bits(), *len), *link);
+            for (address, len) in &port.addresses {
+                let prefix = AnyPrefix::containing(*address, *len);
+                let host = AnyPrefix::containing(*address, u8::MAX);
+                if prefix != host {
+                    on_link.add(prefix, *link);
+                }
             }
         }
         for route in &config.routes {
             if let StaticTarget::Port(port) = route.target
                 && let Some(link) = indices.get(port)
             {
-                add(route.prefix, *link);
+                on_link.add(route.prefix, *link);
             }
         }
-        Self { by_len }
+        on_link
     }
 
-    fn of(&self, address: Ipv4Addr) -> Option<u32> {
-        (0..=32u8).rev().find_map(|len| {
-            let links = self.by_len.get(usize::from(len)).filter(|links| !links.is_empty())?;
-            links.get(&Prefix4::containing(address.to_bits(), len).addr()).copied()
-        })
+    fn add(&mut self, prefix: AnyPrefix, link: u32) {
+        self.lens.insert(prefix.len());
+        self.links.entry(prefix).or_insert(link);
+    }
+
+    fn of(&self, address: IpAddr) -> Option<u32> {
+        let mut lens = self.lens.iter().rev();
+        lens.find_map(|len| self.links.get(&AnyPrefix::containing(address, *len)).copied())
     }
 }

@@ -1,246 +1,16 @@
-//! Decodes netlink messages to plain values: links, IPv4 addresses, routes, neighbours.
+//! Decodes netlink messages to [objects](super::objects).
 //!
 //! Fixed headers: `ifinfomsg`, `ifaddrmsg`, `rtmsg`, `ndmsg`, from `linux/if_link.h`, `if_addr.h`,
 //! `rtnetlink.h`, `neighbour.h`.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hue_tables::Prefix4;
+use hue_tables::AnyPrefix;
 use hue_wire::Mac;
 
-/// Origin of a route, address or neighbour (`RTPROT_…`).
-pub mod protocol {
-    /// Items that hueplane installs from documents: `H`. It changes and removes no others.
-    pub const OURS: u8 = 0x48;
-
-    /// Names from iproute2's `rt_protos`, and FRR's additions.
-    const NAMES: [(u8, &str); 28] = [
-        (0, "unspec"),
-        (1, "redirect"),
-        (2, "kernel"),
-        (3, "boot"),
-        (4, "static"),
-        (8, "gated"),
-        (9, "ra"),
-        (10, "mrt"),
-        (11, "zebra"),
-        (12, "bird"),
-        (13, "dnrouted"),
-        (14, "xorp"),
-        (15, "ntk"),
-        (16, "dhcp"),
-        (18, "keepalived"),
-        (42, "babel"),
-        (OURS, "hueplane"),
-        (186, "bgp"),
-        (187, "isis"),
-        (188, "ospf"),
-        (189, "rip"),
-        (191, "nhrp"),
-        (192, "eigrp"),
-        (193, "ldp"),
-        (194, "sharp"),
-        (195, "pbr"),
-        (196, "static"),
-        (197, "openfabric"),
-    ];
-
-    /// The name of the protocol, or its number.
-    #[must_use]
-    pub fn name(protocol: u8) -> String {
-        let known = NAMES.iter().find(|(number, _)| *number == protocol);
-        known.map_or_else(|| protocol.to_string(), |(_, name)| (*name).to_owned())
-    }
-}
-
-/// States of a neighbour (`NUD_…`).
-pub mod neighbour_state {
-    /// Being resolved; no MAC address yet.
-    pub const INCOMPLETE: u16 = 0x01;
-    /// Answered recently.
-    pub const REACHABLE: u16 = 0x02;
-    /// Answered some time ago.
-    pub const STALE: u16 = 0x04;
-    /// Used while stale; will be probed.
-    pub const DELAY: u16 = 0x08;
-    /// Being probed again.
-    pub const PROBE: u16 = 0x10;
-    /// Did not answer.
-    pub const FAILED: u16 = 0x20;
-    /// Needs no resolution.
-    pub const NOARP: u16 = 0x40;
-    /// Static.
-    pub const PERMANENT: u16 = 0x80;
-    /// States with a usable MAC address.
-    pub const USABLE: u16 = REACHABLE | STALE | DELAY | PROBE | NOARP | PERMANENT;
-}
-
-/// An interface.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Link {
-    /// Index in its namespace.
-    pub index: u32,
-    /// Name.
-    pub name: String,
-    /// Type (`veth`, `tun`, `bridge`, …); `None` for hardware.
-    pub kind: Option<String>,
-    /// MAC address, if it is an Ethernet interface.
-    pub mac: Option<Mac>,
-    /// Largest packet in bytes.
-    pub mtu: u32,
-    /// Whether it is administratively up.
-    pub up: bool,
-    /// Whether it has carrier: the other end exists and is up.
-    pub carrier: bool,
-    /// Index of its bridge or bond.
-    pub master: Option<u32>,
-    /// Alias, a free text.
-    pub alias: Option<String>,
-    /// Index of the other end of a veth pair.
-    pub peer: Option<u32>,
-    /// Whether it is the loopback.
-    pub loopback: bool,
-}
-
-/// An IPv4 address of an interface.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Address {
-    /// Index of the interface.
-    pub link: u32,
-    /// The address.
-    pub address: Ipv4Addr,
-    /// Prefix length of the link in bits.
-    pub len: u8,
-    /// Address of the other end of a point-to-point link; otherwise the address itself.
-    pub peer: Ipv4Addr,
-    /// Broadcast address, if any.
-    pub broadcast: Option<Ipv4Addr>,
-    /// Origin ([`protocol`]); 0 if unknown.
-    pub protocol: u8,
-}
-
-/// Scope of a route.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Scope {
-    /// Anywhere, through a gateway.
-    #[default]
-    Universe,
-    /// On the link.
-    Link,
-    /// This host only.
-    Host,
-    /// Any other scope.
-    Other(u8),
-}
-
-/// Type of a route.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum RouteKind {
-    /// Forwards packets.
-    #[default]
-    Unicast,
-    /// An address of this host.
-    Local,
-    /// Broadcast address.
-    Broadcast,
-    /// Multicast.
-    Multicast,
-    /// Drops packets silently.
-    Blackhole,
-    /// Drops packets with an ICMP error.
-    Unreachable,
-    /// Drops packets with an ICMP "prohibited" error.
-    Prohibit,
-    /// Ends the lookup in this table.
-    Throw,
-    /// Any other type.
-    Other(u8),
-}
-
-/// A next hop of a route.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct NextHop {
-    /// Index of the interface; 0 if there is none, or if the gateway belongs to another address family.
-    pub link: u32,
-    /// The gateway; `None` if destinations are on the link.
-    pub via: Option<Ipv4Addr>,
-    /// Weight in a multipath route, at least 1.
-    pub weight: u16,
-    /// Whether it is unusable now: its link is down or has no carrier (`RTNH_F_DEAD`, `RTNH_F_LINKDOWN`).
-    pub dead: bool,
-    /// Whether the gateway is considered on the link, whatever the addresses.
-    pub onlink: bool,
-}
-
-/// An IPv4 route.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Route {
-    /// Destination.
-    pub prefix: Prefix4,
-    /// Table: 254 main, 255 local.
-    pub table: u32,
-    /// Type of service; 0 means any.
-    pub tos: u8,
-    /// Priority: the lowest metric wins.
-    pub metric: u32,
-    /// Origin ([`protocol`]).
-    pub protocol: u8,
-    /// Scope.
-    pub scope: Scope,
-    /// Type.
-    pub kind: RouteKind,
-    /// Next hops, in the kernel's order; empty if the route forwards nothing. Usually one.
-    pub hops: Vec<NextHop>,
-    /// Whether it is a cache entry or a copy (`RTM_F_CLONED`) instead of a route.
-    pub cloned: bool,
-}
-
-/// An IPv4 neighbour.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Neighbour {
-    /// Index of the interface.
-    pub link: u32,
-    /// IPv4 address.
-    pub address: Ipv4Addr,
-    /// MAC address, if known.
-    pub mac: Option<Mac>,
-    /// State, see [`neighbour_state`].
-    pub state: u16,
-    /// Flags (`NTF_…`).
-    pub flags: u8,
-    /// Origin ([`protocol`]); 0 if unknown.
-    pub protocol: u8,
-}
-
-impl Neighbour {
-    /// The MAC address, if it is known and valid.
-    #[must_use]
-    pub fn usable(&self) -> Option<Mac> {
-        self.mac.filter(|_| self.state & neighbour_state::USABLE != 0)
-    }
-}
-
-/// The object of a notification.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Object {
-    /// An interface.
-    Link(Link),
-    /// An IPv4 address.
-    Address(Address),
-    /// An IPv4 route.
-    Route(Route),
-    /// An IPv4 neighbour.
-    Neighbour(Neighbour),
-}
-
-/// A notification about a link, address, route or neighbour.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Notice {
-    /// Whether it was removed.
-    pub gone: bool,
-    /// The object.
-    pub object: Object,
-}
+use super::objects::{
+    Address, AddressState, Link, Neighbour, NextHop, Notice, Object, Route, RouteKind, Scope,
+};
 
 impl Notice {
     /// Decodes the payload of a message of type `kind` (`RTM_…`).
@@ -290,6 +60,53 @@ fn ipv4(bytes: &[u8]) -> Option<Ipv4Addr> {
     <[u8; 4]>::try_from(bytes).ok().map(Ipv4Addr::from)
 }
 
+/// Address family of a message.
+#[derive(Clone, Copy)]
+enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    /// The family of a message about addresses, routes or neighbours; `None` for families that are not decoded.
+    fn of(payload: &[u8]) -> Option<Self> {
+        match i32::from(*payload.first()?) {
+            libc::AF_INET => Some(Self::V4),
+            libc::AF_INET6 => Some(Self::V6),
+            _ => None,
+        }
+    }
+
+    /// An address of the family.
+    fn address(self, bytes: &[u8]) -> Option<IpAddr> {
+        match self {
+            Self::V4 => ipv4(bytes).map(IpAddr::V4),
+            Self::V6 => <[u8; 16]>::try_from(bytes).ok().map(|bytes| IpAddr::V6(bytes.into())),
+        }
+    }
+
+    /// The prefix of `len` bits that contains these bytes; `None` if the family has no such prefix.
+    fn prefix(self, bytes: &[u8], len: u8) -> Option<AnyPrefix> {
+        (len <= self.bits()).then_some(AnyPrefix::containing(self.address(bytes)?, len))
+    }
+
+    /// The prefix of a message that names only its length, because it is zero.
+    fn any(self, len: u8) -> Option<AnyPrefix> {
+        let zero = match self {
+            Self::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            Self::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        (len <= self.bits()).then_some(AnyPrefix::containing(zero, len))
+    }
+
+    const fn bits(self) -> u8 {
+        match self {
+            Self::V4 => 32,
+            Self::V6 => 128,
+        }
+    }
+}
+
 fn mac(bytes: &[u8]) -> Option<Mac> {
     <[u8; 6]>::try_from(bytes).ok().map(Mac)
 }
@@ -336,15 +153,15 @@ fn link(payload: &[u8]) -> Option<Link> {
 fn address(payload: &[u8]) -> Option<Address> {
     /// `IFA_PROTO`, since Linux 5.18.
     const PROTOCOL: u16 = 11;
-    if i32::from(*payload.first()?) != libc::AF_INET {
-        return None;
-    }
+    let family = Family::of(payload)?;
     let (mut local, mut peer, mut broadcast, mut protocol) = (None, None, None, 0);
+    let mut flags = u32::from(*payload.get(2)?);
     for (kind, value) in Attributes(payload.get(8..)?) {
         match kind {
-            libc::IFA_LOCAL => local = ipv4(value),
-            libc::IFA_ADDRESS => peer = ipv4(value),
+            libc::IFA_LOCAL => local = family.address(value),
+            libc::IFA_ADDRESS => peer = family.address(value),
             libc::IFA_BROADCAST => broadcast = ipv4(value),
+            libc::IFA_FLAGS => flags = u32_at(value, 0)?,
             PROTOCOL => protocol = *value.first()?,
             _ => {}
         }
@@ -357,7 +174,18 @@ fn address(payload: &[u8]) -> Option<Address> {
         peer: peer.unwrap_or(address),
         broadcast,
         protocol,
+        state: address_state(flags),
     })
+}
+
+fn address_state(flags: u32) -> AddressState {
+    // An optimistic address is tentative, but the kernel already uses it.
+    match flags & (libc::IFA_F_DADFAILED | libc::IFA_F_TENTATIVE | libc::IFA_F_OPTIMISTIC) {
+        0 => AddressState::Usable,
+        flags if flags & libc::IFA_F_DADFAILED != 0 => AddressState::Duplicate,
+        flags if flags & libc::IFA_F_OPTIMISTIC != 0 => AddressState::Usable,
+        _ => AddressState::Tentative,
+    }
 }
 
 /// `RTNH_F_DEAD` and `RTNH_F_LINKDOWN`.
@@ -368,13 +196,15 @@ const ONLINK: u32 = 4;
 /// `rtmsg`: family, destination length, source length, tos, table, protocol, scope, type u8, flags u32.
 fn route(payload: &[u8]) -> Option<Route> {
     const CLONED: u32 = 0x200;
-    let [family, len, _, tos, table, protocol, scope, kind] = *payload.first_chunk()?;
+    /// `RTA_NH_ID`, since Linux 5.3.
+    const OBJECT: u16 = 30;
+    let [_, len, source, tos, table, protocol, scope, kind] = *payload.first_chunk()?;
+    let family = Family::of(payload)?;
     let flags = u32_at(payload, 8)?;
-    if i32::from(family) != libc::AF_INET || len > 32 {
-        return None;
-    }
     let mut route = Route {
-        prefix: Prefix4::containing(0, len),
+        prefix: family.any(len)?,
+        source: None,
+        object: 0,
         table: table.into(),
         tos,
         metric: 0,
@@ -389,25 +219,48 @@ fn route(payload: &[u8]) -> Option<Route> {
         hops: Vec::new(),
         cloned: flags & CLONED != 0,
     };
-    let (mut link, mut via, mut foreign) = (None, None, false);
+    let mut one = Hop::default();
     for (kind, value) in Attributes(payload.get(12..)?) {
         match kind {
-            libc::RTA_DST => route.prefix = Prefix4::containing(ipv4(value)?.to_bits(), len),
-            libc::RTA_OIF => link = u32_at(value, 0),
-            libc::RTA_GATEWAY => via = ipv4(value),
-            libc::RTA_VIA => foreign = true,
+            libc::RTA_DST => route.prefix = family.prefix(value, len)?,
+            libc::RTA_SRC => route.source = Some(Box::new(family.prefix(value, source)?)),
             libc::RTA_PRIORITY => route.metric = u32_at(value, 0)?,
             libc::RTA_TABLE => route.table = u32_at(value, 0)?,
-            libc::RTA_MULTIPATH => route.hops = hops(value),
+            libc::RTA_MULTIPATH => route.hops = hops(family, value),
+            OBJECT => route.object = u32_at(value, 0)?,
+            libc::RTA_OIF => one.link = u32_at(value, 0),
+            kind => one.take(family, kind, value),
+        }
+    }
+    if route.hops.is_empty() && (one.link.is_some() || one.via.is_some()) {
+        route.hops = vec![one.next_hop(1, flags)];
+    }
+    Some(route)
+}
+
+/// The attributes of a next hop.
+#[derive(Default)]
+struct Hop {
+    link: Option<u32>,
+    via: Option<IpAddr>,
+    /// Whether only the kernel can use it.
+    foreign: bool,
+}
+
+impl Hop {
+    fn take(&mut self, family: Family, kind: u16, value: &[u8]) {
+        match kind {
+            libc::RTA_GATEWAY => self.via = family.address(value),
+            libc::RTA_VIA | libc::RTA_ENCAP => self.foreign = true,
             _ => {}
         }
     }
-    if route.hops.is_empty() && (link.is_some() || via.is_some()) {
+
+    fn next_hop(self, weight: u16, flags: u32) -> NextHop {
         let (dead, onlink) = (flags & DEAD != 0, flags & ONLINK != 0);
-        let link = link.filter(|_| !foreign).unwrap_or(0);
-        route.hops = vec![NextHop { link, via, weight: 1, dead, onlink }];
+        let link = self.link.filter(|_| !self.foreign).unwrap_or(0);
+        NextHop { link, via: self.via, weight, dead, onlink }
     }
-    Some(route)
 }
 
 fn route_kind(kind: u8) -> RouteKind {
@@ -415,6 +268,7 @@ fn route_kind(kind: u8) -> RouteKind {
         libc::RTN_UNICAST => RouteKind::Unicast,
         libc::RTN_LOCAL => RouteKind::Local,
         libc::RTN_BROADCAST => RouteKind::Broadcast,
+        libc::RTN_ANYCAST => RouteKind::Anycast,
         libc::RTN_MULTICAST => RouteKind::Multicast,
         libc::RTN_BLACKHOLE => RouteKind::Blackhole,
         libc::RTN_UNREACHABLE => RouteKind::Unreachable,
@@ -425,19 +279,16 @@ fn route_kind(kind: u8) -> RouteKind {
 }
 
 /// `rtnexthop`s: length u16, flags u8, hops u8 (weight - 1), interface i32, attributes.
-fn hops(mut bytes: &[u8]) -> Vec<NextHop> {
+fn hops(family: Family, mut bytes: &[u8]) -> Vec<NextHop> {
     let mut hops = Vec::new();
     while let (Some(length), Some(link)) = (u16_at(bytes, 0), u32_at(bytes, 4)) {
         let Some(entry) = bytes.get(..usize::from(length)) else { break };
         let ([_, _, flags, weight, ..], Some(attributes)) = (entry, entry.get(8..)) else { break };
-        let via = Attributes(attributes)
-            .find(|(kind, _)| *kind == libc::RTA_GATEWAY)
-            .and_then(|(_, value)| ipv4(value));
-        let foreign = Attributes(attributes).any(|(kind, _)| kind == libc::RTA_VIA);
-        let link = if foreign { 0 } else { link };
-        let flags = u32::from(*flags);
-        let (dead, onlink) = (flags & DEAD != 0, flags & ONLINK != 0);
-        hops.push(NextHop { link, via, weight: u16::from(*weight) + 1, dead, onlink });
+        let mut hop = Hop { link: Some(link), ..Hop::default() };
+        for (kind, value) in Attributes(attributes) {
+            hop.take(family, kind, value);
+        }
+        hops.push(hop.next_hop(u16::from(*weight) + 1, u32::from(*flags)));
         bytes = bytes.get(usize::from(length).next_multiple_of(4)..).unwrap_or_default();
     }
     hops
@@ -447,13 +298,11 @@ fn hops(mut bytes: &[u8]) -> Vec<NextHop> {
 fn neighbour(payload: &[u8]) -> Option<Neighbour> {
     /// `NDA_PROTOCOL`, since Linux 5.2.
     const PROTOCOL: u16 = 12;
-    if i32::from(*payload.first()?) != libc::AF_INET {
-        return None;
-    }
+    let family = Family::of(payload)?;
     let (mut destination, mut station, mut protocol) = (None, None, 0);
     for (kind, value) in Attributes(payload.get(12..)?) {
         match kind {
-            libc::NDA_DST => destination = ipv4(value),
+            libc::NDA_DST => destination = family.address(value),
             libc::NDA_LLADDR => station = mac(value),
             PROTOCOL => protocol = *value.first()?,
             _ => {}
@@ -474,7 +323,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::netlink::Request;
+    use crate::netlink::{Request, protocol};
 
     const KINDS: [u16; 8] = [
         libc::RTM_NEWLINK,
@@ -517,6 +366,58 @@ mod tests {
         assert_eq!(hops, [(3, 1, "10.0.0.1".to_owned()), (4, 7, "10.0.1.1".to_owned())]);
     }
 
+    /// The fields that only IPv6 routes have, and next hops that only the kernel can use.
+    #[test]
+    fn ipv6_routes_are_decoded() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let new = |len: u8, source: u8, kind: u8| {
+            let header = [10, len, source, 0, 254, 11, 0, kind, 0, 0, 0, 0];
+            Request::new("", libc::RTM_NEWROUTE, 0, &header).u32(libc::RTA_OIF, 3)
+        };
+        let read = |request: &Request| match Notice::read(libc::RTM_NEWROUTE, payload(request))?.object {
+            Object::Route(route) => Some(route),
+            _ => None,
+        };
+        let one = new(48, 0, 1)
+            .address(libc::RTA_DST, ip("2001:db8:7::"))
+            .address(libc::RTA_GATEWAY, ip("fe80::1"))
+            .u32(30, 9);
+        let route = read(&one).unwrap();
+        assert_eq!((route.prefix.to_string().as_str(), route.object), ("2001:db8:7::/48", 9));
+        assert_eq!((route.hops[0].link, route.hops[0].via), (3, Some(ip("fe80::1"))));
+        assert_eq!(route.source, None);
+        let limited = new(0, 32, 1).address(libc::RTA_SRC, ip("2001:db8::"));
+        let route = read(&limited).unwrap();
+        assert_eq!(route.prefix.to_string(), "::/0");
+        assert_eq!(route.source.unwrap().to_string(), "2001:db8::/32");
+        // Segment routing: the packet leaves with another header.
+        let encapsulated = new(0, 0, 1).bytes(libc::RTA_ENCAP, &[0; 8]);
+        assert_eq!(read(&encapsulated).unwrap().hops[0].link, 0);
+        assert_eq!(read(&new(64, 0, 4)).unwrap().kind, RouteKind::Anycast);
+        assert_eq!(read(&new(129, 0, 1)), None, "longer than an address");
+        assert_eq!(read(&new(48, 0, 1).bytes(libc::RTA_DST, &[10, 0, 0, 0])), None, "half an address");
+    }
+
+    #[test]
+    fn addresses_have_states() {
+        let state = |family: u8, flags: u32| {
+            let header = [family, 64, flags as u8, 0, 3, 0, 0, 0];
+            let address: IpAddr =
+                if family == 2 { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+            let request = Request::new("", libc::RTM_NEWADDR, 0, &header).address(libc::IFA_ADDRESS, address);
+            let request = request.u32(libc::IFA_FLAGS, flags);
+            let notice = Notice::read(libc::RTM_NEWADDR, payload(&request)).unwrap();
+            let Object::Address(found) = notice.object else { panic!("{notice:?}") };
+            assert_eq!((found.address, found.peer), (address, address));
+            found.state
+        };
+        assert_eq!(state(2, libc::IFA_F_PERMANENT), AddressState::Usable);
+        assert_eq!(state(10, libc::IFA_F_PERMANENT | libc::IFA_F_NODAD), AddressState::Usable);
+        assert_eq!(state(10, libc::IFA_F_TENTATIVE), AddressState::Tentative);
+        assert_eq!(state(10, libc::IFA_F_TENTATIVE | libc::IFA_F_OPTIMISTIC), AddressState::Usable);
+        assert_eq!(state(10, libc::IFA_F_TENTATIVE | libc::IFA_F_DADFAILED), AddressState::Duplicate);
+    }
+
     #[test]
     fn nested_attributes_have_their_length() {
         let request = Request::new("", libc::RTM_NEWLINK, 0, &[0; 16]).text(libc::IFLA_IFNAME, "a").nested(
@@ -544,11 +445,15 @@ mod tests {
     proptest! {
         /// Whatever the bytes: no panic, no endless loop, no read beyond an attribute.
         #[test]
-        fn any_bytes_are_decoded(kind in 0..KINDS.len(), mut bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_decoded(
+            kind in 0..KINDS.len(),
+            family in prop::sample::select(vec![2u8, 10]),
+            mut bytes in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
             let kind = KINDS[kind];
             Notice::read(kind, &bytes);
-            if let Some(family) = bytes.first_mut() {
-                *family = if kind < libc::RTM_NEWADDR { 0 } else { 2 };
+            if let Some(first) = bytes.first_mut() {
+                *first = if kind < libc::RTM_NEWADDR { 0 } else { family };
             }
             Notice::read(kind, &bytes);
             // Attributes with valid lengths and any type.
@@ -559,7 +464,7 @@ mod tests {
             }
             Notice::read(kind, &bytes);
             prop_assert!(Attributes(&bytes).count() <= bytes.len() / 4);
-            prop_assert!(hops(&bytes).len() <= bytes.len() / 8);
+            prop_assert!(hops(Family::V6, &bytes).len() <= bytes.len() / 8);
         }
     }
 }

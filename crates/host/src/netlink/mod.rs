@@ -9,12 +9,15 @@
 //! and must accept unknown attributes.
 
 mod decode;
+mod objects;
 mod request;
 mod socket;
 
-pub use decode::{
-    Address, Attributes, Link, Neighbour, NextHop, Notice, Object, Route, RouteKind, Scope, neighbour_state,
-    protocol,
+pub use decode::Attributes;
+pub use objects::{
+    Address, AddressState, Link, Neighbour, NextHop, Notice, Object, Route, RouteKind, Scope,
+    neighbour_state, protocol,
 };
 pub use request::Request;
+pub(crate) use request::family;
 pub use socket::{Dump, Failure, Groups, Incoming, Message, Received, Socket};

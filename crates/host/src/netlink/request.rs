@@ -4,7 +4,15 @@
 //! attributes of four bytes (length, type) and a value, each padded to four bytes. Numbers are in native byte
 //! order, addresses in network byte order.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
+
+/// The address family of a message about this address.
+pub(crate) const fn family(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => libc::AF_INET as u8,
+        IpAddr::V6(_) => libc::AF_INET6 as u8,
+    }
+}
 
 /// Length of `nlmsghdr` in bytes.
 pub(crate) const HEADER_BYTES: usize = 16;
@@ -65,10 +73,13 @@ impl Request {
         self.bytes(kind, &value.to_ne_bytes())
     }
 
-    /// Adds an IPv4 address.
+    /// Adds an address of either family.
     #[must_use]
-    pub fn address(self, kind: u16, value: Ipv4Addr) -> Self {
-        self.bytes(kind, &value.octets())
+    pub fn address(self, kind: u16, value: impl Into<IpAddr>) -> Self {
+        match value.into() {
+            IpAddr::V4(address) => self.bytes(kind, &address.octets()),
+            IpAddr::V6(address) => self.bytes(kind, &address.octets()),
+        }
     }
 
     /// Adds an attribute that contains the attributes added by `inside`.

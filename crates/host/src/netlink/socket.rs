@@ -11,7 +11,7 @@ use nix::sys::socket::{
     socket, sockopt,
 };
 
-use super::decode::Notice;
+use super::objects::Notice;
 use super::request::{HEADER_BYTES, Request};
 use crate::error::HostError;
 use crate::netns::Namespace;
@@ -44,6 +44,10 @@ impl Groups {
     pub const ADDRESS4: Self = Self(libc::RTMGRP_IPV4_IFADDR as u32);
     /// IPv4 routes.
     pub const ROUTE4: Self = Self(libc::RTMGRP_IPV4_ROUTE as u32);
+    /// IPv6 addresses.
+    pub const ADDRESS6: Self = Self(libc::RTMGRP_IPV6_IFADDR as u32);
+    /// IPv6 routes.
+    pub const ROUTE6: Self = Self(libc::RTMGRP_IPV6_ROUTE as u32);
 
     /// Both sets of groups.
     #[must_use]
@@ -63,6 +67,12 @@ pub enum Dump {
     Routes4,
     /// All IPv4 neighbours.
     Neighbours4,
+    /// All IPv6 addresses.
+    Addresses6,
+    /// All IPv6 routes of all tables.
+    Routes6,
+    /// All IPv6 neighbours.
+    Neighbours6,
 }
 
 impl Dump {
@@ -72,6 +82,9 @@ impl Dump {
             Self::Addresses4 => ("list addresses", libc::RTM_GETADDR, libc::AF_INET, 8),
             Self::Routes4 => ("list routes", libc::RTM_GETROUTE, libc::AF_INET, 12),
             Self::Neighbours4 => ("list neighbours", libc::RTM_GETNEIGH, libc::AF_INET, 12),
+            Self::Addresses6 => ("list IPv6 addresses", libc::RTM_GETADDR, libc::AF_INET6, 8),
+            Self::Routes6 => ("list IPv6 routes", libc::RTM_GETROUTE, libc::AF_INET6, 12),
+            Self::Neighbours6 => ("list IPv6 neighbours", libc::RTM_GETNEIGH, libc::AF_INET6, 12),
         };
         let mut header = vec![0; fixed];
         header[0] = family as u8;

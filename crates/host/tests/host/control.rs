@@ -1,24 +1,24 @@
 //! The control namespace of a network is created once, and only differences in hueplane's own items are
 //! corrected.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::process::Command;
 
 use crate::common::{Names, ip, root};
 use hue_host::cgroup::{Limits, Trees};
 use hue_host::control::{
-    Changes, Config, ControlNamespace, Owner, PortConfig, StaticRoute, StaticTarget, interface_names,
+    Changes, Config, ControlNamespace, Families, Owner, PortConfig, StaticRoute, StaticTarget,
+    interface_names,
 };
 use hue_host::links::Links;
 use hue_host::{HostError, exec, netns, sysctl};
-use hue_tables::Prefix4;
 use hue_wire::Mac;
 
 fn owner(names: &Names) -> Owner {
     Owner { prefix: names.start.clone(), node: names.start.clone() }
 }
 
-fn address(text: &str) -> Ipv4Addr {
+fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
@@ -36,11 +36,12 @@ fn port(interface: &str, last: u8, addresses: &[&str]) -> PortConfig {
 }
 
 fn route(prefix: &str, target: StaticTarget) -> StaticRoute {
-    StaticRoute { prefix: prefix.parse::<Prefix4>().unwrap(), target }
+    StaticRoute { prefix: prefix.parse().unwrap(), target }
 }
 
 fn config() -> Config {
     Config {
+        families: Families::V4,
         ports: vec![port("left", 1, &["10.1.0.1/24"]), port("right", 2, &["10.2.0.1/24", "10.2.0.9/24"])],
         // Through a gateway on the link of the second route.
         routes: vec![
@@ -55,7 +56,7 @@ fn config() -> Config {
 fn ready(names: &Names, taps: &[&str]) -> ControlNamespace {
     let limits = Limits { processes: Some(100), ..Limits::default() };
     let limits = if Trees::detect().unwrap().is_complete() { limits } else { Limits::default() };
-    let ensured = ControlNamespace::ensure(&owner(names), "red", &limits).unwrap();
+    let ensured = ControlNamespace::ensure(&owner(names), "red", &limits, Families::V4).unwrap();
     for tap in taps {
         ip(&ensured.control.namespace, &format!("tuntap add {tap} mode tap"));
     }
@@ -68,9 +69,9 @@ fn a_namespace_is_created_once() {
         return;
     }
     let names = Names::new();
-    let first = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    let first = ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).unwrap();
     assert!(first.created && !first.changes.is_empty());
-    let again = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    let again = ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).unwrap();
     assert!(!again.created);
     assert_eq!(again.changes, Changes::default());
     let namespace = &first.control.namespace;
@@ -85,7 +86,8 @@ fn a_namespace_is_created_once() {
     assert_eq!(owner(&names).networks().unwrap(), ["red"]);
 
     sysctl::set(namespace, "net/ipv4/ip_forward", "0").unwrap();
-    let corrected = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    let corrected =
+        ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).unwrap();
     assert_eq!(corrected.changes.words, ["net/ipv4/ip_forward set to 1"]);
     assert!(ControlNamespace::delete(&owner(&names), "red").unwrap());
     assert!(!ControlNamespace::delete(&owner(&names), "red").unwrap(), "a second delete has no effect");
@@ -155,6 +157,153 @@ fn only_differences_are_corrected() {
     assert!(links.find("left").unwrap().is_none() && links.find("own").unwrap().is_some());
 }
 
+fn config6() -> Config {
+    Config {
+        families: Families::V6,
+        ports: vec![port("left", 1, &["2001:db8:1::1/64"]), port("right", 2, &["2001:db8:2::1/64"])],
+        routes: vec![
+            route("2001:db8:9::/48", StaticTarget::Via(address("2001:db8:77::1"))),
+            route("2001:db8:77::/48", StaticTarget::Port(1)),
+            route("::/0", StaticTarget::ViaPort(address("fe80::9"), 0)),
+        ],
+        neighbours: vec![(1, address("2001:db8:2::2"), Mac([2, 0, 0, 0, 0, 9]))],
+    }
+}
+
+/// As `ready`, with IPv6 only. The interfaces have carrier, as the daemon's TAPs have.
+fn ready6(names: &Names) -> ControlNamespace {
+    let ensured = ControlNamespace::ensure(&owner(names), "six", &Limits::default(), Families::V6).unwrap();
+    for port in ["left", "right"] {
+        ip(&ensured.control.namespace, &format!("link add {port} type veth peer name {port}-far"));
+        ip(&ensured.control.namespace, &format!("link set {port}-far up"));
+    }
+    ensured.control
+}
+
+#[test]
+fn a_network_with_ipv6_is_set_up_and_corrected() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let control = ready6(&names);
+    let namespace = &control.namespace;
+    let again = ControlNamespace::ensure(&owner(&names), "six", &Limits::default(), Families::V6).unwrap();
+    assert_eq!(again.changes, Changes::default());
+    let first = control.configure(&config6()).unwrap();
+    assert_eq!((first.routes, first.neighbours, first.refused.len()), (3, 1, 0), "{first:?}");
+    assert_eq!(control.configure(&config6()).unwrap(), Changes::default());
+    let looked = control.look(&config6(), &[]).unwrap();
+    assert!(looked.ports.is_empty(), "{looked:?}");
+    for (key, value) in [
+        ("net/ipv6/conf/all/forwarding", "1"),
+        ("net/ipv6/conf/left/forwarding", "1"),
+        ("net/ipv6/conf/left/accept_ra", "0"),
+        ("net/ipv6/conf/left/accept_dad", "0"),
+        ("net/ipv6/neigh/left/base_reachable_time_ms", "10000"),
+        ("net/ipv4/ip_forward", "0"),
+    ] {
+        assert_eq!(sysctl::get(namespace, key).unwrap().as_deref(), Some(value), "{key}");
+    }
+    // Both addresses are usable at once, and the kernel answers for the subnet-router address.
+    let shown = ip(namespace, "-6 addr show dev left");
+    assert!(
+        shown.contains("inet6 2001:db8:1::1/64") && shown.contains("inet6 fe80::ff:fe00:101/64"),
+        "{shown}"
+    );
+    assert!(!shown.contains("tentative"), "{shown}");
+    assert!(ip(namespace, "-6 route show table local").contains("anycast 2001:db8:1:: dev left"));
+    assert!(ip(namespace, "-4 addr show dev left").is_empty());
+    let shown = ip(namespace, "-6 route show");
+    assert!(shown.contains("2001:db8:9::/48 via 2001:db8:77::1 dev right proto 72 metric 1"), "{shown}");
+    assert!(shown.contains("default via fe80::9 dev left proto 72 metric 1"), "{shown}");
+
+    // Addresses stay while the link is down; the kernel makes the link-local one again.
+    ip(namespace, "link set left down");
+    let down: Vec<String> =
+        control.look(&config6(), &[]).unwrap().ports.iter().map(|(_, what)| what.to_string()).collect();
+    assert_eq!(down, ["is down", "lacks address fe80::ff:fe00:101/64"]);
+    control.configure(&config6()).unwrap();
+    assert!(control.look(&config6(), &[]).unwrap().ports.is_empty());
+    assert_eq!(control.configure(&config6()).unwrap(), Changes::default());
+
+    // Somebody deletes addresses, forbids IPv6, and changes the MAC address.
+    ip(namespace, "addr del 2001:db8:1::1/64 dev left");
+    ip(namespace, "addr del fe80::ff:fe00:101/64 dev left");
+    let changes = control.configure(&config6()).unwrap();
+    assert_eq!(changes.words, ["left: 2001:db8:1::1/64 added", "left: fe80::ff:fe00:101/64 added"]);
+    sysctl::set(namespace, "net/ipv6/conf/right/disable_ipv6", "1").unwrap();
+    assert_eq!(control.look(&config6(), &[]).unwrap().ports.len(), 2);
+    control.configure(&config6()).unwrap();
+    assert!(control.look(&config6(), &[]).unwrap().ports.is_empty());
+    let mut other = config6();
+    other.ports[0].mac = Mac([2, 0, 0, 0, 1, 0x33]);
+    control.configure(&other).unwrap();
+    let shown = ip(namespace, "-6 addr show dev left scope link");
+    assert!(shown.contains("fe80::ff:fe00:133/64") && !shown.contains("fe80::ff:fe00:101"), "{shown}");
+    assert_eq!(control.configure(&other).unwrap(), Changes::default());
+}
+
+#[test]
+fn an_address_that_another_host_has_is_drift() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let control = ready6(&names);
+    let namespace = &control.namespace;
+    control.configure(&config6()).unwrap();
+    // Somebody sets the address with detection of duplicates, and another host claims it.
+    ip(namespace, "addr del 2001:db8:1::1/64 dev left");
+    ip(namespace, "addr add 2001:db8:1::1/64 dev left-far nodad");
+    sysctl::set(namespace, "net/ipv6/conf/left/accept_dad", "1").unwrap();
+    ip(namespace, "addr add 2001:db8:1::1/64 dev left");
+    let words = "does not use address 2001:db8:1::1/64: another host has it (dadfailed)";
+    let drift = || {
+        let drift = control.look(&config6(), &[]).unwrap().ports;
+        drift.iter().map(|(_, what)| what.to_string()).collect::<Vec<_>>()
+    };
+    for _ in 0..400 {
+        if drift() == [words] {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(drift(), [words]);
+    control.configure(&config6()).unwrap();
+    assert!(drift().is_empty());
+    assert!(!ip(namespace, "-6 addr show dev left").contains("dadfailed"));
+}
+
+/// A namespace keeps nothing of a family that the network no longer has.
+#[test]
+fn families_can_change() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let control = ready6(&names);
+    control.configure(&config6()).unwrap();
+    let again = |families| {
+        ControlNamespace::ensure(&owner(&names), "six", &Limits::default(), families).unwrap();
+    };
+    again(Families::V4);
+    control.configure(&config()).unwrap();
+    assert!(ip(&control.namespace, "-6 addr show").is_empty());
+    assert_eq!(control.configure(&config()).unwrap(), Changes::default());
+    again(Families::V6);
+    control.configure(&config6()).unwrap();
+    assert!(ip(&control.namespace, "-4 addr show dev left").is_empty());
+    assert!(control.look(&config6(), &[]).unwrap().ports.is_empty());
+    again(Families::BOTH);
+    let mut both = config6();
+    both.families = Families::BOTH;
+    both.ports[0].addresses.push((address("10.1.0.1"), 24));
+    control.configure(&both).unwrap();
+    assert!(ip(&control.namespace, "addr show dev left").contains("inet 10.1.0.1/24"));
+    assert!(control.look(&both, &[]).unwrap().ports.is_empty());
+}
+
 #[test]
 fn conflicting_items_are_reported_and_stay() {
     if !root() {
@@ -190,7 +339,7 @@ fn foreign_namespaces_are_not_modified() {
         let error = result.unwrap_err();
         assert!(matches!(error, HostError::Foreign { .. }), "{error}");
     };
-    foreign(ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).map(drop));
+    foreign(ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).map(drop));
     foreign(ControlNamespace::delete(&owner(&names), "red").map(drop));
     foreign(ControlNamespace::open(&owner(&names), "red").map(drop));
     assert!(netns::exists(&name));
@@ -198,9 +347,9 @@ fn foreign_namespaces_are_not_modified() {
     netns::delete(&name).unwrap();
 
     // A namespace of another daemon, with the same names.
-    ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).unwrap();
     let other = Owner { node: format!("{}other", names.start), ..owner(&names) };
-    foreign(ControlNamespace::ensure(&other, "red", &Limits::default()).map(drop));
+    foreign(ControlNamespace::ensure(&other, "red", &Limits::default(), Families::V4).map(drop));
     assert!(other.networks().unwrap().is_empty());
 }
 
@@ -249,7 +398,7 @@ fn remains_of_a_killed_daemon_are_found_and_removed() {
     drop(control);
 
     assert_eq!(owner(&names).networks().unwrap(), ["red"]);
-    let adopted = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+    let adopted = ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).unwrap();
     assert!(!adopted.created && adopted.changes.is_empty(), "{:?}", adopted.changes);
     assert_eq!(adopted.control.configure(&config()).unwrap(), Changes::default());
     let bounded = adopted.control.cgroup.is_some();
@@ -275,7 +424,7 @@ fn a_daemon_can_be_killed_at_any_time() {
             } else {
                 Limits::default()
             };
-            let control = ControlNamespace::ensure(&owner, "red", &limits).unwrap().control;
+            let control = ControlNamespace::ensure(&owner, "red", &limits, Families::V4).unwrap().control;
             let mut links = Links::inside(&control.namespace).unwrap();
             // Ends of a veth pair instead of TAPs.
             if links.find("left").unwrap().is_none() {
@@ -303,7 +452,8 @@ fn a_daemon_can_be_killed_at_any_time() {
         assert!(child.try_wait().unwrap().is_none(), "round {round}: it ended by itself");
         child.kill().unwrap();
         child.wait().unwrap();
-        let ensured = ControlNamespace::ensure(&owner(&names), "red", &Limits::default()).unwrap();
+        let ensured =
+            ControlNamespace::ensure(&owner(&names), "red", &Limits::default(), Families::V4).unwrap();
         let mut links = Links::inside(&ensured.control.namespace).unwrap();
         if links.find("left").unwrap().is_none() {
             links.create_veth("left", "right", None).unwrap();

@@ -1,21 +1,22 @@
 //! Addresses, routes and neighbours, verified with `ip`, which also sets foreign items that must stay.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use crate::common::{Names, ip, root};
+use hue_host::addresses::AddressState;
 use hue_host::links::Links;
 use hue_host::netlink::{Dump, Groups, Incoming, Object, Received, Socket, neighbour_state, protocol};
 use hue_host::routes::{RouteKind, Scope, Wanted};
 use hue_host::{Namespace, addresses, neighbours, routes};
-use hue_tables::Prefix4;
+use hue_tables::{AnyPrefix, Prefix4};
 use hue_wire::Mac;
 use nix::errno::Errno;
 
-fn prefix(text: &str) -> Prefix4 {
+fn prefix(text: &str) -> AnyPrefix {
     text.parse().unwrap()
 }
 
-fn address(text: &str) -> Ipv4Addr {
+fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
@@ -47,7 +48,7 @@ fn addresses_are_set_and_removed() {
     ip(&namespace, "addr add 172.16.0.1/12 dev a");
     let list = addresses::list(socket).unwrap();
     let of = |text: &str| *list.iter().find(|found| found.address == address(text)).unwrap();
-    assert_eq!((of("10.0.0.1").len, of("10.0.0.1").broadcast), (24, Some(address("10.0.0.255"))));
+    assert_eq!((of("10.0.0.1").len, of("10.0.0.1").broadcast), (24, Some([10, 0, 0, 255].into())));
     assert_eq!((of("192.0.2.0").broadcast, of("192.0.2.7").broadcast), (None, None));
     assert_eq!(of("10.0.0.1").link, a);
     assert_eq!((of("10.0.0.1").protocol, of("172.16.0.1").protocol), (protocol::OURS, 0));
@@ -168,7 +169,7 @@ fn many_routes_at_once() {
     let (_namespace, mut links, a, _) = place(&names);
     let route = |index: u32| {
         let via = if index % 5_000 == 17 { "172.31.0.1" } else { "10.0.0.2" };
-        let prefix = Prefix4::containing(0x3000_0000 + (index << 8), 24);
+        let prefix = Prefix4::containing(0x3000_0000 + (index << 8), 24).into();
         Wanted { prefix, via: Some(address(via)), link: 0 }
     };
     let wanted: Vec<Wanted> = (0..MANY).map(route).collect();
@@ -197,7 +198,7 @@ fn an_overrun_is_reported() {
     told.set_nonblocking(true).unwrap();
     let wanted: Vec<Wanted> = (0..2_000)
         .map(|index| Wanted {
-            prefix: Prefix4::containing(0x3000_0000 + (index << 8), 24),
+            prefix: Prefix4::containing(0x3000_0000 + (index << 8), 24).into(),
             via: Some(address("10.0.0.2")),
             link: 0,
         })
@@ -214,4 +215,131 @@ fn an_overrun_is_reported() {
     assert!(overrun);
     routes::remove(links.socket(), &wanted[..1]).unwrap();
     assert_eq!(told.receive(|_| {}).unwrap(), Received::Some);
+}
+
+fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+    for _ in 0..400 {
+        if so() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("still not: {what}");
+}
+
+#[test]
+fn ipv6_addresses_have_no_detection_of_duplicates() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let (namespace, mut links, a, b) = place(&names);
+    let socket = links.socket();
+    addresses::add(socket, a, address("2001:db8::1"), 64).unwrap();
+    addresses::add(socket, a, address("2001:db8::1"), 64).unwrap();
+    // With detection, an address is tentative first. The other end of the pair has it, so it stays unused.
+    addresses::add(socket, b, address("2001:db8:1::1"), 64).unwrap();
+    ip(&namespace, "addr add 2001:db8:1::1/64 dev a");
+    let state = |links: &mut Links, link: u32, text: &str| {
+        let list = addresses::list(links.socket()).unwrap();
+        list.iter().find(|found| (found.link, found.address) == (link, address(text))).unwrap().state
+    };
+    assert_eq!(state(&mut links, a, "2001:db8::1"), AddressState::Usable);
+    assert_eq!(state(&mut links, b, "2001:db8:1::1"), AddressState::Usable);
+    assert_ne!(state(&mut links, a, "2001:db8:1::1"), AddressState::Usable);
+    wait_until("a duplicate", || state(&mut links, a, "2001:db8:1::1") == AddressState::Duplicate);
+
+    let socket = links.socket();
+    let list = addresses::list(socket).unwrap();
+    let own = list.iter().find(|found| found.address == address("2001:db8::1")).unwrap();
+    assert_eq!((own.len, own.protocol, own.broadcast), (64, protocol::OURS, None));
+    assert!(addresses::remove(socket, a, address("2001:db8::1"), 64).unwrap());
+    assert!(!addresses::remove(socket, a, address("2001:db8::1"), 64).unwrap());
+}
+
+#[test]
+fn ipv6_routes_are_added_listed_and_removed() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let (namespace, mut links, a, b) = place(&names);
+    addresses::add(links.socket(), a, address("2001:db8::1"), 64).unwrap();
+    addresses::add(links.socket(), b, address("2001:db8:1::1"), 64).unwrap();
+    let mut told = Socket::open_in(&namespace, Groups::ROUTE6).unwrap();
+    told.set_nonblocking(true).unwrap();
+    let wanted = [
+        Wanted { prefix: prefix("2001:db8:9::/48"), via: Some(address("2001:db8:1::2")), link: 0 },
+        Wanted { prefix: prefix("2001:db8:8::/48"), via: None, link: a },
+        Wanted { prefix: prefix("::/0"), via: Some(address("fe80::7")), link: a },
+        Wanted { prefix: prefix("2001:db8:7::1/128"), via: Some(address("2001:db8:77::1")), link: 0 },
+    ];
+    let failures = routes::add(links.socket(), &wanted).unwrap();
+    assert_eq!(failures.iter().map(|failure| failure.index).collect::<Vec<_>>(), [3], "{failures:?}");
+    let failures = routes::add(links.socket(), &wanted[..3]).unwrap();
+    assert!(failures.iter().all(|failure| failure.errno == Errno::EEXIST) && failures.len() == 3);
+    let shown = ip(&namespace, "-6 route show");
+    assert!(shown.contains("default via fe80::7 dev a proto 72 metric 1 onlink"), "{shown}");
+
+    ip(&namespace, "-6 route add 2001:db8:4::/48 nexthop via 2001:db8::3 weight 3 nexthop via fe80::3 dev b");
+    ip(&namespace, "-6 route add 2001:db8:5::/48 from 2001:db8:2::/48 via 2001:db8::3");
+    ip(&namespace, "-6 route add prohibit 2001:db8:6::/48");
+    ip(&namespace, "nexthop add id 9 via 2001:db8::3 dev a");
+    ip(&namespace, "-6 route add 2001:db8:3::/48 nhid 9");
+    ip(&namespace, "route add 10.77.0.0/16 via inet6 fe80::3 dev a");
+    ip(&namespace, "-6 route add 2001:db8:2::/48 encap seg6 mode encap segs 2001:db8::9 dev a");
+    let all = routes::list(links.socket()).unwrap();
+    let of = |text: &str| all.iter().find(|route| route.prefix == prefix(text)).unwrap();
+    let hops = &of("2001:db8:4::/48").hops;
+    assert_eq!(hops.iter().map(|hop| (hop.link, hop.weight)).collect::<Vec<_>>(), [(a, 3), (b, 1)]);
+    assert_eq!((hops[1].via, of("2001:db8:4::/48").metric), (Some(address("fe80::3")), 1024));
+    assert_eq!(of("2001:db8:5::/48").source.as_deref(), Some(&prefix("2001:db8:2::/48")));
+    assert_eq!(of("2001:db8:6::/48").kind, RouteKind::Prohibit);
+    assert_eq!((of("2001:db8:3::/48").object, of("2001:db8:3::/48").hops[0].link), (9, a));
+    assert_eq!((of("2001:db8::1/128").kind, of("2001:db8::1/128").table), (RouteKind::Local, 255));
+    assert_eq!(of("2001:db8::/64").protocol, 2);
+    assert_eq!(of("10.77.0.0/16").hops[0].link, 0, "a gateway of the other family");
+    assert_eq!(of("2001:db8:2::/48").hops[0].link, 0, "the kernel adds a header");
+
+    assert_eq!(routes::ours(links.socket()).unwrap().len(), 3);
+    let theirs = Wanted { prefix: prefix("2001:db8:6::/48"), via: None, link: a };
+    assert_eq!(routes::remove(links.socket(), [&theirs]).unwrap()[0].errno, Errno::ESRCH);
+    assert!(routes::remove(links.socket(), &wanted[..3]).unwrap().is_empty());
+    assert!(routes::ours(links.socket()).unwrap().is_empty());
+    let mut gone = Vec::new();
+    while told
+        .receive(|incoming| {
+            let Incoming::Message(message) = incoming else { panic!("{incoming:?}") };
+            match message.notice().map(|notice| (notice.gone, notice.object)) {
+                Some((true, Object::Route(route))) => gone.push(route.prefix),
+                _ => {}
+            }
+        })
+        .unwrap()
+        == Received::Some
+    {}
+    assert!(wanted[..3].iter().all(|route| gone.contains(&route.prefix)), "{gone:?}");
+}
+
+#[test]
+fn ipv6_neighbours_are_set_probed_and_removed() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let (namespace, mut links, a, _) = place(&names);
+    addresses::add(links.socket(), a, address("2001:db8::1"), 64).unwrap();
+    let mac = |last| Mac([2, 0, 0, 0, 0, last]);
+    let list = [(a, address("2001:db8::2"), mac(2)), (a, address("fe80::2"), mac(3))];
+    assert!(neighbours::set(links.socket(), &list).unwrap().is_empty());
+    ip(&namespace, "neigh add 2001:db8::9 lladdr 02:00:00:00:00:09 router dev a");
+    let found = neighbours::list(links.socket()).unwrap();
+    let of = |text: &str| *found.iter().find(|found| found.address == address(text)).unwrap();
+    assert_eq!((of("fe80::2").usable(), of("fe80::2").protocol), (Some(mac(3)), protocol::OURS));
+    assert_eq!((of("2001:db8::2").is_router(), of("2001:db8::9").is_router()), (false, true));
+    assert!(neighbours::remove(links.socket(), &[(a, address("fe80::2"))]).unwrap().is_empty());
+    links.socket().execute(neighbours::probe(a, address("2001:db8::77"))).unwrap();
+    let found = neighbours::list(links.socket()).unwrap();
+    let asked = found.iter().find(|found| found.address == address("2001:db8::77")).unwrap();
+    assert_eq!(asked.usable(), None);
 }

@@ -127,10 +127,14 @@ fn attach(node: &Namespace, inside: &Namespace, host: &Host, port: &str) -> Resu
     let link = links.index_of(HOST_INTERFACE)?;
     let socket = links.socket();
     addresses::add(socket, link, host.address, LINK_LEN)?;
-    let default = Prefix4::new(0, 0).map(|prefix| Wanted { prefix, via: Some(host.router), link });
+    let default = Prefix4::new(0, 0).map(|prefix| Wanted {
+        prefix: prefix.into(),
+        via: Some(host.router.into()),
+        link,
+    });
     // A route to the foreign host on the same bridge, as if it were on the link.
     let bridge_target = host.bridge_target.and_then(|address| Prefix4::new(address.to_bits(), 32).ok());
-    let bridge_target = bridge_target.map(|prefix| Wanted { prefix, via: None, link });
+    let bridge_target = bridge_target.map(|prefix| Wanted { prefix: prefix.into(), via: None, link });
     let wanted: Vec<Wanted> = default.into_iter().chain(bridge_target).collect();
     match routes::add(socket, &wanted)?.into_iter().next() {
         Some(failure) => Err(failure.into()),

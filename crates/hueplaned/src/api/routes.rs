@@ -1,6 +1,6 @@
 //! Routes, neighbours and tables of networks.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -40,8 +40,8 @@ pub struct Route {
     pub kind: RouteKind,
     /// Next-hop router.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = Ipv4)]
-    pub via: Option<Ipv4Addr>,
+    #[schema(value_type = Option<String>)]
+    pub via: Option<IpAddr>,
     /// Virtual port it leads to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
@@ -67,8 +67,8 @@ pub struct RouteFilter {
     pub network: Option<String>,
     /// Only routes whose prefix contains this address, the longest last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[param(value_type = Option<String>, format = Ipv4)]
-    pub address: Option<Ipv4Addr>,
+    #[param(value_type = Option<String>)]
+    pub address: Option<IpAddr>,
     /// Maximum number of routes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
@@ -82,8 +82,8 @@ pub struct Neighbour {
     /// Virtual port whose link it is on.
     pub port: String,
     /// Its address.
-    #[schema(value_type = String, format = Ipv4)]
-    pub address: Ipv4Addr,
+    #[schema(value_type = String)]
+    pub address: IpAddr,
     /// Its MAC address, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,

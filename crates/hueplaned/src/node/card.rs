@@ -19,6 +19,7 @@ use hue_control::schedule::Schedule;
 use hue_demux::{Match, PortId};
 use hue_intent::PciAddress;
 use hue_planes::{Adjacency, UnclaimedCounters};
+use hue_routing::Changes;
 use hue_substrate::{Program, SubstrateError};
 use hue_tables::{Change, Delta, NextHop, Vid};
 
@@ -222,9 +223,8 @@ impl CardSide {
         let numbered = |hops: Vec<Adjacency>| -> Vec<(u16, Adjacency)> { (0u16..).zip(hops).collect() };
         if !self.follows() {
             let (hops, routes) = table.published();
-            let routes: Vec<Change<u32>> =
-                routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
-            return self.write(vid, broken, &numbered(hops), &routes, failed);
+            let routes = Changes::setting(routes);
+            return self.write(vid, broken, &numbered(hops), routes.v4(), failed);
         }
         self.write(vid, broken, &numbered(table.rib().published_rows()), &[], failed.clone());
         let words = live.follower_account(vid).map_or(0, |account| account.bytes_own);

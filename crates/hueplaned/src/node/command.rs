@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -261,7 +261,7 @@ pub enum Query {
         /// The network.
         name: String,
         /// The address.
-        address: Ipv4Addr,
+        address: IpAddr,
         /// The routes, the longest last.
         reply: Reply<Vec<Route>>,
     },

@@ -283,14 +283,16 @@ fn open_port(opening: &Opening, claims: &Claims, waits: bool) -> Result<OpenPort
 fn set_up(owner: &Owner, holder: &Holder, name: &str, setup: &Setup) -> Result<Made, String> {
     let text = |error: HostError| error.to_string();
     let ensured = match &setup.held {
-        None => ControlNamespace::ensure(owner, name, &setup.limits).map_err(text)?,
-        Some(held) => held.ensure_again(owner, name, &setup.limits).map_err(|error| {
-            // Even if another namespace has the name, the network's own namespace is brought to its target state.
-            match held.configure(&setup.config) {
-                Err(more) => format!("{error}; {more}"),
-                Ok(_) => error.to_string(),
-            }
-        })?,
+        None => ControlNamespace::ensure(owner, name, &setup.limits, setup.config.families).map_err(text)?,
+        Some(held) => {
+            held.ensure_again(owner, name, &setup.limits, setup.config.families).map_err(|error| {
+                // Even if another namespace has the name, the network's own namespace is brought to its target state.
+                match held.configure(&setup.config) {
+                    Err(more) => format!("{error}; {more}"),
+                    Ok(_) => error.to_string(),
+                }
+            })?
+        }
     };
     let control = ensured.control;
     let interfaces: Vec<&str> = setup.config.ports.iter().map(|port| port.interface.as_str()).collect();

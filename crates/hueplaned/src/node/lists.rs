@@ -9,7 +9,7 @@ use hue_host::netlink::neighbour_state;
 use hue_host::{ControlNamespace, HostError, neighbours};
 use hue_planes::AdjacencyKind;
 use hue_routing::RouteRow;
-use hue_tables::{Prefix4, Vid};
+use hue_tables::{AnyPrefix, Vid};
 
 use super::networks::Entry;
 use super::routes::Table;
@@ -17,11 +17,9 @@ use crate::api::{CardMemory, CardShare, CardTables, Neighbour, Route, RouteKind}
 
 /// Entries per piece.
 pub(super) const PIECE: usize = 2048;
-/// Number of prefix lengths, 0 to 32.
-pub(super) const LENGTHS: u8 = 33;
 
 /// Where a list of routes continues: the remaining networks, and the last prefix listed of the first one.
-pub type RoutesAt = (Vec<String>, Option<Prefix4>);
+pub type RoutesAt = (Vec<String>, Option<AnyPrefix>);
 
 /// A card's tables in API terms.
 pub(super) fn card_tables(

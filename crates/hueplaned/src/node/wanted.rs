@@ -4,12 +4,11 @@
 //! anything.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use hue_control::Compiled;
 use hue_host::cgroup::Limits;
-use hue_host::control::{Config, Owner, PortConfig, StaticRoute, StaticTarget, interface_names};
+use hue_host::control::{Config, Families, Owner, PortConfig, StaticRoute, StaticTarget, interface_names};
 use hue_intent::{Network, Select, Target};
 use hue_routing::RibPort;
 use hue_substrate::{Entries, Program};
@@ -76,27 +75,29 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
         interface: interface.clone(),
         mac: port.mac,
         mtu_bytes: port.mtu_bytes,
-        addresses: document.addresses.iter().map(|own| (v4(own.address), own.len)).collect(),
+        addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
     });
     let routes = network.spec.routes.iter().filter_map(|route| {
         let target = match &route.target {
-            Target::Via(via) => StaticTarget::Via(v4(*via)),
+            Target::Via(via) => StaticTarget::Via(*via),
             Target::Port(name) => StaticTarget::Port(*index.get(name.as_str())?),
         };
-        Some(StaticRoute { prefix: route.to.of()?, target })
+        Some(StaticRoute { prefix: route.to, target })
     });
     let neighbours = network.spec.neighbours.iter();
     let neighbours =
-        neighbours.filter_map(|known| Some((*index.get(known.port.as_str())?, v4(known.address), known.mac)));
-    Config { ports: ports.collect(), routes: routes.collect(), neighbours: neighbours.collect() }
+        neighbours.filter_map(|known| Some((*index.get(known.port.as_str())?, known.address, known.mac)));
+    Config {
+        families: families_of(program),
+        ports: ports.collect(),
+        routes: routes.collect(),
+        neighbours: neighbours.collect(),
+    }
 }
 
-/// The namespace has IPv4 only.
-const fn v4(address: IpAddr) -> Ipv4Addr {
-    match address {
-        IpAddr::V4(address) => address,
-        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
-    }
+/// The address families of a network, by the width of its keys.
+pub const fn families_of(program: &Program) -> Families {
+    if program.entries.key_bits() == u32::BITS { Families::V4 } else { Families::V6 }
 }
 
 fn described(

@@ -284,7 +284,7 @@ fn a_restart_takes_over_what_is_desired_and_removes_the_rest() {
     let vid = |lab: &Lab, name: &str| lab.runtime.block_on(lab.node().network(name)).unwrap().vid;
     let (before, a) = (lab.interfaces("a"), vid(&lab, "a"));
     lab.stop(true);
-    ControlNamespace::ensure(&lab.owner(), "left-over", &Default::default()).unwrap();
+    ControlNamespace::ensure(&lab.owner(), "left-over", &Default::default(), Default::default()).unwrap();
     lab.start();
     until("the networks run again", || {
         ["a", "b"].into_iter().all(|name| lab.state(name) == Some(NetworkState::Running))

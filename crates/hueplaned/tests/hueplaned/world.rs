@@ -260,7 +260,7 @@ fn route(name: &str, number: u64) -> Route {
         network: name.to_owned(),
         prefix: format!("{}/32", Ipv4Addr::from_bits(number as u32)),
         kind: RouteKind::Forward,
-        via: Some(Ipv4Addr::new(10, 1, 0, 9)),
+        via: Some(Ipv4Addr::new(10, 1, 0, 9).into()),
         port: Some("left".to_owned()),
         mac: Some("02:00:00:00:0a:09".to_owned()),
         protocol: "static".to_owned(),
@@ -420,7 +420,7 @@ impl Backend for World {
         let neighbour = |network: String| Neighbour {
             network,
             port: "left".to_owned(),
-            address: Ipv4Addr::new(10, 1, 0, 9),
+            address: Ipv4Addr::new(10, 1, 0, 9).into(),
             mac: Some("02:00:00:00:0a:09".to_owned()),
             state: "reachable".to_owned(),
         };

@@ -1,7 +1,7 @@
 //! Monitors one namespace: notifications, snapshots, and stale neighbours.
 
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use hue_host::netlink::{
@@ -48,12 +48,27 @@ const GROUP_NEXT_HOP: Groups = Groups(1 << 31);
 const NEXT_HOPS: [u16; 2] = [104, 105];
 
 /// The listings of a snapshot. The order matters: each listing refers only to items of earlier ones.
-const LISTINGS: [Dump; 4] = [Dump::Links, Dump::Addresses4, Dump::Neighbours4, Dump::Routes4];
+const LISTINGS: [Dump; 7] = [
+    Dump::Links,
+    Dump::Addresses4,
+    Dump::Addresses6,
+    Dump::Neighbours4,
+    Dump::Neighbours6,
+    Dump::Routes4,
+    Dump::Routes6,
+];
 
 /// Opens a socket for notifications of a namespace.
 pub(super) fn open(namespace: &Namespace) -> Result<Socket, HostError> {
-    let groups =
-        Groups::LINK.and(Groups::NEIGHBOUR).and(Groups::ADDRESS4).and(Groups::ROUTE4).and(GROUP_NEXT_HOP);
+    let groups = [
+        Groups::NEIGHBOUR,
+        Groups::ADDRESS4,
+        Groups::ADDRESS6,
+        Groups::ROUTE4,
+        Groups::ROUTE6,
+        GROUP_NEXT_HOP,
+    ];
+    let groups = groups.into_iter().fold(Groups::LINK, Groups::and);
     let socket = Socket::open_in(namespace, groups)?;
     socket.set_receive_buffer(RECEIVE_BUFFER_BYTES)?;
     socket.set_nonblocking(true)?;
@@ -94,7 +109,7 @@ pub(super) struct Feed {
     disturbed: u32,
     links: HashMap<u32, LinkState>,
     /// Stale neighbours, and when to refresh them.
-    stale: HashMap<(u32, Ipv4Addr), Instant>,
+    stale: HashMap<(u32, IpAddr), Instant>,
     stale_due: Option<Instant>,
     /// Whether the last event has been sent.
     pub(super) closed: bool,
@@ -261,7 +276,7 @@ impl Feed {
     }
 
     /// Makes the kernel resolve a host's MAC address.
-    pub(super) fn probe(&mut self, interface: &str, address: Ipv4Addr) {
+    pub(super) fn probe(&mut self, interface: &str, address: IpAddr) {
         let link = self.links.iter().find(|(_, link)| link.name == interface).map(|(index, _)| *index);
         if let Some(link) = link {
             // The kernel rejects this if the link is down. Then nothing can be resolved.
@@ -272,7 +287,7 @@ impl Feed {
     /// Refreshes stale neighbours, so that the kernel checks whether they still answer.
     fn refresh_stale(&mut self, now: Instant) {
         let due = self.stale.iter_mut().filter(|(_, due)| **due <= now);
-        let due: Vec<(u32, Ipv4Addr)> = due
+        let due: Vec<(u32, IpAddr)> = due
             .take(STALE_MAX)
             .map(|(key, due)| {
                 *due = now + STALE_AGAIN;
@@ -293,7 +308,7 @@ struct Inbox<'a> {
     sequence: Option<u32>,
     events: &'a mut Vec<Event>,
     links: &'a mut HashMap<u32, LinkState>,
-    stale: &'a mut HashMap<(u32, Ipv4Addr), Instant>,
+    stale: &'a mut HashMap<(u32, IpAddr), Instant>,
     now: Instant,
     /// Whether routes may have changed without a notification.
     maybe_missed: bool,

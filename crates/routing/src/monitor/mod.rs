@@ -20,7 +20,7 @@
 mod feed;
 
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
@@ -77,7 +77,7 @@ enum Command {
     Add(Vid, Session, Socket),
     Remove(Vid),
     Resync(Vid),
-    Probe(Vid, String, Ipv4Addr),
+    Probe(Vid, String, IpAddr),
 }
 
 /// Monitors namespaces until dropped.
@@ -153,8 +153,8 @@ impl Monitor {
     }
 
     /// Makes the kernel resolve a host's MAC address, as if it had a packet for it.
-    pub fn probe(&self, vid: Vid, interface: &str, address: Ipv4Addr) {
-        self.send(Command::Probe(vid, interface.to_owned(), address)).ok();
+    pub fn probe(&self, vid: Vid, interface: &str, address: impl Into<IpAddr>) {
+        self.send(Command::Probe(vid, interface.to_owned(), address.into())).ok();
     }
 
     fn send(&self, command: Command) -> Result<(), MonitorError> {

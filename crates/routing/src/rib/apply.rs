@@ -4,17 +4,16 @@
 //! snapshot and the snapshot contradict each other, the event wins. If the contradiction cannot be resolved,
 //! another snapshot is requested.
 
-use std::net::Ipv4Addr;
-
 use hue_host::netlink::{Address, Link, Neighbour, Route};
-use hue_tables::Prefix4;
+use hue_tables::Prefix;
 
-use super::paths::Path;
+use super::paths::{Path, Paths};
 use super::rows::Target;
-use super::{Age, Entry, Interface, Item, Kept, Rib, Routes, host, vport_of};
+use super::{Age, Entry, Interface, Item, Kept, Rib, Routes, vport_of};
 use crate::event::{Change, Event};
+use crate::family::{Family, Order};
 
-impl Rib {
+impl<K: Family> Rib<K> {
     /// Applies one event.
     pub fn apply(&mut self, event: Event) {
         match event {
@@ -54,7 +53,7 @@ impl Rib {
         self.addresses.retain(|_, (_, seen)| *seen == age);
         self.addresses_changed |= self.addresses.len() != addresses;
         let gone = self.neighbours.iter().filter(|(_, (_, seen))| *seen != age);
-        let gone: Vec<(Ipv4Addr, u32)> = gone.map(|(key, _)| *key).collect();
+        let gone: Vec<(K::Addr, u32)> = gone.map(|(key, _)| *key).collect();
         gone.into_iter().for_each(|(address, link)| self.forget_neighbour(address, link));
         self.sweep(age);
         self.synchronized = true;
@@ -87,7 +86,7 @@ impl Rib {
 
     /// Whether a listed item is outdated because of a later change. `known` is the last snapshot that listed
     /// the item.
-    fn is_outdated(&mut self, change: Change, known: Option<Age>, thing: Item) -> bool {
+    fn is_outdated(&mut self, change: Change, known: Option<Age>, thing: Item<K::Addr>) -> bool {
         match change {
             Change::Listed => known == Some(self.age) || self.removed_meanwhile.contains(&thing),
             Change::Removed if self.in_snapshot => {
@@ -138,7 +137,8 @@ impl Rib {
     }
 
     fn address(&mut self, change: Change, address: Address) {
-        let key = (address.link, address.address, address.len);
+        let Some(own) = K::from_ip(address.address) else { return };
+        let key = (address.link, own.to_addr(), address.len);
         let known = self.addresses.get(&key).map(|(_, age)| *age);
         if self.is_outdated(change, known, Item::Address(key)) {
             return;
@@ -146,12 +146,14 @@ impl Rib {
         if change == Change::Removed {
             self.addresses_changed |= self.addresses.remove(&key).is_some();
         } else {
-            self.addresses_changed |= self.addresses.insert(key, (address, self.age)).is_none();
+            let before = self.addresses.insert(key, (address.state, self.age));
+            self.addresses_changed |= before.is_none_or(|(state, _)| state != address.state);
         }
     }
 
     fn neighbour(&mut self, change: Change, neighbour: Neighbour) {
-        let key = (neighbour.address, neighbour.link);
+        let Some(address) = K::from_ip(neighbour.address) else { return };
+        let key = (address.to_addr(), neighbour.link);
         let mac = neighbour.usable().filter(|mac| change != Change::Removed && mac.is_unicast());
         let known = self.neighbours.get(&key).map(|(_, age)| *age);
         let change = if mac.is_none() && change != Change::Listed { Change::Removed } else { change };
@@ -168,29 +170,35 @@ impl Rib {
         }
     }
 
-    fn forget_neighbour(&mut self, address: Ipv4Addr, link: u32) {
+    fn forget_neighbour(&mut self, address: K::Addr, link: u32) {
         if self.neighbours.remove(&(address, link)).is_some() {
             self.neighbour_changed(address, link, true);
         }
     }
 
     /// Handles a neighbour that appeared, disappeared or (if not `is_route`) changed its MAC address.
-    fn neighbour_changed(&mut self, address: Ipv4Addr, link: u32, is_route: bool) {
+    fn neighbour_changed(&mut self, address: K::Addr, link: u32, is_route: bool) {
         let Some(vport) = self.interfaces.get(&link).and_then(|interface| interface.vport) else { return };
         self.neighbours_changed = true;
         self.rows.touch(Target::Neighbour(vport, address));
         self.rows.touch_ways();
         if is_route {
-            self.mark_dirty(host(address));
+            self.mark_host_dirty(address);
         }
     }
 
     fn kernel_route(&mut self, change: Change, route: Route) {
-        let (prefix, metric) = (route.prefix, route.metric);
-        let Some(path) = Path::of(route) else { return };
+        let Some(prefix) = route.prefix.of::<K>().filter(|prefix| !K::is_never_looked_up(*prefix)) else {
+            return;
+        };
+        let metric = route.metric;
+        let Some(mut path) = Path::of::<K>(route) else { return };
         if change == Change::Removed {
             self.remove(prefix, metric, &path);
             return;
+        }
+        if prefix.len() < K::BITS {
+            self.lens |= 1 << prefix.len();
         }
         let entry = self.table.entry(prefix).or_insert(Entry::EMPTY);
         let (paths, age) = (&mut self.paths, self.age);
@@ -198,7 +206,10 @@ impl Rib {
         if change != Change::Listed && self.in_snapshot {
             entry.touched = age;
         }
-        let same = |kept: &Kept| kept.metric == metric && paths.get(kept.path).is_some_and(|at| at.is(&path));
+        let same = |kept: &Kept| {
+            let is = |at: &Path| at.is(&path) || at.is_sibling(&path);
+            kept.metric == metric && paths.get(kept.path).is_some_and(is)
+        };
         let found = entry.routes.list().iter().position(same);
         // The common case: the prefix has a single route, which is unchanged.
         if let (Routes::One(one), Some(_)) = (&mut entry.routes, found)
@@ -207,11 +218,27 @@ impl Rib {
             one.age = age;
             return;
         }
+        let known = found.and_then(|at| paths.get(entry.routes.list().get(at)?.path));
+        if let (Change::Added | Change::Appended, Some(known)) = (change, known) {
+            path.keep_order_of(known);
+        }
+        let has_other_hops = known.is_some_and(|known| !known.is(&path));
         let order = (!path.local, u8::MAX - path.tos, metric);
         let new = Kept { path: paths.hold(path), metric, age };
         let old = match (change, found) {
             // Changes may have moved the route after it was listed.
-            (Change::Listed, Some(at)) if touched => entry.routes.replace(at, new),
+            (Change::Listed, Some(at)) if touched => {
+                // Siblings may have been listed before the last change.
+                self.resync_needed |= has_other_hops;
+                entry.routes.replace(at, new)
+            }
+            (Change::Added | Change::Appended | Change::Replaced, _) if K::ORDER == Order::Siblings => {
+                let replaces = change == Change::Replaced;
+                let list = entry.routes.list();
+                self.resync_needed |=
+                    self.in_snapshot && replaces && list.len() > 1 && list.iter().any(|kept| kept.age != age);
+                insert_last(&mut entry.routes, paths, found, replaces, new)
+            }
             _ => {
                 let old = found.and_then(|at| entry.routes.remove(at));
                 let list = entry.routes.list();
@@ -245,30 +272,74 @@ impl Rib {
         self.mark_affected(prefix);
     }
 
-    fn remove(&mut self, prefix: Prefix4, metric: u32, path: &Path) {
+    /// Removes a route, or some of its next hops if the kernel combined it with others.
+    fn remove(&mut self, prefix: Prefix<K>, metric: u32, path: &Path) {
         let Some(entry) = self.table.get_mut(&prefix) else { return };
         if self.in_snapshot {
             entry.touched = self.age;
         }
         let paths = &mut self.paths;
-        let same = |kept: &Kept| kept.metric == metric && paths.get(kept.path).is_some_and(|at| at.is(path));
+        let same = |kept: &Kept| {
+            let is = |at: &Path| at.is(path) || at.is_sibling(path);
+            kept.metric == metric && paths.get(kept.path).is_some_and(is)
+        };
         let Some(at) = entry.routes.list().iter().position(same) else { return };
-        if let Some(old) = entry.routes.remove(at) {
+        let rest = entry.routes.list().get(at).and_then(|kept| {
+            let known = paths.get(kept.path).filter(|known| known.has_siblings)?;
+            Some((known.without(&path.hops)?, *kept))
+        });
+        // Another route with the same metric may now be the first one of the prefix.
+        self.resync_needed |=
+            rest.is_some() && entry.routes.list().iter().filter(|kept| kept.metric == metric).count() > 1;
+        let old = match rest {
+            Some((rest, kept)) => entry.routes.replace(at, Kept { path: paths.hold(rest), ..kept }),
+            None => entry.routes.remove(at),
+        };
+        if let Some(old) = old {
             paths.release(old.path);
         }
         self.mark_affected(prefix);
     }
 
     /// Marks a prefix whose routes changed, and the neighbours in it.
-    fn mark_affected(&mut self, prefix: Prefix4) {
+    fn mark_affected(&mut self, prefix: Prefix<K>) {
         self.mark_dirty(prefix);
-        if self.neighbours.is_empty() || prefix.len() == 32 {
+        if self.neighbours.is_empty() || prefix.len() == K::BITS {
             return;
         }
-        let (first, last) = (Ipv4Addr::from_bits(prefix.addr()), Ipv4Addr::from_bits(prefix.last()));
-        let inside: Vec<Ipv4Addr> =
+        let (first, last) = (prefix.addr().to_addr(), prefix.last().to_addr());
+        let inside: Vec<K::Addr> =
             self.neighbours.range((first, 0)..=(last, u32::MAX)).map(|((address, _), _)| *address).collect();
-        inside.into_iter().for_each(|address| self.mark_dirty(host(address)));
+        inside.into_iter().for_each(|address| self.mark_host_dirty(address));
+    }
+}
+
+/// As `fib6_add_rt2node`: a route takes the place of itself, or of the first one that it replaces, or else comes after
+/// all with the same metric. Returns the route whose place it took.
+fn insert_last(
+    routes: &mut Routes,
+    paths: &Paths,
+    itself: Option<usize>,
+    replaces: bool,
+    new: Kept,
+) -> Option<Kept> {
+    let path = paths.get(new.path)?;
+    let order = paths.order(new.path, new.metric);
+    let list = routes.list();
+    let same_order = |kept: &Kept| paths.order(kept.path, kept.metric) == order;
+    let known = |kept: &Kept| paths.get(kept.path).filter(|known| known.source == path.source);
+    let equal = |kept: &Kept| same_order(kept) && known(kept).is_some();
+    let alike = |kept: &Kept| {
+        same_order(kept) && known(kept).is_some_and(|known| known.has_siblings == path.has_siblings)
+    };
+    let first = || list.iter().position(alike).or_else(|| list.iter().position(equal));
+    match if replaces { first() } else { itself } {
+        Some(at) => routes.replace(at, new),
+        None => {
+            let end = list.partition_point(|kept| paths.order(kept.path, kept.metric) <= order);
+            routes.insert(end, new);
+            None
+        }
     }
 }
 

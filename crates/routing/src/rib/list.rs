@@ -1,16 +1,17 @@
 //! Queries of a routing information base: routes with names, neighbours, addresses, counts.
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::ops::Bound;
 
-use hue_host::netlink::{RouteKind, protocol};
+use hue_host::netlink::{AddressState, RouteKind, protocol};
 use hue_planes::Adjacency;
-use hue_tables::{NextHop, Prefix4};
+use hue_tables::{AnyPrefix, NextHop, Prefix};
 use hue_wire::Mac;
 
 use super::rows::Target;
 use super::{Entry, Kept, Rib};
+use crate::family::Family;
 
 /// One next hop of a kernel route.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,7 +19,7 @@ pub struct RouteWay {
     /// Name of the interface in the namespace; empty if there is none.
     pub interface: String,
     /// The gateway; `None` if destinations are on the link.
-    pub via: Option<Ipv4Addr>,
+    pub via: Option<IpAddr>,
     /// Whether it is unusable now.
     pub dead: bool,
 }
@@ -27,7 +28,7 @@ pub struct RouteWay {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteRow {
     /// Destination.
-    pub prefix: Prefix4,
+    pub prefix: AnyPrefix,
     /// Origin: `kernel`, `static`, `ospf`, `bgp`, `bird`, `hueplane`, …, or `neighbour`.
     pub protocol: String,
     /// How the kernel treats matching packets.
@@ -55,9 +56,9 @@ pub struct Counts {
     pub neighbours: usize,
 }
 
-impl Rib {
+impl<K: Family> Rib<K> {
     /// The published routes, sorted by prefix; only those after `after`, if given.
-    pub fn routes(&self, after: Option<Prefix4>) -> impl Iterator<Item = RouteRow> + '_ {
+    pub fn routes(&self, after: Option<Prefix<K>>) -> impl Iterator<Item = RouteRow> + '_ {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.table
             .range((from, Bound::Unbounded))
@@ -66,17 +67,17 @@ impl Rib {
 
     /// The published route for exactly this prefix.
     #[must_use]
-    pub fn route(&self, prefix: Prefix4) -> Option<RouteRow> {
+    pub fn route(&self, prefix: Prefix<K>) -> Option<RouteRow> {
         self.route_row(prefix, self.table.get(&prefix)?)
     }
 
     /// The published row for exactly this prefix.
     #[must_use]
-    pub fn published_hop(&self, prefix: Prefix4) -> Option<NextHop> {
+    pub fn published_hop(&self, prefix: Prefix<K>) -> Option<NextHop> {
         self.table.get(&prefix).and_then(|entry| NextHop::new(entry.sent))
     }
 
-    fn route_row(&self, prefix: Prefix4, entry: &Entry) -> Option<RouteRow> {
+    fn route_row(&self, prefix: Prefix<K>, entry: &Entry) -> Option<RouteRow> {
         let hop = NextHop::new(entry.sent)?;
         let adjacency = self.rows.get(entry.sent)?;
         let path = |kept: &Kept| self.paths.get(kept.path);
@@ -84,7 +85,7 @@ impl Rib {
         let alive = routes.iter().find(|kept| path(kept).is_some_and(|path| !path.dead()));
         let Some((kept, path)) = alive.or(routes.first()).and_then(|kept| Some((kept, path(kept)?))) else {
             return Some(RouteRow {
-                prefix,
+                prefix: prefix.into(),
                 protocol: "neighbour".to_owned(),
                 kind: RouteKind::Unicast,
                 metric: 0,
@@ -101,7 +102,7 @@ impl Rib {
             dead: way.dead,
         });
         Some(RouteRow {
-            prefix,
+            prefix: prefix.into(),
             protocol: protocol::name(path.protocol),
             kind: path.kind,
             metric: kept.metric,
@@ -113,7 +114,7 @@ impl Rib {
 
     /// Everything published: all rows, and the routes sorted by prefix. A plane can be rebuilt from it.
     #[must_use]
-    pub fn published(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
+    pub fn published(&self) -> (Vec<Adjacency>, Vec<(Prefix<K>, NextHop)>) {
         let routes =
             self.table.iter().filter_map(|(prefix, entry)| Some((*prefix, NextHop::new(entry.sent)?)));
         (self.published_rows(), routes.collect())
@@ -125,24 +126,24 @@ impl Rib {
         self.rows.sent().collect()
     }
 
-    /// Known neighbours on virtual ports: index of the port, IPv4 address, MAC address.
-    pub fn neighbours(&self) -> impl Iterator<Item = (u16, Ipv4Addr, Mac)> + '_ {
+    /// Known neighbours on virtual ports: index of the port, address, MAC address.
+    pub fn neighbours(&self) -> impl Iterator<Item = (u16, K::Addr, Mac)> + '_ {
         self.neighbours.iter().filter_map(|((address, link), (mac, _))| {
             Some((self.interfaces.get(link)?.vport?, *address, *mac))
         })
     }
 
-    /// Addresses of virtual ports: index of the port, address, prefix length of the link.
-    pub fn addresses(&self) -> impl Iterator<Item = (u16, Ipv4Addr, u8)> + '_ {
-        self.addresses
-            .keys()
-            .filter_map(|(link, address, len)| Some((self.interfaces.get(link)?.vport?, *address, *len)))
+    /// Usable addresses of virtual ports: index of the port, address, prefix length of the link.
+    pub fn addresses(&self) -> impl Iterator<Item = (u16, K::Addr, u8)> + '_ {
+        let usable = self.addresses.iter().filter(|(_, (state, _))| *state == AddressState::Usable);
+        usable
+            .filter_map(|((link, address, len), _)| Some((self.interfaces.get(link)?.vport?, *address, *len)))
     }
 
     /// Gateways of routes whose MAC address is unknown, so that `Monitor::probe` can resolve them. Index of
     /// the port, and address.
     #[must_use]
-    pub fn unresolved(&self) -> Vec<(u16, Ipv4Addr)> {
+    pub fn unresolved(&self) -> Vec<(u16, K::Addr)> {
         let mut stations = BTreeSet::new();
         for target in self.rows.targets() {
             match target {

@@ -9,11 +9,15 @@
 //! prefix has another one. Packets of a route go
 //!
 //! 1. to the kernel, if the route is not unicast (local, broadcast, unreachable, blackhole, prohibit, throw),
-//!    if its interface is not a virtual port, or if the prefix has a route for a type of service: the kernel
-//!    handles everything that the plane cannot;
+//!    if its interface is not a virtual port, or if the prefix has a route for a type of service or for some
+//!    sources only: the kernel handles everything that the plane cannot;
 //! 2. directly to the destination, if the route has no gateway: a known neighbour, or one to be resolved;
 //! 3. to the gateway: it is used if it is a known neighbour, and resolved otherwise. Of several next hops,
 //!    the first one with a known gateway is used.
+//!
+//! IPv6 has two exceptions (ADR 0047): the plane decides multicast and link-local destinations without a route, so
+//! the RIB has none for them; a link-local neighbour is still a gateway, on the interface of the route. Of IPv6 routes
+//! with the same destination and metric, those with gateways are one route ([`Order::Siblings`](crate::Order)).
 //!
 //! A known neighbour also gets its own host route, if the longest matching route is a link of the neighbour's
 //! port; a longer route to another place takes precedence. Control compiles documents by the same rules.
@@ -30,21 +34,24 @@
 //! network's own address (an old way to tell the kernel that destinations are on the link), it is an unknown
 //! neighbour here, and the kernel forwards the packets.
 
+mod any;
 mod apply;
 mod list;
 mod paths;
 mod rows;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::net::Ipv4Addr;
 
 use hue_demux::PortId;
-use hue_host::netlink::{Address, Link, NextHop as Way, RouteKind};
-use hue_planes::{Adjacency, ipv4::MTU_BYTES_MIN};
-use hue_tables::{Change, NextHop, Prefix4};
+use hue_host::netlink::{AddressState, Link, NextHop as Way, RouteKind};
+use hue_planes::Adjacency;
+use hue_tables::{Change, NextHop, Prefix};
 use hue_wire::Mac;
 
+pub use any::{AnyRib, AnyUpdate, Changes};
 pub use list::{Counts, RouteRow, RouteWay};
+
+use crate::family::Family;
 
 use paths::{Path, PathId, Paths};
 use rows::{Rows, Target};
@@ -63,21 +70,27 @@ pub struct RibPort {
 }
 
 /// Changes since the last update.
-#[derive(Clone, Default, PartialEq, Debug)]
-pub struct RibUpdate {
+#[derive(Clone, PartialEq, Debug)]
+pub struct RibUpdate<K: Family = u32> {
     /// Whether this is the complete state instead of a change: everything published before is invalid.
     pub complete: bool,
     /// Rows to set before the routes, in order.
     pub hops: Vec<(u16, Adjacency)>,
     /// Routes to set or remove.
-    pub routes: Vec<Change<u32>>,
+    pub routes: Vec<Change<K>>,
     /// All known neighbours (with the index of their virtual port), if they changed.
-    pub neighbours: Option<Vec<(u16, Ipv4Addr, Mac)>>,
+    pub neighbours: Option<Vec<(u16, K::Addr, Mac)>>,
     /// All addresses with their prefix lengths, if they changed.
-    pub addresses: Option<Vec<(u16, Ipv4Addr, u8)>>,
+    pub addresses: Option<Vec<(u16, K::Addr, u8)>>,
 }
 
-impl RibUpdate {
+impl<K: Family> Default for RibUpdate<K> {
+    fn default() -> Self {
+        Self { complete: false, hops: Vec::new(), routes: Vec::new(), neighbours: None, addresses: None }
+    }
+}
+
+impl<K: Family> RibUpdate<K> {
     fn is_empty(&self) -> bool {
         !self.complete
             && self.hops.is_empty()
@@ -138,10 +151,10 @@ impl Entry {
 
 /// An item that events refer to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Item {
+enum Item<A> {
     Link(u32),
-    Address((u32, Ipv4Addr, u8)),
-    Neighbour((Ipv4Addr, u32)),
+    Address((u32, A, u8)),
+    Neighbour((A, u32)),
 }
 
 struct Interface {
@@ -151,17 +164,19 @@ struct Interface {
 }
 
 /// The routing information base of one network.
-pub struct Rib {
+pub struct Rib<K: Family = u32> {
     ports: Vec<RibPort>,
     interfaces: HashMap<u32, Interface>,
-    addresses: BTreeMap<(u32, Ipv4Addr, u8), (Address, Age)>,
+    addresses: BTreeMap<(u32, K::Addr, u8), (AddressState, Age)>,
     /// Only neighbours with a valid MAC address.
-    neighbours: BTreeMap<(Ipv4Addr, u32), (Mac, Age)>,
+    neighbours: BTreeMap<(K::Addr, u32), (Mac, Age)>,
     /// Items removed during the current snapshot, which may still list them.
-    removed_meanwhile: HashSet<Item>,
-    table: BTreeMap<Prefix4, Entry>,
+    removed_meanwhile: HashSet<Item<K::Addr>>,
+    table: BTreeMap<Prefix<K>, Entry>,
+    /// Lengths below that of an address that entries of the table have or had, one bit each.
+    lens: u128,
     paths: Paths,
-    rows: Rows,
+    rows: Rows<K::Addr>,
     /// The row of each virtual port.
     link_rows: Vec<u16>,
 
@@ -171,7 +186,7 @@ pub struct Rib {
     closed: bool,
     resync_needed: bool,
 
-    dirty: Vec<Prefix4>,
+    dirty: Vec<Prefix<K>>,
     all_dirty: bool,
     /// Whether nothing has been published yet.
     first_update: bool,
@@ -183,7 +198,7 @@ pub struct Rib {
     published_count: usize,
 }
 
-impl Rib {
+impl<K: Family> Rib<K> {
     /// Creates an empty RIB for a network with these virtual ports.
     #[must_use]
     pub fn new(ports: Vec<RibPort>) -> Self {
@@ -194,6 +209,7 @@ impl Rib {
             neighbours: BTreeMap::new(),
             removed_meanwhile: HashSet::new(),
             table: BTreeMap::new(),
+            lens: 0,
             paths: Paths::default(),
             rows: Rows::default(),
             link_rows: Vec::new(),
@@ -277,7 +293,7 @@ impl Rib {
     }
 
     /// The changes since the last call; `None` if there are none.
-    pub fn take_update(&mut self) -> Option<RibUpdate> {
+    pub fn take_update(&mut self) -> Option<RibUpdate<K>> {
         if !self.synchronized {
             return None;
         }
@@ -307,8 +323,8 @@ impl Rib {
     }
 
     fn mark_all_dirty(&mut self) {
-        let hosts: Vec<Prefix4> = self.neighbours.keys().map(|(address, _)| host(*address)).collect();
-        hosts.into_iter().for_each(|prefix| self.mark_dirty(prefix));
+        let hosts: Vec<K::Addr> = self.neighbours.keys().map(|(address, _)| *address).collect();
+        hosts.into_iter().for_each(|address| self.mark_host_dirty(address));
         self.dirty.clear();
         for (prefix, entry) in &mut self.table {
             entry.dirty = true;
@@ -317,15 +333,23 @@ impl Rib {
     }
 
     /// Marks the route of this prefix for an update.
-    fn mark_dirty(&mut self, prefix: Prefix4) {
+    fn mark_dirty(&mut self, prefix: Prefix<K>) {
         let entry = self.table.entry(prefix).or_insert(Entry::EMPTY);
         if !std::mem::replace(&mut entry.dirty, true) {
             self.dirty.push(prefix);
         }
     }
 
+    /// Marks a neighbour's own route for an update, if it can have one.
+    fn mark_host_dirty(&mut self, address: K::Addr) {
+        let prefix = host(address);
+        if !K::is_never_looked_up(prefix) {
+            self.mark_dirty(prefix);
+        }
+    }
+
     /// Updates the published route of a prefix.
-    fn update_entry(&mut self, prefix: Prefix4) -> Option<Change<u32>> {
+    fn update_entry(&mut self, prefix: Prefix<K>) -> Option<Change<K>> {
         let target = self.target(prefix);
         let row = target.map(|target| self.row(target));
         let entry = self.table.get_mut(&prefix)?;
@@ -345,7 +369,7 @@ impl Rib {
     }
 
     /// Gets a row for a route to `target`.
-    fn row(&mut self, target: Target) -> u16 {
+    fn row(&mut self, target: Target<K::Addr>) -> u16 {
         if let Some(row) = self.rows.hold(target, &mut self.paths) {
             return row;
         }
@@ -359,12 +383,12 @@ impl Rib {
     }
 
     /// The target of packets to this prefix; `None` if it is not a route.
-    fn target(&self, prefix: Prefix4) -> Option<Target> {
+    fn target(&self, prefix: Prefix<K>) -> Option<Target<K::Addr>> {
         let route = self.route_target(prefix);
-        if prefix.len() < 32 {
+        if prefix.len() < K::BITS {
             return route;
         }
-        let address = Ipv4Addr::from_bits(prefix.addr());
+        let address = prefix.addr().to_addr();
         match route.or_else(|| self.covering(address)) {
             Some(Target::Link(vport)) if self.station(vport, address).is_some() => {
                 Some(Target::Neighbour(vport, address))
@@ -373,17 +397,20 @@ impl Rib {
         }
     }
 
-    /// The target of the longest route shorter than 32 bits.
-    fn covering(&self, address: Ipv4Addr) -> Option<Target> {
-        (0..32u8).rev().find_map(|len| self.route_target(Prefix4::containing(address.to_bits(), len)))
+    /// The target of the longest route shorter than an address.
+    fn covering(&self, address: K::Addr) -> Option<Target<K::Addr>> {
+        let key = K::from_addr(address);
+        let lens = (0..K::BITS).rev().filter(|len| self.lens & 1 << len != 0);
+        let mut prefixes = lens.map(|len| Prefix::containing(key, len));
+        prefixes.find_map(|prefix| self.route_target(prefix))
     }
 
     /// The target of the kernel's route for exactly this prefix.
-    fn route_target(&self, prefix: Prefix4) -> Option<Target> {
+    fn route_target(&self, prefix: Prefix<K>) -> Option<Target<K::Addr>> {
         let routes = self.table.get(&prefix)?.routes.list();
         let path = |kept: &Kept| self.paths.get(kept.path);
         if let [_, _, ..] = routes
-            && routes.iter().filter_map(path).any(|path| path.tos != 0)
+            && routes.iter().filter_map(path).any(Path::is_conditional)
         {
             return Some(Target::Local);
         }
@@ -392,8 +419,8 @@ impl Rib {
         path(best).map(|path| self.path_target(best.path, path))
     }
 
-    fn path_target(&self, id: PathId, path: &Path) -> Target {
-        if path.kind != RouteKind::Unicast || path.tos != 0 {
+    fn path_target(&self, id: PathId, path: &Path) -> Target<K::Addr> {
+        if path.kind != RouteKind::Unicast || path.is_conditional() {
             return Target::Local;
         }
         match path.hops.as_slice() {
@@ -403,16 +430,18 @@ impl Rib {
         }
     }
 
-    fn way_target(&self, way: &Way) -> Target {
+    fn way_target(&self, way: &Way) -> Target<K::Addr> {
         match (self.interfaces.get(&way.link).and_then(|interface| interface.vport), way.via) {
-            (Some(vport), Some(via)) => Target::Neighbour(vport, via),
+            (Some(vport), Some(via)) => {
+                K::from_ip(via).map_or(Target::Local, |via| Target::Neighbour(vport, via.to_addr()))
+            }
             (Some(vport), None) => Target::Link(vport),
             (None, _) => Target::Local,
         }
     }
 
     /// The link and MAC address of a known neighbour.
-    fn station(&self, vport: u16, address: Ipv4Addr) -> Option<(u32, Mac)> {
+    fn station(&self, vport: u16, address: K::Addr) -> Option<(u32, Mac)> {
         let mut there = self.neighbours.range((address, 0)..=(address, u32::MAX));
         there.find_map(|((_, link), (mac, _))| {
             (self.interfaces.get(link)?.vport == Some(vport)).then_some((*link, *mac))
@@ -420,7 +449,7 @@ impl Rib {
     }
 
     /// The current action of a row.
-    fn adjacency(&self, target: Target) -> Adjacency {
+    fn adjacency(&self, target: Target<K::Addr>) -> Adjacency {
         let port = |vport: u16| self.ports.get(usize::from(vport));
         match target {
             Target::Local => Adjacency::local(),
@@ -443,7 +472,7 @@ impl Rib {
         let mtu = self.interfaces.get(&link).map_or(0, |interface| interface.link.mtu);
         u16::try_from(mtu)
             .ok()
-            .filter(|mtu| *mtu >= MTU_BYTES_MIN)
+            .filter(|mtu| *mtu >= K::MTU_BYTES_MIN)
             .map_or(port.mtu_bytes, |mtu| mtu.min(port.mtu_bytes))
     }
 
@@ -464,6 +493,6 @@ fn vport_of(ports: &[RibPort], name: &str) -> Option<u16> {
     u16::try_from(at).ok()
 }
 
-fn host(address: Ipv4Addr) -> Prefix4 {
-    Prefix4::containing(address.to_bits(), 32)
+fn host<K: Family>(address: K::Addr) -> Prefix<K> {
+    Prefix::containing(K::from_addr(address), K::BITS)
 }

@@ -4,7 +4,10 @@
 
 use std::collections::HashMap;
 
-use hue_host::netlink::{NextHop, Route, RouteKind, Scope};
+use hue_host::netlink::{NextHop, Route, RouteKind, Scope, protocol};
+use hue_tables::AnyPrefix;
+
+use crate::family::{Family, Order};
 
 /// Id of a path.
 pub(super) type PathId = u32;
@@ -15,6 +18,10 @@ pub(super) struct Path {
     /// Whether it is from the local table, which has priority over the main table.
     pub(super) local: bool,
     pub(super) tos: u8,
+    /// Sources to which it is limited; boxed, because that is rare.
+    pub(super) source: Option<Box<AnyPrefix>>,
+    /// Whether the kernel combines it with others of the same destination and metric; see [`Order::Siblings`].
+    pub(super) has_siblings: bool,
     pub(super) protocol: u8,
     pub(super) scope: Scope,
     pub(super) kind: RouteKind,
@@ -28,14 +35,48 @@ const TABLE_LOCAL: u32 = 255;
 
 impl Path {
     /// The path of a route; `None` if the route is in a table that the plane ignores.
-    pub(super) fn of(route: Route) -> Option<Self> {
+    pub(super) fn of<K: Family>(route: Route) -> Option<Self> {
         let local = match route.table {
             TABLE_LOCAL => true,
             TABLE_MAIN => false,
             _ => return None,
         };
-        let Route { tos, protocol, scope, kind, hops, cloned, .. } = route;
-        (!cloned).then_some(Self { local, tos, protocol, scope, kind, hops })
+        let Route { tos, source, object, protocol, scope, kind, hops, cloned, .. } = route;
+        // As `rt6_qualify_for_ecmp`.
+        let has_siblings = K::ORDER == Order::Siblings
+            && kind == RouteKind::Unicast
+            && object == 0
+            && protocol != protocol::ROUTER_ADVERTISEMENT
+            && !hops.is_empty()
+            && hops.iter().all(|hop| hop.via.is_some());
+        (!cloned).then_some(Self { local, tos, source, has_siblings, protocol, scope, kind, hops })
+    }
+
+    /// Whether only some packets to the destination take it.
+    pub(super) fn is_conditional(&self) -> bool {
+        self.tos != 0 || self.source.is_some()
+    }
+
+    /// Whether the kernel combines both, if they have the same destination and metric.
+    pub(super) fn is_sibling(&self, other: &Self) -> bool {
+        self.has_siblings && other.has_siblings && self.local == other.local && self.source == other.source
+    }
+
+    /// Sorts the next hops as in an earlier message, new ones last. A message about an addition begins with the new next
+    /// hop, whatever the order in the kernel.
+    pub(super) fn keep_order_of(&mut self, earlier: &Self) {
+        if self.has_siblings {
+            let is_same = |one: &NextHop, other: &NextHop| (one.link, one.via) == (other.link, other.via);
+            let place = |hop: &NextHop| earlier.hops.iter().position(|other| is_same(hop, other));
+            self.hops.sort_by_key(|hop| place(hop).unwrap_or(usize::MAX));
+        }
+    }
+
+    /// The path without some of its next hops; `None` if none is left.
+    pub(super) fn without(&self, gone: &[NextHop]) -> Option<Self> {
+        let is_gone = |hop: &NextHop| gone.iter().any(|gone| (gone.link, gone.via) == (hop.link, hop.via));
+        let hops: Vec<NextHop> = self.hops.iter().filter(|hop| !is_gone(hop)).copied().collect();
+        (!hops.is_empty()).then(|| Self { hops, ..self.clone() })
     }
 
     /// Whether the kernel considers both the same route, whatever the state of their next hops.
@@ -43,6 +84,7 @@ impl Path {
         let same = |(one, other): (&NextHop, &NextHop)| NextHop { dead: other.dead, ..*one } == *other;
         self.local == other.local
             && self.tos == other.tos
+            && self.source == other.source
             && self.protocol == other.protocol
             && self.scope == other.scope
             && self.kind == other.kind

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::net::Ipv4Addr;
+use std::hash::Hash;
 
 use hue_planes::{Adjacency, ipv4::NEXT_HOPS_MAX};
 
@@ -14,30 +14,29 @@ use super::paths::{PathId, Paths};
 
 /// The target of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Target {
+pub(super) enum Target<A> {
     /// The kernel of the namespace.
     Local,
     /// The link of a virtual port: destinations are neighbours.
     Link(u16),
     /// A neighbour on the link of a virtual port.
-    Neighbour(u16, Ipv4Addr),
+    Neighbour(u16, A),
     /// The first usable next hop of a path with several.
     Ways(PathId),
 }
 
-struct Row {
+struct Row<A> {
     /// `None` means free.
-    target: Option<Target>,
+    target: Option<Target<A>>,
     routes: u32,
     sent: Option<Adjacency>,
     dirty: bool,
 }
 
 /// All rows of a network.
-#[derive(Default)]
-pub(super) struct Rows {
-    rows: Vec<Row>,
-    index: HashMap<Target, u16>,
+pub(super) struct Rows<A> {
+    rows: Vec<Row<A>>,
+    index: HashMap<Target<A>, u16>,
     free: BinaryHeap<Reverse<u16>>,
     /// Rows that lost their last route since the previous update.
     cooling: Vec<u16>,
@@ -45,9 +44,22 @@ pub(super) struct Rows {
     ways: usize,
 }
 
-impl Rows {
+impl<A> Default for Rows<A> {
+    fn default() -> Self {
+        Self {
+            rows: Vec::new(),
+            index: HashMap::new(),
+            free: BinaryHeap::new(),
+            cooling: Vec::new(),
+            dirty: Vec::new(),
+            ways: 0,
+        }
+    }
+}
+
+impl<A: Copy + Eq + Hash> Rows<A> {
     /// Returns the row of a target, and adds a route to it. `None` if all rows are in use.
-    pub(super) fn hold(&mut self, target: Target, paths: &mut Paths) -> Option<u16> {
+    pub(super) fn hold(&mut self, target: Target<A>, paths: &mut Paths) -> Option<u16> {
         let row = match self.index.get(&target) {
             Some(row) => *row,
             None => self.add(target, paths)?,
@@ -61,7 +73,7 @@ impl Rows {
         Some(row)
     }
 
-    fn add(&mut self, target: Target, paths: &mut Paths) -> Option<u16> {
+    fn add(&mut self, target: Target<A>, paths: &mut Paths) -> Option<u16> {
         let row = match self.free.pop() {
             Some(Reverse(row)) => row,
             None if self.rows.len() < NEXT_HOPS_MAX => {
@@ -112,7 +124,7 @@ impl Rows {
     }
 
     /// Marks the row of a target: its action may have changed.
-    pub(super) fn touch(&mut self, target: Target) {
+    pub(super) fn touch(&mut self, target: Target<A>) {
         if let Some(row) = self.index.get(&target) {
             self.mark_dirty(*row);
         }
@@ -143,7 +155,7 @@ impl Rows {
     }
 
     /// The rows with routes whose action differs from the published one, in order.
-    pub(super) fn take(&mut self, adjacency: impl Fn(Target) -> Adjacency) -> Vec<(u16, Adjacency)> {
+    pub(super) fn take(&mut self, adjacency: impl Fn(Target<A>) -> Adjacency) -> Vec<(u16, Adjacency)> {
         let mut changed = Vec::new();
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
@@ -171,7 +183,7 @@ impl Rows {
     }
 
     /// Targets of routes.
-    pub(super) fn targets(&self) -> impl Iterator<Item = Target> + '_ {
+    pub(super) fn targets(&self) -> impl Iterator<Item = Target<A>> + '_ {
         self.rows.iter().filter(|row| row.routes > 0).filter_map(|row| row.target)
     }
 
@@ -183,11 +195,13 @@ impl Rows {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use hue_demux::PortId;
 
     use super::*;
 
-    fn update(rows: &mut Rows, paths: &mut Paths) -> Vec<(u16, Adjacency)> {
+    fn update(rows: &mut Rows<Ipv4Addr>, paths: &mut Paths) -> Vec<(u16, Adjacency)> {
         rows.free(paths);
         rows.take(|target| match target {
             Target::Neighbour(port, _) => Adjacency::glean(PortId::new(port as u8)),

@@ -56,7 +56,7 @@ fn frr_routes_are_followed_and_survive_its_death() {
     });
     let one = row(&mut watch.rib, "172.20.0.0/16").unwrap();
     assert_eq!((one.protocol.as_str(), one.adjacency), ("static", Adjacency::glean(ports()[0].port)));
-    assert_eq!(one.ways[0].via, Some(Ipv4Addr::new(10, 1, 0, 2)));
+    assert_eq!(one.ways[0].via, Some(Ipv4Addr::new(10, 1, 0, 2).into()));
     let two = row(&mut watch.rib, "172.21.0.0/16").unwrap();
     assert_eq!(two.ways.len(), 2, "{two:?}");
     assert_eq!(row(&mut watch.rib, "172.22.0.0/16").unwrap().adjacency, Adjacency::local());

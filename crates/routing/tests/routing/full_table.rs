@@ -138,7 +138,7 @@ fn cost_of_parsing_and_of_the_rib() {
             _ => None,
         })
         .collect();
-    let mut rib = Rib::new(ports());
+    let mut rib = Rib::<u32>::new(ports());
     let count = events.len();
     let start = Instant::now();
     rib.apply_all(events);
@@ -149,7 +149,7 @@ fn cost_of_parsing_and_of_the_rib() {
     rib.apply_all(again);
     assert_eq!(rib.take_update(), None);
     say("the same again", count, start.elapsed());
-    let mut fresh = Rib::new(ports());
+    let mut fresh = Rib::<u32>::new(ports());
     fresh.apply_all([Event::Begin, Event::End]);
     let start = Instant::now();
     let mut updates = 0;
@@ -214,8 +214,8 @@ fn bird_installs_a_full_table() {
     let updates = follow(&mut watch, own + table.len());
     say("BIRD to updates", updates, start.elapsed());
     println!("{} events, {} snapshots", watch.events, watch.snapshots);
-    let row = watch.rib.routes(None).find(|row| row.prefix == table[1000].0).unwrap();
-    assert_eq!((row.protocol.as_str(), row.ways[0].via), ("bird", Some(table[1000].1)));
+    let row = watch.rib.routes(None).find(|row| row.prefix == table[1000].0.into()).unwrap();
+    assert_eq!((row.protocol.as_str(), row.ways[0].via), ("bird", Some(table[1000].1.into())));
     assert_eq!(row.adjacency.kind(), AdjacencyKind::Glean);
     // When BIRD ends, it removes its routes.
     let pid = i32::try_from(bird.0.id()).unwrap();

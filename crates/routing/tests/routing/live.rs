@@ -18,7 +18,7 @@ fn lookup(table: &BTreeMap<Prefix4, Adjacency>, address: Ipv4Addr) -> Option<Adj
 }
 
 fn table(rib: &Rib) -> BTreeMap<Prefix4, Adjacency> {
-    rib.routes(None).map(|row| (row.prefix, row.adjacency)).collect()
+    rib.routes(None).map(|row| (row.prefix.of().unwrap(), row.adjacency)).collect()
 }
 
 fn at(rib: &mut Rib, address: &str) -> Option<Adjacency> {
@@ -209,7 +209,7 @@ fn many_namespaces_one_thread() {
     let count = 60u16;
     let namespaces: Vec<_> = (1..=count).map(|n| lab.namespace(&format!("n{n}"))).collect();
     let (mut monitor, batches) = Monitor::channel(4).unwrap();
-    let mut ribs = BTreeMap::new();
+    let mut ribs: BTreeMap<Vid, (_, Rib, bool)> = BTreeMap::new();
     for (n, namespace) in (1..=count).zip(&namespaces) {
         let vid = Vid::new(n).unwrap();
         let session = monitor.add(vid, namespace).unwrap();
@@ -232,8 +232,9 @@ fn many_namespaces_one_thread() {
         rib.apply_all(batch.events);
         rib.take_update();
         let own = Prefix4::containing(Ipv4Addr::new(172, 16, batch.vid.get() as u8, 0).to_bits(), 24);
-        let seen: Vec<_> = rib.routes(None).filter(|row| row.prefix.addr() >> 16 == 0xac10).collect();
-        assert!(seen.iter().all(|row| row.prefix == own), "a route of another network");
+        let seen: Vec<_> =
+            rib.routes(None).filter(|row| row.prefix.of::<u32>().unwrap().addr() >> 16 == 0xac10).collect();
+        assert!(seen.iter().all(|row| row.prefix == own.into()), "a route of another network");
         *done = seen.iter().any(|row| row.adjacency.kind() == AdjacencyKind::Glean);
     }
     for vid in ribs.keys() {

@@ -3,29 +3,28 @@
 //! of order.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 
 use hue_planes::Adjacency;
-use hue_routing::{Change, Event, Rib, RibUpdate};
-use hue_tables::Prefix4;
+use hue_routing::{Change, Event, Family, Rib, RibUpdate};
+use hue_tables::Prefix;
 use proptest::prelude::*;
 
-use crate::common::kernel::{Kernel, Op, op, ports};
+use crate::common::kernel::{Kernel, Modelled, Op, host, neighbour, op, ports, via};
 
 /// The state of a plane after all updates.
 #[derive(Default)]
-struct Plane {
+struct Plane<K> {
     rows: Vec<Adjacency>,
-    routes: BTreeMap<Prefix4, u16>,
+    routes: BTreeMap<Prefix<K>, u16>,
 }
 
-impl Plane {
-    fn table(&self) -> BTreeMap<Prefix4, Adjacency> {
+impl<K: Family> Plane<K> {
+    fn table(&self) -> BTreeMap<Prefix<K>, Adjacency> {
         self.routes.iter().map(|(prefix, row)| (*prefix, self.rows[usize::from(*row)])).collect()
     }
 
     /// Applies an update, which must be minimal.
-    fn take(&mut self, update: &RibUpdate) {
+    fn take(&mut self, update: &RibUpdate<K>) {
         if update.complete {
             *self = Self::default();
         }
@@ -52,23 +51,23 @@ impl Plane {
     }
 }
 
-struct Run {
-    kernel: Kernel,
-    rib: Rib,
-    plane: Plane,
+struct Run<K: Family> {
+    kernel: Kernel<K>,
+    rib: Rib<K>,
+    plane: Plane<K>,
     /// The kernel has changed without a notification since the last snapshot.
     blind: bool,
 }
 
-impl Run {
+impl<K: Modelled> Run<K> {
     fn new() -> Self {
         Self { kernel: Kernel::new(), rib: Rib::new(ports()), plane: Plane::default(), blind: true }
     }
 
-    fn change(&mut self, op: &Op) {
+    fn change(&mut self, op: &Op<K>) {
         let (events, silent) = self.kernel.change(op);
-        self.blind |= silent;
         self.rib.apply_all(events);
+        self.blind |= silent || self.rib.take_resync_needed();
     }
 
     fn take(&mut self) {
@@ -96,7 +95,7 @@ impl Run {
 
     /// A snapshot with changes during it: one of `meanwhile` after each item. With `overtaking`, the
     /// notification of a change arrives before the item that was read before the change.
-    fn snapshot(&mut self, meanwhile: &[Op], overtaking: bool) {
+    fn snapshot(&mut self, meanwhile: &[Op<K>], overtaking: bool) {
         self.rib.apply(Event::Begin);
         let mut silent = false;
         let mut meanwhile = meanwhile.iter();
@@ -121,20 +120,20 @@ impl Run {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
-    Change(Op),
+enum Step<K: Family> {
+    Change(Op<K>),
     Take,
-    Snapshot(Vec<Op>, bool),
+    Snapshot(Vec<Op<K>>, bool),
     /// Started but never completed.
     Abandoned,
     Ports,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step<K: Modelled>() -> impl Strategy<Value = Step<K>> {
     prop_oneof![
-        12 => op().prop_map(Step::Change),
+        12 => op::<K>().prop_map(Step::Change),
         4 => Just(Step::Take),
-        2 => (prop::collection::vec(op(), 0..12), any::<bool>()).prop_map(|(ops, early)| Step::Snapshot(ops, early)),
+        2 => (prop::collection::vec(op::<K>(), 0..12), any::<bool>()).prop_map(|(ops, early)| Step::Snapshot(ops, early)),
         1 => Just(Step::Abandoned),
         1 => Just(Step::Ports),
     ]
@@ -144,27 +143,36 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn the_table_matches_the_kernel(steps in prop::collection::vec(step(), 1..60)) {
-        let mut run = Run::new();
-        for step in &steps {
-            match step {
-                Step::Change(op) => run.change(op),
-                Step::Take => run.compare(),
-                Step::Snapshot(meanwhile, overtaking) => run.snapshot(meanwhile, *overtaking),
-                Step::Abandoned => run.rib.apply(Event::Begin),
-                Step::Ports => run.rib.set_ports(ports()),
-            }
-        }
-        // As a monitor does after missing or contradictory notifications.
-        run.snapshot(&[], false);
-        assert!(!run.blind, "a quiet snapshot settles everything");
-        run.compare();
+    fn the_table_matches_the_kernel(steps in prop::collection::vec(step::<u32>(), 1..60)) {
+        run(&steps);
     }
+
+    #[test]
+    fn the_ipv6_table_matches_the_kernel(steps in prop::collection::vec(step::<u128>(), 1..60)) {
+        run(&steps);
+    }
+}
+
+fn run<K: Modelled>(steps: &[Step<K>]) {
+    let mut run = Run::new();
+    for step in steps {
+        match step {
+            Step::Change(op) => run.change(op),
+            Step::Take => run.compare(),
+            Step::Snapshot(meanwhile, overtaking) => run.snapshot(meanwhile, *overtaking),
+            Step::Abandoned => run.rib.apply(Event::Begin),
+            Step::Ports => run.rib.set_ports(ports()),
+        }
+    }
+    // As a monitor does after missing or contradictory notifications.
+    run.snapshot(&[], false);
+    assert!(!run.blind, "a quiet snapshot settles everything");
+    run.compare();
 }
 
 #[test]
 fn nothing_is_published_before_a_snapshot_is_complete() {
-    let mut rib = Rib::new(ports());
+    let mut rib = Rib::<u32>::new(ports());
     rib.apply(Event::Begin);
     assert_eq!(rib.take_update(), None);
     rib.apply(Event::Begin);
@@ -179,26 +187,28 @@ fn nothing_is_published_before_a_snapshot_is_complete() {
 
 #[test]
 fn a_neighbour_changes_one_row_and_no_route() {
-    let mut rib = Rib::new(ports());
-    let kernel = Kernel::new();
+    changes_one_row::<u32>(host::<u32>(0, 2));
+    changes_one_row::<u128>(host::<u128>(0, 2));
+    changes_one_row::<u128>("fe80::2".parse().unwrap());
+}
+
+fn changes_one_row<K: Modelled>(gateway: K::Addr) {
+    let mut rib = Rib::<K>::new(ports());
+    let kernel = Kernel::<K>::new();
     rib.apply(Event::Begin);
     let mut cursor = kernel.cursor();
     while let Some(item) = kernel.list(&mut cursor) {
         rib.apply(item);
     }
     rib.apply(Event::End);
-    let via = Ipv4Addr::new(10, 0, 0, 2);
     for i in 0..1000u32 {
-        rib.apply(Event::Route(
-            Change::Added,
-            crate::common::kernel::via(0x1400_0000 + (i << 8), 24, 2, via),
-        ));
+        rib.apply(Event::Route(Change::Added, via::<K>(0x1400_0000 + (i << 8), 24, 2, gateway)));
     }
     let update = rib.take_update().unwrap();
     assert_eq!(update.routes.len(), 1000);
-    assert_eq!(rib.unresolved(), [(0, via)]);
+    assert_eq!(rib.unresolved(), [(0, gateway)]);
     for (last, rows) in [(7, 1), (8, 1), (8, 0)] {
-        rib.apply(Event::Neighbour(Change::Added, crate::common::kernel::neighbour(2, via, Some(last))));
+        rib.apply(Event::Neighbour(Change::Added, neighbour(2, gateway, Some(last))));
         let update = rib.take_update();
         assert_eq!(update.as_ref().map_or(0, |update| update.hops.len()), rows);
         // The neighbour's link does not exist, so it has no route of its own.
@@ -209,17 +219,16 @@ fn a_neighbour_changes_one_row_and_no_route() {
 
 #[test]
 fn without_rows_the_kernel_forwards() {
-    let mut rib = Rib::new(ports());
+    let mut rib = Rib::<u32>::new(ports());
     rib.apply_all([Event::Begin, crate::common::kernel::link(2, "v0"), Event::End]);
-    let route =
-        |i: u32| crate::common::kernel::via(0x1400_0000 + i, 32, 2, Ipv4Addr::from_bits(0x0a00_0000 + i));
+    let route = |i: u32| via::<u32>(0x1400_0000 + i, 32, 2, std::net::Ipv4Addr::from_bits(0x0a00_0000 + i));
     let count = 66_000;
     rib.apply_all((0..count).map(|i| Event::Route(Change::Added, route(i))));
     let mut plane = Plane::default();
     plane.take(&rib.take_update().unwrap());
     assert_eq!(plane.routes.len(), count as usize);
     assert_eq!(plane.rows.len(), hue_planes::ipv4::NEXT_HOPS_MAX);
-    let shared = |plane: &Plane, row: u16| plane.routes.values().filter(|to| **to == row).count();
+    let shared = |plane: &Plane<u32>, row: u16| plane.routes.values().filter(|to| **to == row).count();
     let spare = count as usize - (hue_planes::ipv4::NEXT_HOPS_MAX - 3);
     assert_eq!(shared(&plane, 1), spare, "those without a row of their own go by that of the link");
     rib.apply_all((0..1000).map(|i| Event::Route(Change::Removed, route(i))));
@@ -234,19 +243,24 @@ fn without_rows_the_kernel_forwards() {
 
 #[test]
 fn new_ports_equal_a_fresh_rib() {
-    let mut kernel = Kernel::new();
-    let via = |last| Ipv4Addr::new(10, 0, last, 2);
+    new_ports::<u32>();
+    new_ports::<u128>();
+}
+
+fn new_ports<K: Modelled>() {
+    let mut kernel = Kernel::<K>::new();
+    let gateway = |last| host::<K>(last, 2);
     let routes = [
-        crate::common::kernel::via(0x0b00_0000, 8, 2, via(0)),
-        crate::common::kernel::via(0x0c00_0000, 8, 3, via(1)),
-        crate::common::kernel::via(0x0d00_0000, 8, 4, via(1)),
+        via::<K>(0x0b00_0000, 8, 2, gateway(0)),
+        via::<K>(0x0c00_0000, 8, 3, gateway(1)),
+        via::<K>(0x0d00_0000, 8, 4, gateway(1)),
     ];
     for op in routes.map(|route| Op::Route(Change::Added, route)) {
         kernel.change(&op);
     }
     for (link, last) in [(2, 0), (3, 1), (4, 1)] {
-        kernel.change(&Op::Neighbour(link, via(last), Some(7)));
-        kernel.change(&Op::Address(link, Ipv4Addr::new(10, 0, last, 1), 24));
+        kernel.change(&Op::Neighbour(link, gateway(last), Some(7)));
+        kernel.change(&Op::Address(link, host::<K>(last, 1), K::len(24)));
     }
     let other = {
         let [zero, one] = <[_; 2]>::try_from(ports()).unwrap();
@@ -254,7 +268,7 @@ fn new_ports_equal_a_fresh_rib() {
         vec![one, third]
     };
     let table = |ports: Vec<_>, then: Option<Vec<_>>| {
-        let mut rib = Rib::new(ports);
+        let mut rib = Rib::<K>::new(ports);
         rib.apply(Event::Begin);
         let mut cursor = kernel.cursor();
         while let Some(item) = kernel.list(&mut cursor) {

@@ -3,9 +3,9 @@
 //! Without a name, the result is an array. With a name, it is a single object; for routes and neighbours, the
 //! name is a filter.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
-use hue_tables::{Prefix4, PrefixError};
+use hue_tables::{AnyPrefix, PrefixError};
 use hueplaned::api::{
     CardShare, CardTables, Neighbour, NeighbourFilter, Network, NetworkState, Node, Placement, Port,
     PortState, Problem, Route, RouteFilter, RouteKind, Status, TableShare,
@@ -224,9 +224,9 @@ fn ports(client: &Client, format: Format, name: Option<&str>, network: Option<&s
 }
 
 fn routes(client: &Client, format: Format, name: Option<&str>, network: Option<&str>) -> Result<(), Failure> {
-    let address = name.map(str::parse::<Ipv4Addr>).and_then(Result::ok);
+    let address = name.map(str::parse::<IpAddr>).and_then(Result::ok);
     if let Some(name) = name.filter(|_| address.is_none())
-        && let Err(error) = name.parse::<Prefix4>()
+        && let Err(error) = name.parse::<AnyPrefix>()
     {
         let why = match error {
             PrefixError::Length(..) | PrefixError::HostBits(..) => format!(" ({error})"),
@@ -272,12 +272,16 @@ fn route_row(route: &Route, painter: &Painter) -> String {
     };
     let pad =
         |text: String, shown: usize, width: usize| text + &" ".repeat(width.saturating_sub(shown).max(1));
+    let wide = |text: String, width: usize| {
+        let shown = text.len();
+        pad(text, shown, width)
+    };
     format!(
-        "{}{:<20}{}{:<17}{:<12}{:<19}{:<10}{}",
+        "{}{}{}{}{:<12}{:<19}{:<10}{}",
         pad(painter.paint(&route.network), route.network.len(), 16),
-        route.prefix,
+        wide(route.prefix.clone(), 20),
         pad(styled(style, does), does.len(), 9),
-        route.via.map_or_else(|| "-".to_owned(), |via| via.to_string()),
+        wide(route.via.map_or_else(|| "-".to_owned(), |via| via.to_string()), 17),
         route.port.as_deref().unwrap_or("-"),
         route.mac.as_deref().unwrap_or("-"),
         route.protocol,
@@ -291,9 +295,10 @@ fn neighbours(
     name: Option<&str>,
     network: Option<&str>,
 ) -> Result<(), Failure> {
-    let address: Option<Ipv4Addr> = match name {
+    let address: Option<IpAddr> = match name {
         Some(name) => Some(
-            name.parse().map_err(|_| Failure::Usage(format!("found {name:?}, expected an IPv4 address")))?,
+            name.parse()
+                .map_err(|_| Failure::Usage(format!("found {name:?}, expected an IPv4 or IPv6 address")))?,
         ),
         None => None,
     };

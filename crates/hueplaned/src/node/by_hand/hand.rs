@@ -402,7 +402,9 @@ impl ByHand {
         let Some(config) = self.kernels.get(name) else { return false };
         let key = (name.to_owned(), prefix);
         let Some(known) = via.or_else(|| self.learned.get(&key).copied()) else { return true };
-        let Some(event) = kernel::route_change(config, prefix, known, via.is_some()) else { return false };
+        let Some(event) = kernel::route_change(config, prefix.into(), known.into(), via.is_some()) else {
+            return false;
+        };
         match via {
             Some(via) => self.learned.insert(key, via),
             None => self.learned.remove(&key),

@@ -3,12 +3,14 @@
 //! Flow: configuration → **events** → routing information base. Includes the routes that a kernel makes for
 //! addresses, but no other actions of a kernel (routes for broadcasts, removals together with a link).
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use hue_host::control::{Config, StaticTarget};
-use hue_host::netlink::{Address, Link, Neighbour, NextHop, Route, RouteKind, Scope, neighbour_state};
+use hue_host::netlink::{
+    Address, AddressState, Link, Neighbour, NextHop, Route, RouteKind, Scope, neighbour_state,
+};
 use hue_routing::{Change, Event};
-use hue_tables::Prefix4;
+use hue_tables::AnyPrefix;
 
 const LOCAL: u32 = 255;
 const MAIN: u32 = 254;
@@ -38,9 +40,10 @@ pub fn snapshot(config: &Config) -> Vec<Event> {
         for (address, len) in port.addresses.iter().copied() {
             let link = index(at);
             let (peer, broadcast, protocol) = (address, None, 0);
-            let told = Address { link, address, len, peer, broadcast, protocol };
+            let state = AddressState::Usable;
+            let told = Address { link, address, len, peer, broadcast, protocol, state };
             events.push(Event::Address(Change::Listed, told));
-            let own = Prefix4::containing(address.to_bits(), 32);
+            let own = AnyPrefix::containing(address, u8::MAX);
             let local = Route {
                 kind: RouteKind::Local,
                 table: LOCAL,
@@ -48,7 +51,7 @@ pub fn snapshot(config: &Config) -> Vec<Event> {
                 ..route(own, link, None, 0)
             };
             events.push(Event::Route(Change::Listed, local));
-            let on_link = Prefix4::containing(address.to_bits(), len);
+            let on_link = AnyPrefix::containing(address, len);
             let connected = Route { scope: Scope::Link, ..route(on_link, link, None, 0) };
             events.push(Event::Route(Change::Listed, connected));
         }
@@ -56,6 +59,7 @@ pub fn snapshot(config: &Config) -> Vec<Event> {
     for known in &config.routes {
         let way = match known.target {
             StaticTarget::Port(port) => Some((index(port), None)),
+            StaticTarget::ViaPort(via, port) => Some((index(port), Some(via))),
             StaticTarget::Via(via) => link_of(config, via).map(|link| (link, Some(via))),
         };
         if let Some((link, via)) = way {
@@ -72,21 +76,22 @@ pub fn snapshot(config: &Config) -> Vec<Event> {
 }
 
 /// A routing daemon adds or withdraws a route via a router. `None` if the router is on no link.
-pub fn route_change(config: &Config, prefix: Prefix4, via: Ipv4Addr, there: bool) -> Option<Event> {
+pub fn route_change(config: &Config, prefix: AnyPrefix, via: IpAddr, there: bool) -> Option<Event> {
     let change = if there { Change::Replaced } else { Change::Removed };
     Some(Event::Route(change, route(prefix, link_of(config, via)?, Some(via), DAEMON_METRIC)))
 }
 
-fn link_of(config: &Config, address: Ipv4Addr) -> Option<u32> {
-    let on = |(own, len): &(Ipv4Addr, u8)| {
-        Prefix4::containing(own.to_bits(), *len) == Prefix4::containing(address.to_bits(), *len)
-    };
+fn link_of(config: &Config, address: IpAddr) -> Option<u32> {
+    let on =
+        |(own, len): &(IpAddr, u8)| AnyPrefix::containing(*own, *len) == AnyPrefix::containing(address, *len);
     config.ports.iter().position(|port| port.addresses.iter().any(on)).map(index)
 }
 
-fn route(prefix: Prefix4, link: u32, via: Option<Ipv4Addr>, metric: u32) -> Route {
+fn route(prefix: AnyPrefix, link: u32, via: Option<IpAddr>, metric: u32) -> Route {
     Route {
         prefix,
+        source: None,
+        object: 0,
         table: MAIN,
         tos: 0,
         metric,

@@ -217,7 +217,7 @@ fn table(card: &CardSide, table: &Table) -> BTreeMap<Prefix4, Adjacency> {
         let hop = hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE);
         hop.on_port(card.number(hop.port()))
     };
-    routes.into_iter().map(|(prefix, row)| (prefix, hop(row))).collect()
+    routes.lpm32().iter().map(|(prefix, row)| (*prefix, hop(*row))).collect()
 }
 
 fn on_card(runner: &mut Runner, vid: Vid, table: &BTreeMap<Prefix4, Adjacency>) -> Option<OnCard> {

@@ -42,7 +42,7 @@ impl Node {
                 let (hops, routes) = self.routes.table(have.program.vid)?.published();
                 let hops: Vec<Adjacency> =
                     hops.iter().map(|hop| hop.on_port(card.number(hop.port()))).collect();
-                full.push(Program { next_hops: hops, entries: routes.into(), ..program.clone() });
+                full.push(Program { next_hops: hops, entries: routes, ..program.clone() });
             }
             bare.push(program);
         }

@@ -2,17 +2,17 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use hue_host::ControlNamespace;
 use hue_substrate::Substrate;
-use hue_tables::{Prefix4, Vid};
+use hue_tables::Vid;
 use tokio::sync::oneshot;
 
 use super::Node;
 use crate::api::{CardTables, ExecInfo, Problem, Route, TableShare, Tables};
-use crate::node::lists::{LENGTHS, NeighbourList, PIECE, RoutesAt, card_tables, port_names, route};
+use crate::node::lists::{NeighbourList, PIECE, RoutesAt, card_tables, port_names, route};
 use crate::node::networks::Entry;
 
 impl Node {
@@ -36,7 +36,7 @@ impl Node {
         if let Some((entry, table)) =
             self.networks.get(name).and_then(|entry| Some((entry, self.table_of(entry)?)))
         {
-            for row in table.rib().routes(after).take(PIECE) {
+            for row in table.rib().routes(after, PIECE) {
                 last = Some(row.prefix);
                 list.push(route(entry, table, name, row));
             }
@@ -50,11 +50,10 @@ impl Node {
     }
 
     /// A network's routes that contain an address, the longest last.
-    pub(super) fn routes_holding(&self, name: &str, address: Ipv4Addr) -> Vec<Route> {
+    pub(super) fn routes_holding(&self, name: &str, address: IpAddr) -> Vec<Route> {
         let Some(entry) = self.networks.get(name) else { return Vec::new() };
         let Some(table) = self.table_of(entry) else { return Vec::new() };
-        let prefix = |len| Prefix4::containing(address.to_bits(), len);
-        let rows = (0..LENGTHS).filter_map(|len| table.rib().route(prefix(len)));
+        let rows = table.rib().routes_holding(address).into_iter();
         rows.map(|row| route(entry, table, name, row)).collect()
     }
 

@@ -38,7 +38,7 @@ impl Node {
             // Routes of other layouts are only counted.
             if card.as_ref().is_some_and(|card| matches!(card.table, TableSite::Banks { .. })) {
                 demand = match self.table_of(entry) {
-                    Some(table) => demand.in_banks(&table.published().1),
+                    Some(table) => demand.in_banks(table.published().1.lpm32()),
                     None => demand.in_banks(program.entries.lpm32()),
                 };
             }

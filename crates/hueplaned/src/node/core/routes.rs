@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use hue_planes::Adjacency;
-use hue_substrate::{Program, Substrate, SubstrateError};
-use hue_tables::{NextHop, Prefix4, Vid};
+use hue_routing::with_changes;
+use hue_substrate::{Entries, Program, Substrate, SubstrateError};
+use hue_tables::{Key, Vid};
 
 use super::Node;
 use crate::api::NetworkState;
@@ -65,16 +66,27 @@ impl Node {
                     }
                 }
             }
-            Effect::SetAddresses(vid, addresses) => self.live.set_addresses(vid, &addresses),
-            Effect::SetNeighbours(vid, neighbours) => self.live.neighbours(vid, &neighbours),
+            Effect::SetAddresses(vid, addresses) => {
+                let of = |(vport, address, len)| Some((vport, u32::from_ip(address)?.to_addr(), len));
+                let addresses: Vec<_> = addresses.into_iter().filter_map(of).collect();
+                self.live.set_addresses(vid, &addresses);
+            }
+            Effect::SetNeighbours(vid, neighbours) => {
+                let of = |(vport, address, mac)| Some((vport, u32::from_ip(address)?.to_addr(), mac));
+                let neighbours: Vec<_> = neighbours.into_iter().filter_map(of).collect();
+                self.live.neighbours(vid, &neighbours);
+            }
             Effect::Update(update) => {
-                let result = self.live.update_fitting(update.vid, &update.hops, &update.routes);
+                let result = with_changes!(&update.routes, routes => {
+                    self.live.update_fitting(update.vid, &update.hops, routes)
+                });
                 self.give_routes(Input::Updated(update, result.map_err(|error| error.to_string())));
             }
-            Effect::Mirror(vid, hops, routes) => self.mirror(vid, &hops, &routes),
+            // No card has a kind with other keys yet.
+            Effect::Mirror(vid, hops, routes) => self.mirror(vid, &hops, routes.v4()),
             Effect::LoadWhole(vid, next_hops, routes) => self.load_table(vid, next_hops, routes),
             Effect::Withdraw(vid, routes) => {
-                if let Err(error) = self.live.update(vid, &[], &routes) {
+                if let Err(error) = with_changes!(&routes, routes => self.live.update(vid, &[], routes)) {
                     let network = self.vids.get(&vid);
                     tracing::error!(network, %error, "routes cannot be withdrawn");
                 }
@@ -112,14 +124,15 @@ impl Node {
     }
 
     /// Loads a network's table as a whole. If it does not fit, its routes are left for pieces.
-    fn load_table(&mut self, vid: Vid, next_hops: Vec<Adjacency>, routes: Vec<(Prefix4, NextHop)>) {
+    fn load_table(&mut self, vid: Vid, next_hops: Vec<Adjacency>, routes: Entries) {
         let Some(have) = self.loaded_as(vid).and_then(|entry| entry.have.clone()) else { return };
-        let mut program = Program { next_hops, entries: routes.into(), ..have.program.clone() };
+        let mut program = Program { next_hops, entries: routes, ..have.program.clone() };
         let mut loaded = self.live.load(std::slice::from_ref(&program));
-        let mut rest = Vec::new();
+        let none = Entries::none(program.kind());
+        let mut rest = none.clone();
         if let Err(SubstrateError::Table { .. }) = &loaded {
             // It does not fit as a whole: loads piece by piece what fits.
-            rest = std::mem::take(program.entries.lpm32_mut());
+            rest = std::mem::replace(&mut program.entries, none);
             loaded = self.live.load(&[program]);
         }
         self.give_routes(Input::WholeLoaded(vid, rest, loaded.map_err(|error| error.to_string())));

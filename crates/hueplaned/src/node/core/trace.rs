@@ -1,6 +1,6 @@
 //! Explains a frame on the running state.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hue_demux::PortId;
@@ -31,7 +31,7 @@ impl Words for Node {
         entry.have.as_ref().map(|have| &have.program)
     }
 
-    fn route(&self, vid: Vid, address: Ipv4Addr) -> Option<String> {
+    fn route(&self, vid: Vid, address: IpAddr) -> Option<String> {
         let route = self.routes_holding(self.vids.get(&vid)?, address).pop()?;
         let via = route.via.map_or_else(String::new, |via| format!(" via {via}"));
         let mac = route.mac.map_or_else(String::new, |mac| format!(" at {mac}"));

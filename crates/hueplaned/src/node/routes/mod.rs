@@ -1,6 +1,6 @@
 //! Routes: from the namespaces' kernels to the tables of the data plane.
 //!
-//! Flow: monitor → batches, results of the data plane ([`Input`]) → one [`Rib`](hue_routing::Rib) per network → updates →
+//! Flow: monitor → batches, results of the data plane ([`Input`]) → one [`AnyRib`] per network → updates →
 //! **pieces** of at most [`PIECE_ROUTES`] → [`Effect`]s, which the core applies in their order. Invariants: next hops of
 //! an update are set before its first route; an update is completed before the next one is taken, because the next one
 //! may reuse rows; a network with many changes gets one piece per turn, like every other. This part knows no other
@@ -12,14 +12,15 @@ mod table;
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hue_planes::Adjacency;
-use hue_routing::{Batch, Change as How, Event, RibPort, RibUpdate, Session};
-use hue_tables::{Account, Change, NextHop, Prefix4, Refusals, Vid};
+use hue_routing::{AnyRib, AnyUpdate, Batch, Change as How, Changes, Event, RibPort, Session};
+use hue_substrate::Entries;
+use hue_tables::{Account, Refusals, Vid};
 use hue_wire::Mac;
 
 use self::refused::{RETRY_EACH, RETRY_ROUTES};
@@ -77,7 +78,7 @@ pub enum Input {
     /// Load a network's table as a whole, because updates no longer suffice.
     LoadWhole(Vid),
     /// The whole table was loaded, but for these routes; or why not.
-    WholeLoaded(Vid, Vec<(Prefix4, NextHop)>, Result<(), String>),
+    WholeLoaded(Vid, Entries, Result<(), String>),
     /// Empty a network's table: its rows of next hops will mean something else.
     Clear(Vid),
     /// There may be room for refused routes.
@@ -90,6 +91,8 @@ pub enum Input {
 pub struct Loaded {
     /// Its name.
     pub name: String,
+    /// Width of the keys of its kind, bits.
+    pub key_bits: u32,
     /// Its virtual ports.
     pub ports: Vec<RibPort>,
     /// Whether it was loaded before.
@@ -105,7 +108,7 @@ pub struct Update {
     /// Next hops, to be set first.
     pub hops: Vec<(u16, Adjacency)>,
     /// Routes.
-    pub routes: Vec<Change<u32>>,
+    pub routes: Changes,
     /// How many routes of the whole update are done with this piece.
     end: usize,
 }
@@ -127,19 +130,19 @@ pub enum Effect {
     /// Have the monitor list everything again.
     Resync(Vid),
     /// Have the kernel find out the MAC addresses of these neighbours, by virtual port.
-    Probe(Vid, Vec<(u16, Ipv4Addr)>),
+    Probe(Vid, Vec<(u16, IpAddr)>),
     /// The network's own addresses, by virtual port.
-    SetAddresses(Vid, Vec<(u16, Ipv4Addr, u8)>),
+    SetAddresses(Vid, Vec<(u16, IpAddr, u8)>),
     /// The network's neighbours, by virtual port.
-    SetNeighbours(Vid, Vec<(u16, Ipv4Addr, Mac)>),
+    SetNeighbours(Vid, Vec<(u16, IpAddr, Mac)>),
     /// Apply this to software's table; the answer is [`Input::Updated`].
     Update(Update),
     /// Software's table has changed: the card follows.
-    Mirror(Vid, Vec<(u16, Adjacency)>, Vec<Change<u32>>),
+    Mirror(Vid, Vec<(u16, Adjacency)>, Changes),
     /// Load these next hops and routes into software's table, or those that fit; the answer is [`Input::WholeLoaded`].
-    LoadWhole(Vid, Vec<Adjacency>, Vec<(Prefix4, NextHop)>),
+    LoadWhole(Vid, Vec<Adjacency>, Entries),
     /// Remove these routes from software's table.
-    Withdraw(Vid, Vec<Change<u32>>),
+    Withdraw(Vid, Changes),
     /// Not all of a whole table fitted at once: the network is pending.
     Partly(Vid),
     /// Software's table was replaced: the card's may be outdated.
@@ -196,8 +199,12 @@ impl Routes {
     }
 
     fn load(&mut self, vid: Vid, loaded: Loaded) {
-        let Loaded { name, ports, is_known, counts } = loaded;
-        let table = self.tables.entry(vid).or_insert_with(|| Table::new(name, counts));
+        let Loaded { name, key_bits, ports, is_known, counts } = loaded;
+        // A network that becomes one of another family begins from the start.
+        if self.table(vid).is_some_and(|table| table.rib.key_bits() != key_bits) {
+            self.tables.remove(&vid);
+        }
+        let table = self.tables.entry(vid).or_insert_with(|| Table::new(name, key_bits, counts));
         if !is_known || table.rib.ports() != ports {
             table.set_ports(ports);
         }
@@ -208,7 +215,7 @@ impl Routes {
             && table.session.take().is_some()
         {
             // Someone removed the namespace: everything known about it is outdated.
-            table.rib = hue_routing::Rib::new(table.rib.ports().to_vec());
+            table.rib = AnyRib::new(table.rib.key_bits(), table.rib.ports().to_vec());
             table.is_torn = true;
         }
     }
@@ -267,7 +274,7 @@ impl Routes {
         }
         if table.piece.is_none() {
             if let Some(update) = table.rib.take_update() {
-                let RibUpdate { hops, routes, neighbours, addresses, .. } = update;
+                let AnyUpdate { hops, routes, neighbours, addresses, .. } = update;
                 out.extend(addresses.map(|addresses| Effect::SetAddresses(vid, addresses)));
                 if let Some(neighbours) = neighbours {
                     table.counts.neighbours.store(neighbours.len() as u64, Ordering::Relaxed);
@@ -291,7 +298,7 @@ impl Routes {
         let Some(piece) = &mut table.piece else { return };
         let end = piece.routes.len().min(piece.done + size);
         let hops = std::mem::take(&mut piece.hops);
-        let routes = piece.routes.get(piece.done..end).unwrap_or_default().to_vec();
+        let routes = piece.routes.slice(piece.done..end);
         out.push(Effect::Update(Update { vid, hops, routes, end }));
     }
 
@@ -342,7 +349,7 @@ impl Routes {
     fn whole_loaded(
         &mut self,
         vid: Vid,
-        rest: Vec<(Prefix4, NextHop)>,
+        rest: Entries,
         result: Result<(), String>,
         around: &Around<'_>,
         out: &mut Vec<Effect>,
@@ -352,14 +359,13 @@ impl Routes {
             return out.push(Effect::Degrade(vid, format!("its routes do not fit: {error}")));
         }
         table.is_torn = false;
-        let neighbours: Vec<_> = table.rib.neighbours().collect();
+        let neighbours = table.rib.neighbours();
         table.counts.neighbours.store(neighbours.len() as u64, Ordering::Relaxed);
-        out.push(Effect::SetAddresses(vid, table.rib.addresses().collect()));
+        out.push(Effect::SetAddresses(vid, table.rib.addresses()));
         out.push(Effect::SetNeighbours(vid, neighbours));
         let whole = rest.is_empty();
         if !whole {
-            let routes = rest.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect();
-            table.piece = Some(Piece::of(routes));
+            table.piece = Some(Piece::of(Changes::setting(rest)));
             out.push(Effect::Partly(vid));
             self.fall_behind(vid);
         }
@@ -378,7 +384,7 @@ impl Routes {
         table.piece = None;
         // If the following load fails, the table must be filled again.
         table.is_torn = true;
-        out.push(Effect::Withdraw(vid, routes.into_iter().map(|(prefix, _)| (prefix, None)).collect()));
+        out.push(Effect::Withdraw(vid, Changes::setting(routes).withdrawn()));
     }
 
     /// Retries refused routes that are due, and reports networks that have none any more.

@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
-use hue_routing::Rib;
-use hue_tables::{Account, Change, Prefix4, Refusals, TableError};
+use hue_routing::{AnyRib, Changes};
+use hue_tables::{Account, AnyPrefix, Refusals, TableError};
 
 /// Routes per piece of a network with refused routes: few, because each route may need a separate change.
 pub const RETRY_ROUTES: usize = 256;
@@ -23,7 +23,7 @@ pub(super) const RETRY_EACH: Duration = Duration::from_secs(2);
 /// The refused routes of a network.
 #[derive(Default)]
 pub struct Refused {
-    routes: BTreeSet<Prefix4>,
+    routes: BTreeSet<AnyPrefix>,
     /// Announcements refused since the network was loaded.
     count: u64,
     /// Reason of the last refusal.
@@ -31,7 +31,7 @@ pub struct Refused {
     /// Message about them, if any.
     pub(super) reason: Option<String>,
     /// The last one tried.
-    at: Option<Prefix4>,
+    at: Option<AnyPrefix>,
     /// Bytes of the network's own table when nothing fitted.
     own_then: u64,
     /// Whether to retry some even if the table has not shrunk.
@@ -62,7 +62,7 @@ impl Refused {
     }
 
     /// Whether a prefix is refused.
-    pub fn contains(&self, prefix: Prefix4) -> bool {
+    pub fn contains(&self, prefix: AnyPrefix) -> bool {
         self.routes.contains(&prefix)
     }
 
@@ -88,36 +88,38 @@ impl Refused {
     }
 
     /// Some routes to retry, as they were handed out, if there is reason to.
-    pub fn next(&mut self, rib: &Rib, own: u64) -> Option<Vec<Change<u32>>> {
+    pub fn next(&mut self, rib: &AnyRib, own: u64) -> Option<Changes> {
         if self.routes.is_empty() || !(self.again || own < self.own_then) {
             return None;
         }
         (self.again, self.own_then) = (false, own);
         let after = self.at.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut some: Vec<Prefix4> =
+        let mut some: Vec<AnyPrefix> =
             self.routes.range((after, Bound::Unbounded)).take(RETRY_ROUTES).copied().collect();
         if some.is_empty() {
             some = self.routes.iter().take(RETRY_ROUTES).copied().collect();
         }
         self.at = some.last().copied();
-        Some(some.into_iter().map(|prefix| (prefix, rib.published_hop(prefix))).collect())
+        Some(rib.published_changes(&some))
     }
 
     /// Takes the result of a piece. Refused entries of `changes` become withdrawals, as in the table.
-    pub fn take(&mut self, changes: &mut [Change<u32>], refusals: Refusals, own: u64) {
+    pub fn take(&mut self, changes: &mut Changes, refusals: Refusals, own: u64) {
         if self.routes.is_empty() && refusals.at.is_empty() {
             return;
         }
         let mut at = refusals.at.iter().copied().peekable();
         let mut fitted = false;
-        for (place, (prefix, hop)) in changes.iter_mut().enumerate() {
+        let mut place = 0;
+        changes.for_each(|prefix, hop| {
             if at.next_if_eq(&place).is_some() {
                 *hop = None;
-                self.count += u64::from(self.routes.insert(*prefix));
+                self.count += u64::from(self.routes.insert(prefix));
             } else {
-                fitted |= self.routes.remove(prefix) && hop.is_some();
+                fitted |= self.routes.remove(&prefix) && hop.is_some();
             }
-        }
+            place += 1;
+        });
         if fitted {
             self.again = true;
         } else if refusals.error.is_some() {
@@ -150,7 +152,7 @@ impl Refused {
 
 #[cfg(test)]
 mod tests {
-    use hue_tables::{NextHop, Vid};
+    use hue_tables::{Change, NextHop, Prefix4, Vid};
 
     use super::*;
 
@@ -170,39 +172,39 @@ mod tests {
     #[test]
     fn what_is_refused_becomes_a_withdrawal_and_is_counted_once() {
         let mut refused = Refused::default();
-        let mut changes = [change(1), change(2), (prefix(3), None)];
+        let mut changes = Changes::V4(vec![change(1), change(2), (prefix(3), None)]);
         refused.take(&mut changes, refusals(vec![1]), 100);
-        assert_eq!(changes, [change(1), (prefix(2), None), (prefix(3), None)]);
-        assert!(refused.contains(prefix(2)) && !refused.contains(prefix(1)));
-        refused.take(&mut [change(2)], refusals(vec![0]), 100);
+        assert_eq!(changes.v4(), [change(1), (prefix(2), None), (prefix(3), None)]);
+        assert!(refused.contains(prefix(2).into()) && !refused.contains(prefix(1).into()));
+        refused.take(&mut vec![change(2)].into(), refusals(vec![0]), 100);
         assert_eq!((refused.len(), refused.count()), (1, 1));
         // The kernel withdraws it.
-        refused.take(&mut [(prefix(2), None)], refusals(Vec::new()), 100);
-        assert!(refused.is_empty() && refused.next(&Rib::new(Vec::new()), 0).is_none());
+        refused.take(&mut vec![(prefix(2), None)].into(), refusals(Vec::new()), 100);
+        assert!(refused.is_empty() && refused.next(&AnyRib::new(32, Vec::new()), 0).is_none());
     }
 
     #[test]
     fn all_are_tried_in_turn_and_only_when_there_is_reason_to() {
         let count = 2 * RETRY_ROUTES + 10;
-        let rib = Rib::new(Vec::new());
+        let rib = AnyRib::new(32, Vec::new());
         let mut refused = Refused::default();
-        let mut all: Vec<_> = (0..count).map(change).collect();
+        let mut all = Changes::V4((0..count).map(change).collect());
         refused.take(&mut all, refusals((0..count).collect()), 1000);
         assert_eq!(refused.next(&rib, 1000), None, "nothing has become smaller");
         let mut tried = Vec::new();
         for own in [999, 998, 997] {
             let some = refused.next(&rib, own).unwrap();
-            tried.extend(some.iter().map(|(prefix, _)| *prefix));
+            tried.extend(some.v4().iter().map(|(prefix, _)| *prefix));
             assert_eq!(refused.next(&rib, own), None);
         }
         assert_eq!(tried, (0..count).map(prefix).collect::<Vec<_>>());
         // Starts again with the first route; if one fits, the next piece follows.
         refused.try_again();
-        let mut some = refused.next(&rib, 1000).unwrap();
-        assert_eq!(some[0].0, prefix(0));
-        some.truncate(1);
-        some[0].1 = NextHop::new(1);
+        let some = refused.next(&rib, 1000).unwrap();
+        assert_eq!(some.v4()[0].0, prefix(0));
+        let mut some = some.slice(0..1);
+        some.for_each(|_, hop| *hop = NextHop::new(1));
         refused.take(&mut some, refusals(Vec::new()), 1000);
-        assert_eq!(refused.next(&rib, 1000).unwrap()[0].0, prefix(RETRY_ROUTES));
+        assert_eq!(refused.next(&rib, 1000).unwrap().v4()[0].0, prefix(RETRY_ROUTES));
     }
 }

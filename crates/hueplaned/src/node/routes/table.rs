@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hue_planes::Adjacency;
-use hue_routing::{Rib, RibPort, Session};
-use hue_tables::{Change, NextHop, Prefix4};
+use hue_routing::{AnyRib, Changes, RibPort, Session};
+use hue_substrate::{Entries, with_routes};
 
 use super::refused::Refused;
 use crate::node::view::Counts;
@@ -13,13 +13,13 @@ use crate::node::view::Counts;
 /// An update in progress.
 pub(super) struct Piece {
     pub(super) hops: Vec<(u16, Adjacency)>,
-    pub(super) routes: Vec<Change<u32>>,
+    pub(super) routes: Changes,
     pub(super) done: usize,
 }
 
 impl Piece {
     /// Only routes.
-    pub(super) fn of(routes: Vec<Change<u32>>) -> Self {
+    pub(super) fn of(routes: Changes) -> Self {
         Self { hops: Vec::new(), routes, done: 0 }
     }
 }
@@ -28,7 +28,7 @@ impl Piece {
 pub struct Table {
     /// The network's name.
     pub(super) name: String,
-    pub(super) rib: Rib,
+    pub(super) rib: AnyRib,
     pub(super) session: Option<Session>,
     /// Update that is not yet in its table.
     pub(super) piece: Option<Piece>,
@@ -42,10 +42,11 @@ pub struct Table {
 }
 
 impl Table {
-    pub(super) fn new(name: String, counts: Arc<Counts>) -> Self {
+    /// `key_bits` is the width of the keys of its kind.
+    pub(super) fn new(name: String, key_bits: u32, counts: Arc<Counts>) -> Self {
         Self {
             name,
-            rib: Rib::new(Vec::new()),
+            rib: AnyRib::new(key_bits, Vec::new()),
             session: None,
             piece: None,
             refused: Refused::default(),
@@ -71,7 +72,7 @@ impl Table {
     }
 
     /// The routing information base.
-    pub fn rib(&self) -> &Rib {
+    pub fn rib(&self) -> &AnyRib {
         &self.rib
     }
 
@@ -91,10 +92,12 @@ impl Table {
     }
 
     /// Its present or future contents: next hops and routes, without the refused ones.
-    pub fn published(&self) -> (Vec<Adjacency>, Vec<(Prefix4, NextHop)>) {
+    pub fn published(&self) -> (Vec<Adjacency>, Entries) {
         let (hops, mut routes) = self.rib.published();
         if !self.refused.is_empty() {
-            routes.retain(|(prefix, _)| !self.refused.contains(*prefix));
+            with_routes!(&mut routes, routes => {
+                routes.retain(|(prefix, _)| !self.refused.contains((*prefix).into()));
+            });
         }
         (hops, routes)
     }

@@ -2,6 +2,9 @@
 
 use hue_demux::PortId;
 use hue_host::netlink::{Link, NextHop as Way, Route, RouteKind, Scope};
+use hue_planes::Kind;
+use hue_substrate::Entries;
+use hue_tables::Prefix4;
 use hue_tables::TableError;
 
 use super::*;
@@ -53,7 +56,7 @@ impl Bench {
             }
             Effect::LoadWhole(vid, _, routes) => {
                 self.seen.push(format!("{vid} is loaded with {} routes", routes.len()));
-                return self.give(Input::WholeLoaded(vid, Vec::new(), Ok(())));
+                return self.give(Input::WholeLoaded(vid, Entries::none(Kind::Ipv4), Ok(())));
             }
             Effect::Tell(kind, vid, text) => format!("{kind:?} {vid}: {text}"),
             Effect::Degrade(vid, why) => format!("{vid} fails: {why}"),
@@ -82,7 +85,7 @@ impl Bench {
             mtu_bytes: 1500,
         };
         let (name, ports, counts) = (format!("n{at}"), vec![port], Arc::default());
-        self.give(Input::Load(vid(at), Loaded { name, ports, is_known: false, counts }));
+        self.give(Input::Load(vid(at), Loaded { name, key_bits: 32, ports, is_known: false, counts }));
     }
 
     /// The kernel of a network reports this many routes.
@@ -90,7 +93,9 @@ impl Bench {
         let link =
             Link { index: 2, name: "a".to_owned(), mtu: 1500, up: true, carrier: true, ..Link::default() };
         let route = |n: u32| Route {
-            prefix: Prefix4::containing(0x0a00_0000 + (n << 8), 24),
+            prefix: Prefix4::containing(0x0a00_0000 + (n << 8), 24).into(),
+            source: None,
+            object: 0,
             table: 254,
             tos: 0,
             metric: 0,

@@ -178,7 +178,8 @@ fn configure(inside: &mut Links, eth: &str, address: Address) -> Result<bool, Ho
     if routes::list(inside.socket())?.iter().any(has) {
         return Ok(false);
     }
-    let default = routes::Wanted { prefix: Prefix4::containing(0, 0), via: Some(address.router), link };
+    let default =
+        routes::Wanted { prefix: Prefix4::containing(0, 0).into(), via: Some(address.router.into()), link };
     match routes::add(inside.socket(), [&default])?.into_iter().next() {
         Some(failure) => Err(failure.into()),
         None => Ok(true),

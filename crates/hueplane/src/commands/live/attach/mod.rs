@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use hue_host::links::{self, Link, Links};
 use hue_host::{HostError, Namespace, netns, sysctl};
+use hue_tables::Key;
 use hueplaned::api::{NeighbourFilter, Network, Port, PortState, VirtualPort};
 use hueplaned::client::Client;
 use nix::unistd::{Uid, User, geteuid};
@@ -297,7 +298,14 @@ fn address(client: &Client, place: &Place, hosts: &[Host]) -> Result<Option<Addr
     let addresses = hosts.iter().filter(near).filter_map(|host| host.address.as_ref());
     used.extend(addresses.filter_map(|text| Some(parse(text)?.0)));
     let filter = NeighbourFilter { network: Some(network.name.clone()), ..NeighbourFilter::default() };
-    used.extend(client.neighbours(&filter)?.iter().filter(|n| n.port == port.name).map(|n| n.address));
+    used.extend(
+        client
+            .neighbours(&filter)?
+            .iter()
+            .filter(|n| n.port == port.name)
+            .filter_map(|n| u32::from_ip(n.address))
+            .map(Key::to_addr),
+    );
     match free(router, len, &used) {
         Some(own) => Ok(Some(Address { own, router, len })),
         None => Err(Failure::Full(format!(
