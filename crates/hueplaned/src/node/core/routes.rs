@@ -5,7 +5,7 @@ use std::time::Instant;
 use hue_planes::Adjacency;
 use hue_routing::with_changes;
 use hue_substrate::{Entries, Program, Substrate, SubstrateError};
-use hue_tables::{Key, Vid};
+use hue_tables::Vid;
 
 use super::Node;
 use crate::api::NetworkState;
