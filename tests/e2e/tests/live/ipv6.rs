@@ -4,6 +4,7 @@ use hue_e2e::document::all;
 use hue_e2e::lab::address6;
 use hue_e2e::{Daemon, Lab, can_run, until};
 
+use crate::card::{network, node, runs_on, start};
 use crate::forwarding::transfer;
 
 /// Pings both ways until both answer.
@@ -57,14 +58,14 @@ fn an_ipv6_network_is_a_router_between_its_hosts() {
     let stats = daemon.cli.stats(six.name());
     assert!(stats["punts"]["hop_limit"].as_u64().unwrap_or(0) >= 1, "{stats}");
     assert!(stats["punts"]["no_route"].as_u64().unwrap_or(0) >= 2, "{stats}");
-    let routes = daemon.cli.json(&["get", "routes", six.name()]).to_string();
+    let routes = daemon.cli.json(&["get", "routes", "-n", six.name()]).to_string();
     for route in ["2001:db8:77::/48", "2001:db8:1:1::/64", "2001:db8:1:2::2/128"] {
         assert!(routes.contains(&format!("\"{route}\"")), "{route}: {routes}");
     }
-    let neighbours = daemon.cli.json(&["get", "neighbours", six.name()]).to_string();
+    let neighbours = daemon.cli.json(&["get", "neighbours", "-n", six.name()]).to_string();
     assert!(neighbours.contains("\"2001:db8:1:2::2\""), "{neighbours}");
     // Neither network has the other's family.
-    assert!(!daemon.cli.json(&["get", "routes", four.name()]).to_string().contains("::"));
+    assert!(!daemon.cli.json(&["get", "routes", "-n", four.name()]).to_string().contains("::"));
 }
 
 #[test]
@@ -86,4 +87,31 @@ fn ipv6_packets_above_the_mtu_get_packet_too_big() {
     assert_eq!(six.left.ping_with(address6(1, 2, 2), 3, &["-M", "want", "-s", "1400"]).code, 0);
     let stats = daemon.cli.stats(six.name());
     assert!(stats["punts"]["mtu"].as_u64().unwrap_or(0) >= 1, "{stats}");
+}
+
+#[test]
+fn beside_a_card_without_the_kind_the_network_runs_in_software() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let six = lab.pair6("six", 1, 1, [0, 1]);
+    let four = lab.pair("four", 2, 2, [0, 1]);
+    let daemon =
+        start(&lab, &["default"], &[node(&lab, "default"), six.document.yaml(), four.document.yaml()]);
+    runs_on(&daemon, four.name(), "card");
+    runs_on(&daemon, six.name(), "soft");
+    warm_up(&six, 1);
+    four.warm_up();
+    let placements = daemon.cli.json(&["get", "placements"]);
+    let six_at = placements.as_array().unwrap().iter().find(|one| one["network"] == six.name()).unwrap();
+    assert!(six_at["why_not"].as_str().unwrap().contains("kind ipv6"), "{six_at}");
+    let moved = daemon.cli.run(&["migrate", six.name(), "--to", "card"]);
+    assert!(moved.code != 0 && moved.stderr.contains("kind ipv6 does not run on card"), "{moved}");
+    assert_eq!(network(&daemon, six.name())["substrate"], "soft");
+    for to in ["soft", "card"] {
+        let _ = daemon.cli.run(&["migrate", four.name(), "--to", to]).expect_ok();
+        assert_eq!(six.left.ping(address6(1, 2, 2), 5), 5);
+        assert_eq!(four.left.ping(four.right.address, 5), 5);
+    }
 }
