@@ -310,9 +310,10 @@ fn ipv6_routes_are_added_listed_and_removed() {
     while told
         .receive(|incoming| {
             let Incoming::Message(message) = incoming else { panic!("{incoming:?}") };
-            match message.notice().map(|notice| (notice.gone, notice.object)) {
-                Some((true, Object::Route(route))) => gone.push(route.prefix),
-                _ => {}
+            if let Some((true, Object::Route(route))) =
+                message.notice().map(|notice| (notice.gone, notice.object))
+            {
+                gone.push(route.prefix);
             }
         })
         .unwrap()

@@ -7,4 +7,5 @@ mod daemons;
 mod files;
 mod full_table;
 mod live;
+mod live6;
 mod rib;

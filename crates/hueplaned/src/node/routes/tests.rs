@@ -4,8 +4,8 @@ use hue_demux::PortId;
 use hue_host::netlink::{Link, NextHop as Way, Route, RouteKind, Scope};
 use hue_planes::Kind;
 use hue_substrate::Entries;
-use hue_tables::Prefix4;
 use hue_tables::TableError;
+use hue_tables::{AnyPrefix, Prefix4};
 
 use super::*;
 
@@ -78,6 +78,10 @@ impl Bench {
     }
 
     fn load(&mut self, at: u16) {
+        self.load_with(at, u32::BITS);
+    }
+
+    fn load_with(&mut self, at: u16, key_bits: u32) {
         let port = RibPort {
             interface: "a".to_owned(),
             port: PortId::new(1),
@@ -85,15 +89,19 @@ impl Bench {
             mtu_bytes: 1500,
         };
         let (name, ports, counts) = (format!("n{at}"), vec![port], Arc::default());
-        self.give(Input::Load(vid(at), Loaded { name, key_bits: 32, ports, is_known: false, counts }));
+        self.give(Input::Load(vid(at), Loaded { name, key_bits, ports, is_known: false, counts }));
     }
 
     /// The kernel of a network reports this many routes.
     fn report(&mut self, at: u16, routes: u32) {
+        self.report_all(at, (0..routes).map(|n| Prefix4::containing(0x0a00_0000 + (n << 8), 24).into()));
+    }
+
+    fn report_all(&mut self, at: u16, routes: impl Iterator<Item = AnyPrefix>) {
         let link =
             Link { index: 2, name: "a".to_owned(), mtu: 1500, up: true, carrier: true, ..Link::default() };
-        let route = |n: u32| Route {
-            prefix: Prefix4::containing(0x0a00_0000 + (n << 8), 24).into(),
+        let route = |prefix: AnyPrefix| Route {
+            prefix,
             source: None,
             object: 0,
             table: 254,
@@ -105,7 +113,7 @@ impl Bench {
             hops: vec![Way { link: 2, via: None, weight: 1, dead: false, onlink: false }],
             cloned: false,
         };
-        let all = (0..routes).map(|n| Event::Route(How::Listed, route(n)));
+        let all = routes.map(|prefix| Event::Route(How::Listed, route(prefix)));
         let events = [Event::Begin, Event::Link(How::Listed, Box::new(link))].into_iter().chain(all);
         self.give(Input::Events(vid(at), events.chain([Event::End]).collect()));
     }
@@ -117,6 +125,25 @@ impl Bench {
         }
         std::mem::take(&mut self.seen)
     }
+}
+
+#[test]
+fn each_network_has_the_routes_of_its_family() {
+    let mut bench = Bench::new();
+    bench.load(1);
+    bench.load_with(2, u128::BITS);
+    let both =
+        ["10.0.0.0/8", "2001:db8::/32", "2001:db8:1::/48"].map(|text| text.parse::<AnyPrefix>().unwrap());
+    let published = |bench: &Bench, at: u16| bench.routes.table(vid(at)).unwrap().published().1;
+    for at in [1, 2] {
+        bench.report_all(at, both.into_iter());
+        bench.catch_up();
+    }
+    assert!(matches!(published(&bench, 1), Entries::Lpm32(routes) if routes.len() == 1));
+    assert!(matches!(published(&bench, 2), Entries::Lpm128(routes) if routes.len() == 2));
+    // A network that becomes one of the other family forgets what it knew.
+    bench.load_with(2, u32::BITS);
+    assert!(matches!(published(&bench, 2), Entries::Lpm32(routes) if routes.is_empty()));
 }
 
 #[test]

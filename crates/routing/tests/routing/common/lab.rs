@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
 use hue_host::{Namespace, netns};
-use hue_routing::{Batch, Event, Monitor, Rib, RibPort, RibUpdate, Session};
+use hue_routing::{Batch, Event, Family, Monitor, Rib, RibPort, RibUpdate, Session};
 use hue_tables::Vid;
 use hue_wire::Mac;
 
@@ -74,6 +74,23 @@ impl Lab {
         ip(&router, "addr add 10.3.0.1/24 dev other");
         ip(&router, "link set other up");
         ip(&router, "link set behind up");
+        router
+    }
+
+    /// As [`Self::router`], with IPv6: `v0` has 2001:db8:1::1/64 (host ::2), `v1` has 2001:db8:2::1/64.
+    pub fn router6(&self) -> Namespace {
+        let router = self.router();
+        for key in ["all.forwarding=1", "all.accept_dad=0", "default.accept_dad=0", "all.keep_addr_on_down=1"]
+        {
+            let status = inside(&router, "sysctl").args(["-qw", &format!("net.ipv6.conf.{key}")]).status();
+            assert!(status.unwrap().success(), "sysctl {key}");
+        }
+        for (port, host) in [(1, "h0"), (2, "h1")] {
+            ip(&router, &format!("addr add 2001:db8:{port}::1/64 dev v{} nodad", port - 1));
+            let host = Namespace::open(&format!("{}{host}", self.start)).unwrap();
+            ip(&host, &format!("addr add 2001:db8:{port}::2/64 dev e0 nodad"));
+        }
+        ip(&router, "addr add 2001:db8:3::1/64 dev other nodad");
         router
     }
 
@@ -157,10 +174,10 @@ pub fn inside(namespace: &Namespace, program: &str) -> Command {
 }
 
 /// A monitored network and its RIB.
-pub struct Watch {
+pub struct Watch<K: Family = u32> {
     pub monitor: Monitor,
     pub batches: Receiver<Batch>,
-    pub rib: Rib,
+    pub rib: Rib<K>,
     pub vid: Vid,
     pub session: Session,
     /// Number of complete snapshots.
@@ -170,7 +187,14 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// Of IPv4.
     pub fn new(namespace: &Namespace) -> Self {
+        Self::of(namespace)
+    }
+}
+
+impl<K: Family> Watch<K> {
+    pub fn of(namespace: &Namespace) -> Self {
         let (mut monitor, batches) = Monitor::channel(16).unwrap();
         let vid = Vid::new(7).unwrap();
         let session = monitor.add(vid, namespace).unwrap();
@@ -200,12 +224,12 @@ impl Watch {
     }
 
     /// Applies events until a condition is true.
-    pub fn until(&mut self, what: &str, mut so: impl FnMut(&mut Rib) -> bool) {
+    pub fn until(&mut self, what: &str, mut so: impl FnMut(&mut Rib<K>) -> bool) {
         self.until_none(|rib| (!so(rib)).then(|| what.to_owned()));
     }
 
     /// Applies events until `wrong` returns `None`.
-    pub fn until_none(&mut self, mut wrong: impl FnMut(&mut Rib) -> Option<String>) {
+    pub fn until_none(&mut self, mut wrong: impl FnMut(&mut Rib<K>) -> Option<String>) {
         let end = Instant::now() + PATIENCE;
         while let Some(wrong) = wrong(&mut self.rib) {
             assert!(Instant::now() < end, "still not: {wrong}");
@@ -214,7 +238,7 @@ impl Watch {
     }
 
     /// Applies events until another snapshot is complete.
-    pub fn snapshot(&mut self) -> Option<RibUpdate> {
+    pub fn snapshot(&mut self) -> Option<RibUpdate<K>> {
         let (before, end) = (self.snapshots, Instant::now() + PATIENCE);
         while self.snapshots == before {
             assert!(Instant::now() < end, "no snapshot");
