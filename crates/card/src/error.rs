@@ -13,6 +13,8 @@ use crate::rows::FieldError;
 
 /// Name of the substrate in `spec/kinds.toml`, intent and output.
 pub const NAME: &str = "card";
+/// Name of the substrate that decides the packets of all networks that the card does not decide.
+pub(crate) const SOFTWARE: &str = "soft";
 
 /// Why a card cannot be used, or can no longer be used.
 #[derive(Debug, Error)]

@@ -14,7 +14,7 @@ use hue_tables::Vid;
 use crate::banks::Arrival;
 use crate::card::{BYTES_ROWS, COUNT_ROWS, Card};
 use crate::device::{Description, Device, Layout, out_drops_row};
-use crate::error::{CardError, NAME, broken};
+use crate::error::{CardError, NAME, SOFTWARE, broken};
 use crate::generated::{
     AttachHeadRow, AttachRow, BytesRow, CountRow, MacRow, NetworkRow, OutDropsRow, RouteRow, SelectRow,
 };
@@ -105,8 +105,10 @@ impl<R: Registers> Card<R> {
     /// their own. If the image has two banks, writes its routes to them.
     ///
     /// # Errors
-    /// `Unknown`; `ImageNetworks` if no plane is free; `Room`; `Broken`.
+    /// `Unknown`; `Kind`; `ImageNetworks` if no plane is free; `Room`; `Broken`.
     pub fn take_plane(&mut self, vid: Vid) -> Result<(), SubstrateError> {
+        let program = self.networks.get(&vid).ok_or(SubstrateError::Unknown(vid))?.program();
+        check_kind(program, self.device.get_mut().description())?;
         if self.banks.is_some() {
             return self.take_banks(vid);
         }
@@ -159,7 +161,7 @@ impl<R: Registers> Card<R> {
     /// decides each packet.
     ///
     /// # Errors
-    /// `Unknown`; `ImageNetworks` if the network has no plane; `Broken`.
+    /// `Unknown`; `Kind` and `ImageNetworks` if the network has no plane; `Broken`.
     pub fn steer(&mut self, vid: Vid, software: bool) -> Result<(), SubstrateError> {
         if !software {
             self.take_plane(vid)?;
@@ -228,7 +230,7 @@ impl<R: Registers> Card<R> {
     /// Checks programs and finds a place for each. Nothing is changed.
     fn prepare(&mut self, programs: &[Program], software: bool) -> Result<Vec<Change>, SubstrateError> {
         let description = self.device.get_mut().description();
-        check_programs(programs, NAME)?;
+        check_programs(programs, if software { SOFTWARE } else { NAME })?;
         if !software {
             programs.iter().try_for_each(|program| check_image(program, description))?;
         }
@@ -583,19 +585,24 @@ fn free(places: &mut [bool]) -> Option<u8> {
     u8::try_from(index).ok()
 }
 
+/// Checks whether the card can decide packets of the program's kind.
+fn check_kind(program: &Program, description: &Description) -> Result<(), SubstrateError> {
+    let kind = program.kind();
+    let has_rows = match kind {
+        Kind::Ipv4 => true,
+        // The driver has no rows for it, whatever an image says.
+        Kind::Ipv6 => false,
+    };
+    if has_rows && description.kinds.contains(&kind) {
+        return Ok(());
+    }
+    Err(SubstrateError::Kind { name: program.name.clone(), kind, substrate: NAME })
+}
+
 /// Checks whether an empty image could hold the program.
 fn check_image(program: &Program, description: &Description) -> Result<(), SubstrateError> {
     let name = &program.name;
-    if !description.kinds.contains(&program.kind()) {
-        return Err(SubstrateError::Kind { name: name.clone(), kind: program.kind(), substrate: NAME });
-    }
-    match program.kind() {
-        Kind::Ipv4 => {}
-        // The driver has no rows for it, whatever an image says.
-        Kind::Ipv6 => {
-            return Err(SubstrateError::Kind { name: name.clone(), kind: program.kind(), substrate: NAME });
-        }
-    }
+    check_kind(program, description)?;
     if program.gated {
         // An image of an earlier version does not know gates: it would let the network's packets pass.
         room(description, name, "clock gates of networks", 1, u32::from(description.version.1 >= 2))?;

@@ -468,6 +468,12 @@ fn networks_that_a_card_cannot_hold_are_refused_by_name() {
         let memory = dag36(4096, 64).with(regs::KINDS, kinds);
         assert_eq!(text(memory, &wide), "network 'net1': kind ipv6 does not run on card");
     }
+    // In software it runs, behind the card, and stays there.
+    let mut card = Card::new(dag36(4096, 64)).unwrap();
+    card.load_in_software(std::slice::from_ref(&wide)).unwrap();
+    let error = card.steer(vid(1), false).unwrap_err().to_string();
+    assert_eq!(error, "network 'net1': kind ipv6 does not run on card");
+    assert_eq!(card.is_in_software(vid(1)), Some(true));
     let hops = program(1, 65, Vec::new());
     assert_eq!(text(dag36(4096, 64), &hops), "network 'net1' needs 65 next hops: image memo has 64");
     let rows = dag36(4096, 64).with(regs::SELECT_ROWS, 1).with(regs::MAC_ROWS, 0);
