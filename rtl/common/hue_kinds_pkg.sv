@@ -52,5 +52,35 @@ package hue_kinds_pkg;
       default: return VERDICT_DROP;
     endcase
   endfunction
+
+  // Kind `ipv6`: outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+  localparam int unsigned KIND_IPV6 = 2;
+  localparam logic [4:0] IPV6_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
+  localparam logic [4:0] IPV6_RATE_LIMITED = 5'd2;  // The packet exceeds the network's rate limit.
+  localparam logic [4:0] IPV6_ETHERTYPE = 5'd3;  // Not IPv6. A frame with a VLAN tag or an 802.3 length, and ARP, are not either.
+  localparam logic [4:0] IPV6_TRUNCATED = 5'd4;  // The frame ends within the IPv6 header.
+  localparam logic [4:0] IPV6_VERSION = 5'd5;  // The version field is not 6.
+  localparam logic [4:0] IPV6_PAYLOAD_LENGTH = 5'd6;  // The payload extends beyond the frame.
+  localparam logic [4:0] IPV6_LOCAL = 5'd7;  // For the router itself or its links: its addresses, multicast, link-local addresses. Neighbour discovery is among them.
+  localparam logic [4:0] IPV6_L2_GROUP = 5'd8;  // A packet to a unicast address in a broadcast or multicast frame.
+  localparam logic [4:0] IPV6_MARTIAN_SOURCE = 5'd9;  // The source cannot be the address of a host on another link: unspecified, loopback or multicast.
+  localparam logic [4:0] IPV6_MARTIAN_DESTINATION = 5'd10;  // The destination cannot be the address of a host on another link: unspecified or loopback.
+  localparam logic [4:0] IPV6_HOP_LIMIT = 5'd11;  // The hop limit has expired; the control plane answers time exceeded.
+  localparam logic [4:0] IPV6_SCOPE = 5'd12;  // The source is link-local, so the packet may not leave its link; the control plane answers beyond scope of source address.
+  localparam logic [4:0] IPV6_OPTIONS = 5'd13;  // The packet has hop-by-hop options, which the control plane handles. A jumbogram is such a packet.
+  localparam logic [4:0] IPV6_NO_ROUTE = 5'd14;  // No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
+  localparam logic [4:0] IPV6_NO_NEIGHBOUR = 5'd15;  // The next hop's MAC address is not known yet; the control plane sends a neighbour solicitation.
+  localparam logic [4:0] IPV6_MTU = 5'd16;  // The packet exceeds the egress port's MTU; the control plane answers packet too big.
+  localparam logic [4:0] IPV6_FORWARD = 5'd17;  // Sent with the next hop's MAC addresses and the hop limit lower by one; all other bytes stay.
+  localparam int unsigned IPV6_COUNT = 17;
+
+  // The verdict of an outcome. Code 0, no outcome, gives a drop.
+  function automatic logic [1:0] ipv6_verdict(logic [4:0] outcome);
+    case (outcome)
+      IPV6_FORWARD: return VERDICT_FORWARD;
+      IPV6_LOCAL, IPV6_HOP_LIMIT, IPV6_SCOPE, IPV6_OPTIONS, IPV6_NO_ROUTE, IPV6_NO_NEIGHBOUR, IPV6_MTU: return VERDICT_PUNT;
+      default: return VERDICT_DROP;
+    endcase
+  endfunction
 endpackage
 /* verilator lint_on UNUSEDPARAM */

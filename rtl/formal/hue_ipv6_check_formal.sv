@@ -5,6 +5,7 @@
 // mask and the length are those of a frame that networks receive.
 module hue_ipv6_check_formal
   import hue_pkg::*;
+  import hue_kinds_pkg::*;
   import hue_stages_pkg::*;
 (
   input logic            clk_i,

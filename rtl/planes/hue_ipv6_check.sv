@@ -1,6 +1,6 @@
 // Front of kind `ipv6`: the checks of the Ethernet and IPv6 headers, which need no table.
 //
-// Place: behind the head vector; the routes and the next hop follow. ADR 0047 is the specification, with the reasons. The
+// Place: behind the head vector; the routes and the next hop follow. spec/kinds/ipv6.toml is the specification, ADR 0047 has reasons. The
 // outcomes, in the order in which they are tried (the terms are those of spec/kinds.toml; `payload` is be16(18), `next_header` f[20],
 // `hop_limit` f[21], `src` f[22..38], `dst` f[38..54]):
 //
@@ -30,6 +30,7 @@
 // Latency: none, combinational. Source: RFC 8200 §3, RFC 4291 §2.5 and §2.7, RFC 2464 §3.
 module hue_ipv6_check
   import hue_pkg::*;
+  import hue_kinds_pkg::*;
   import hue_stages_pkg::*;
 (
     /* verilator lint_off UNUSEDSIGNAL */

@@ -29,26 +29,6 @@ package hue_stages_pkg;
     logic [31:0] dst;
   } ipv4_t;
 
-  // Kind `ipv6`: outcomes of a packet, in the order in which they are tried: the first whose condition holds (ADR 0047). They are
-  // here until the kind's specification exists, from which hue_kinds_pkg then has them.
-  localparam logic [4:0] IPV6_GATED               = 5'd1;
-  localparam logic [4:0] IPV6_RATE_LIMITED        = 5'd2;
-  localparam logic [4:0] IPV6_ETHERTYPE           = 5'd3;
-  localparam logic [4:0] IPV6_TRUNCATED           = 5'd4;
-  localparam logic [4:0] IPV6_VERSION             = 5'd5;
-  localparam logic [4:0] IPV6_PAYLOAD_LENGTH      = 5'd6;
-  localparam logic [4:0] IPV6_LOCAL               = 5'd7;
-  localparam logic [4:0] IPV6_L2_GROUP            = 5'd8;
-  localparam logic [4:0] IPV6_MARTIAN_SOURCE      = 5'd9;
-  localparam logic [4:0] IPV6_MARTIAN_DESTINATION = 5'd10;
-  localparam logic [4:0] IPV6_HOP_LIMIT           = 5'd11;
-  localparam logic [4:0] IPV6_SCOPE               = 5'd12;
-  localparam logic [4:0] IPV6_OPTIONS             = 5'd13;
-  localparam logic [4:0] IPV6_NO_ROUTE            = 5'd14;
-  localparam logic [4:0] IPV6_NO_NEIGHBOUR        = 5'd15;
-  localparam logic [4:0] IPV6_MTU                 = 5'd16;
-  localparam logic [4:0] IPV6_FORWARD             = 5'd17;
-
   // What the front of kind ipv6 gives: the outcome, or the question to the routes (`dst`) and what the back needs with its answer.
   typedef struct packed {
     logic         asks;       // the outcome depends on the route; without it, only `outcome` has a meaning

@@ -112,6 +112,7 @@ impl Wires {
             addresses: vec![format!("{address}/24")],
         };
         let document = Document {
+            kind: "ipv4",
             name: self.lab.name(&format!("n{n}")),
             ports: vec![port("left", "p0", 0, left(n, 1)), port("right", "p1", 1, right(n, 1))],
             more: Vec::new(),

@@ -591,6 +591,10 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
     }
     match program.kind() {
         Kind::Ipv4 => {}
+        // The driver has no rows for it, whatever an image says.
+        Kind::Ipv6 => {
+            return Err(SubstrateError::Kind { name: name.clone(), kind: program.kind(), substrate: NAME });
+        }
     }
     if program.gated {
         // An image of an earlier version does not know gates: it would let the network's packets pass.

@@ -9,11 +9,11 @@ use hue_demux::{Match, PortId, Row};
 use hue_intent::{Intent, Martians, Network, NetworkSpec, RateLimit, Select};
 use hue_planes::{Kind, MeterError, Rate, Settings, ipv4};
 use hue_substrate::{Entries, Program, VirtualPort};
-use hue_tables::Vid;
+use hue_tables::{Key, NextHop, Prefix, Vid};
 
 use crate::error::CompileError;
 use crate::ids::Ids;
-use crate::names::{Names, NetworkNames, PhysicalPort, palette};
+use crate::names::{Names, NetworkNames, PhysicalPort, RouteName, palette};
 use crate::routes::{self, RouteFault};
 
 /// The programs of a node.
@@ -99,7 +99,7 @@ fn one(
         rows: rows(vid, &spec.select, &ports),
         ports,
         next_hops: set.next_hops,
-        entries: Entries::Lpm32(names.routes.iter().map(|route| (route.prefix, route.hop)).collect()),
+        entries: entries(spec.plane.kind, &names.routes),
         rate_limit: rate_limit.map_err(|error| CompileError::RateLimit { network: name.clone(), error })?,
         weight: spec.weight,
         gated: spec.gated,
@@ -111,10 +111,22 @@ fn one(
 
 /// What the network says about its plane.
 fn settings(spec: &NetworkSpec) -> Settings {
-    match spec.plane.kind {
-        Kind::Ipv4 => {
+    match Settings::of(spec.plane.kind) {
+        Settings::Ipv4(_) => {
             Settings::Ipv4(ipv4::Settings { forward_martians: spec.plane.martians == Martians::Forward })
         }
+        other => other,
+    }
+}
+
+/// The routes in the form of a kind. A document has none of another family.
+fn entries(kind: Kind, routes: &[RouteName]) -> Entries {
+    fn of<K: Key>(routes: &[RouteName]) -> Vec<(Prefix<K>, NextHop)> {
+        routes.iter().filter_map(|route| Some((route.prefix.of()?, route.hop))).collect()
+    }
+    match Entries::none(kind) {
+        Entries::Lpm32(_) => Entries::Lpm32(of(routes)),
+        Entries::Lpm128(_) => Entries::Lpm128(of(routes)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Errors of compiling an intent.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use hue_demux::PortId;
 use hue_planes::{MeterError, ipv4};
@@ -39,7 +39,7 @@ pub enum CompileError {
         /// Name of the network.
         network: String,
         /// The gateway.
-        via: Ipv4Addr,
+        via: IpAddr,
     },
     /// A route or a neighbour names an unknown virtual port.
     #[error("network '{network}': a route or neighbour names an unknown virtual port")]

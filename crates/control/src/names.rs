@@ -3,12 +3,12 @@
 //! Flow: compile → **names** → command line (tables, trace). Substrates do not use them.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use hue_demux::PortId;
 use hue_intent::Colour;
 use hue_planes::Kind;
-use hue_tables::{NextHop, Prefix4, Vid};
+use hue_tables::{AnyPrefix, NextHop, Vid};
 use hue_wire::Mac;
 
 /// A physical port of the node; its index is its `PortId`.
@@ -29,12 +29,14 @@ pub enum Origin {
     Address,
     /// The broadcast address of a link.
     Broadcast,
+    /// The subnet-router anycast address of a link.
+    Anycast,
     /// The link of an address.
     Connected,
     /// A neighbour on a link, with its MAC address.
     Neighbour(Mac),
     /// A static route through a gateway, with the gateway's MAC address if known.
-    Via(Ipv4Addr, Option<Mac>),
+    Via(IpAddr, Option<Mac>),
     /// A static route directly onto a link.
     OnLink,
 }
@@ -43,7 +45,7 @@ pub enum Origin {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteName {
     /// Destination.
-    pub prefix: Prefix4,
+    pub prefix: AnyPrefix,
     /// Index into the program's next hops.
     pub hop: NextHop,
     /// Index of the virtual port that it leads to.
@@ -72,9 +74,10 @@ pub struct NetworkNames {
 impl NetworkNames {
     /// The longest route that contains `address`.
     #[must_use]
-    pub fn route(&self, address: Ipv4Addr) -> Option<&RouteName> {
-        (0..=32u8).rev().find_map(|len| {
-            let prefix = Prefix4::containing(address.to_bits(), len);
+    pub fn route(&self, address: IpAddr) -> Option<&RouteName> {
+        let bits = AnyPrefix::containing(address, 0).bits();
+        (0..=bits).rev().find_map(|len| {
+            let prefix = AnyPrefix::containing(address, len);
             let index = self.routes.binary_search_by_key(&prefix, |route| route.prefix).ok()?;
             self.routes.get(index)
         })
@@ -90,7 +93,7 @@ impl NetworkNames {
 
     /// The route to `address` as text, see [`NetworkNames::text`]; `None` if there is no route.
     #[must_use]
-    pub fn explain(&self, address: Ipv4Addr) -> Option<String> {
+    pub fn explain(&self, address: IpAddr) -> Option<String> {
         self.route(address).map(|route| self.text(route))
     }
 }
@@ -102,6 +105,7 @@ impl RouteText {
         match origin {
             Origin::Address => Self("local ", String::new()),
             Origin::Broadcast => Self("broadcast ", String::new()),
+            Origin::Anycast => Self("anycast ", String::new()),
             Origin::Connected | Origin::OnLink => Self("", String::new()),
             Origin::Neighbour(mac) => Self("", format!("at {mac} ")),
             Origin::Via(via, Some(mac)) => Self("", format!("via {via} at {mac} ")),

@@ -3,7 +3,8 @@
 //! Flow: a `NetworkSpec` → **route set** → `Program`. The rules below apply in order; for each prefix, the
 //! first route wins.
 //!
-//! 1. Each address of the network, and each broadcast address of a link, belongs to the router itself.
+//! 1. Each address of the network, each broadcast address of an IPv4 link, and each subnet-router anycast address of an
+//!    IPv6 link (RFC 4291 §2.6.1) belongs to the router itself.
 //! 2. The prefix of each address is a link: a known neighbour there is reached directly, others must be
 //!    resolved.
 //! 3. A static route through a gateway (`via`) leads to that gateway, a neighbour on the longest link that
@@ -11,16 +12,16 @@
 //! 4. A neighbour gets its own host route if the longest route to it is a link of its port; a longer route to
 //!    another place takes precedence.
 //!
-//! Multicast and 255.255.255.255 need no routes, because the plane treats them specially.
+//! Multicast, 255.255.255.255 and fe80::/10 need no routes, because the plane treats them specially.
 
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use hue_intent::{Links, NetworkSpec, Route, Target};
 use hue_planes::Adjacency;
 use hue_substrate::VirtualPort;
-use hue_tables::{NextHop, Prefix4};
+use hue_tables::{AnyPrefix, NextHop};
 use hue_wire::Mac;
 
 use crate::names::{Origin, RouteName};
@@ -29,7 +30,7 @@ use crate::names::{Origin, RouteName};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RouteFault {
     /// A gateway is not on any link.
-    Via(Ipv4Addr),
+    Via(IpAddr),
     /// A route or neighbour names an unknown virtual port.
     Port,
     /// There are more next hops than indices.
@@ -87,14 +88,14 @@ impl Hops {
 struct Builder<'p> {
     ports: &'p [VirtualPort],
     hops: Hops,
-    routes: BTreeMap<Prefix4, RouteName>,
+    routes: BTreeMap<AnyPrefix, RouteName>,
 }
 
 impl Builder<'_> {
     /// Adds a route unless its prefix already has one.
     fn add(
         &mut self,
-        prefix: Prefix4,
+        prefix: AnyPrefix,
         adjacency: Adjacency,
         vport: usize,
         origin: Origin,
@@ -131,6 +132,9 @@ impl Builder<'_> {
                 if let Some(last) = own.broadcast() {
                     self.add(host(last), Adjacency::local(), vport, Origin::Broadcast)?;
                 }
+                if let Some(first) = own.network().filter(IpAddr::is_ipv6) {
+                    self.add(host(first), Adjacency::local(), vport, Origin::Anycast)?;
+                }
                 self.add(own.link(), self.glean(vport)?, vport, Origin::Connected)?;
             }
         }
@@ -143,7 +147,7 @@ impl Builder<'_> {
         route: &Route,
         links: &Links,
         index: &HashMap<&str, usize>,
-        macs: &HashMap<(usize, Ipv4Addr), Mac>,
+        macs: &HashMap<(usize, IpAddr), Mac>,
     ) -> Result<(), RouteFault> {
         let (adjacency, vport, origin) = match &route.target {
             Target::Via(via) => {
@@ -178,7 +182,7 @@ impl Builder<'_> {
         }
         for (neighbour, vport) in found {
             let prefix = host(neighbour.address);
-            // A /32 route onto a port is the neighbour itself: the neighbour's route replaces it.
+            // A route of a whole address onto a port is the neighbour itself: the neighbour's route replaces it.
             self.routes.remove(&prefix);
             let adjacency = self.forward(vport, neighbour.mac)?;
             self.add(prefix, adjacency, vport, Origin::Neighbour(neighbour.mac))?;
@@ -186,11 +190,11 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn longest(&self, address: Ipv4Addr) -> Option<&RouteName> {
-        (0..=32u8).rev().find_map(|len| self.routes.get(&Prefix4::containing(address.to_bits(), len)))
+    fn longest(&self, address: IpAddr) -> Option<&RouteName> {
+        (0..=host(address).len()).rev().find_map(|len| self.routes.get(&AnyPrefix::containing(address, len)))
     }
 }
 
-fn host(address: Ipv4Addr) -> Prefix4 {
-    Prefix4::containing(address.to_bits(), 32)
+fn host(address: IpAddr) -> AnyPrefix {
+    AnyPrefix::containing(address, u8::MAX)
 }

@@ -3,31 +3,26 @@
 //! Flow: cursor → **drafts** (typed values with their places; invalid ones are missing) → validator →
 //! `types`. Decoding continues after an error, so that one load reports all of them.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
-
 use hue_planes::Kind;
-use hue_tables::{Prefix4, PrefixError, Vid};
+use hue_tables::Vid;
 use hue_wire::Mac;
 
+use crate::address::{self, Family};
 use crate::bits::{self, BitRate, Bits};
 use crate::card::{Card, PCI_ADDRESS, PciAddress, Placement, Twin};
 use crate::decode::Cursor;
-use crate::error::{one_of, quoted};
+use crate::error::one_of;
 use crate::limits;
 use crate::live::{Cores, InterfaceName, Memory, PortDriver, PuntLimit, Resources};
 use crate::needs::{Bandwidth, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
 use crate::table::{TableBytes, TableLimit};
 use crate::types::{
-    ApiVersion, Bucket, Colour, InterfaceAddress, Martians, Metadata, Name, Neighbour, NetworkPort,
-    NetworkSpec, NodeLink, NodePort, NodeSpec, Plane, RateLimit, Route, Select, Target,
+    ApiVersion, Bucket, Colour, Martians, Metadata, Name, Neighbour, NetworkPort, NetworkSpec, NodeLink,
+    NodePort, NodeSpec, Plane, RateLimit, Route, Select, Target,
 };
 
 const NAME: &str = "a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit";
 const MAC: &str = "a MAC address such as 02:00:00:00:01:01";
-const IPV4: &str = "an IPv4 address such as 10.2.0.2";
-const PREFIX: &str = "an IPv4 prefix such as 10.9.0.0/16";
-const INTERFACE: &str = "an IPv4 address with prefix length, such as 10.1.0.1/24";
 const INTERFACE_NAME: &str = "the name of a Linux interface: 1 to 15 visible characters, no '/' or ':'";
 const MEMORY: &str = "an amount of memory from 4Mi to 1024Gi, such as 256Mi or 2Gi";
 const TABLE_BYTES: &str = "an amount of table memory from 4Ki to 64Gi, such as 512Ki or 2Mi";
@@ -364,17 +359,21 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
         };
     };
     let list = |name| spec.field(name);
+    let plane = spec.required("plane", "a mapping with kind").and_then(|at| plane(&at));
+    let family = plane.as_ref().map_or(Family::Any, |plane| Family::of(plane.kind));
     let ports = "a list of virtual ports";
-    let ports =
-        spec.required("ports", ports).map(|at| items(at, limits::NETWORK_PORTS_MAX, ports, network_port));
-    let routes = list("routes").map(|at| items(at, limits::ROUTES_MAX, "a list of routes", route));
-    let neighbours =
-        list("neighbours").map(|at| items(at, limits::NEIGHBOURS_MAX, "a list of neighbours", neighbour));
+    let ports = spec
+        .required("ports", ports)
+        .map(|at| items(at, limits::NETWORK_PORTS_MAX, ports, |at| network_port(at, family)));
+    let routes =
+        list("routes").map(|at| items(at, limits::ROUTES_MAX, "a list of routes", |at| route(at, family)));
+    let neighbours = list("neighbours")
+        .map(|at| items(at, limits::NEIGHBOURS_MAX, "a list of neighbours", |at| neighbour(at, family)));
     NetworkDraft {
         name,
         colour: optional(&spec, "colour", colour).flatten(),
         vid: optional(&spec, "vid", vid).flatten(),
-        plane: spec.required("plane", "a mapping with kind").and_then(|at| plane(&at)),
+        plane,
         placement: optional(&spec, "placement", placement).map(Option::unwrap_or_default),
         needs: optional(&spec, "needs", needs).flatten(),
         select: optional(&spec, "select", select).map(Option::unwrap_or_default),
@@ -415,6 +414,12 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
     let field = at.required("kind", &one_of(names))?;
     let name = field.word(&names)?;
     let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name)?;
+    if kind != Kind::Ipv4
+        && let Some(field) = at.field("martians")
+    {
+        field.fault(format!("martians with kind {name}"), "none: only kind ipv4 has this setting", None);
+        return None;
+    }
     let martians = optional(at, "martians", |at| {
         let name = at.word(&Martians::ALL.map(Martians::name))?;
         Martians::ALL.into_iter().find(|martians| martians.name() == name)
@@ -445,7 +450,7 @@ fn needs(at: &Cursor<'_>) -> Option<Needs> {
     Some(needs)
 }
 
-fn network_port(at: &Cursor<'_>) -> Option<NetworkPort> {
+fn network_port(at: &Cursor<'_>, family: Family) -> Option<NetworkPort> {
     at.mapping(&["name", "port", "mac", "addresses", "mtu"])?;
     let name = at.required("name", NAME).and_then(|at| at.parse(NAME));
     let port = at.required("port", "the name of a physical port").and_then(|at| at.parse(NAME));
@@ -453,7 +458,7 @@ fn network_port(at: &Cursor<'_>) -> Option<NetworkPort> {
     let addresses = match at.field("addresses") {
         Some(field) => {
             let expected = "a list of addresses";
-            items(field, limits::PORT_ADDRESSES_MAX, expected, interface_address).take()
+            items(field, limits::PORT_ADDRESSES_MAX, expected, |at| address::interface(at, family)).take()
         }
         None => Some(Vec::new()),
     };
@@ -476,111 +481,11 @@ fn unicast(at: &Cursor<'_>) -> Option<Mac> {
     Some(mac)
 }
 
-/// An IPv4 address that a host or router can have (RFC 1122 §3.2.1.3, RFC 6890 §2.2.2).
-fn host_address(at: &Cursor<'_>, address: Ipv4Addr, found: String) -> Option<Ipv4Addr> {
-    let hint = match address.octets() {
-        [0, ..] => "0.0.0.0/8 means \"this network\"",
-        [127, ..] => "127.0.0.0/8 is reserved for loopback",
-        [224..=239, ..] => "224.0.0.0/4 is reserved for multicast",
-        [240..=255, ..] => "240.0.0.0/4 is reserved",
-        _ => return Some(address),
-    };
-    at.fault(found, "the address of a host or router", Some(hint.to_owned()));
-    None
-}
-
-fn ipv4(at: &Cursor<'_>) -> Option<Ipv4Addr> {
-    let text = at.text(IPV4)?;
-    if let Ok(address) = Ipv4Addr::from_str(text) {
-        return host_address(at, address, address.to_string());
-    }
-    at.fault(at.description(), IPV4, address_hint(text));
-    None
-}
-
-/// Why a text is not an IPv4 address.
-fn address_hint(text: &str) -> Option<String> {
-    if text.parse::<Ipv6Addr>().is_ok() {
-        return Some("this kind of plane has no IPv6".to_owned());
-    }
-    if let Some((address, _)) = text.split_once('/')
-        && address.parse::<Ipv4Addr>().is_ok()
-    {
-        return Some("without a prefix length".to_owned());
-    }
-    let parts: Vec<&str> = text.split('.').collect();
-    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    if !parts.iter().all(is_number) {
-        return None;
-    }
-    if parts.len() != 4 {
-        return Some(format!("an IPv4 address has 4 numbers, this one has {}", parts.len()));
-    }
-    let large = parts.iter().find(|part| part.parse::<u8>().is_err());
-    Some(match large {
-        Some(part) => format!("{part} is not from 0 to 255"),
-        None => "its numbers are written without leading zeros".to_owned(),
-    })
-}
-
-/// Why a text is not an address with a prefix length from `least` to 32.
-fn prefix_hint(text: &str, least: u8) -> Option<String> {
-    let Some((address, len)) = text.split_once('/').filter(|(_, len)| !len.is_empty()) else {
-        let address = text.strip_suffix('/').unwrap_or(text);
-        return match address.parse::<Ipv4Addr>() {
-            Ok(_) => Some("the prefix length is missing".to_owned()),
-            Err(_) => address_hint(address),
-        };
-    };
-    if address.parse::<Ipv4Addr>().is_err() {
-        return address_hint(address);
-    }
-    Some(format!("a prefix length is a number from {least} to 32, not {}", quoted(len)))
-}
-
-fn interface_address(at: &Cursor<'_>) -> Option<InterfaceAddress> {
-    let text = at.text(INTERFACE)?;
-    let parts = text.split_once('/').and_then(|(address, len)| {
-        let len = len.parse::<u8>().ok().filter(|len| (1..=32).contains(len))?;
-        Some(InterfaceAddress { address: address.parse().ok()?, len })
-    });
-    let Some(own) = parts else {
-        at.fault(at.description(), INTERFACE, prefix_hint(text, 1));
-        return None;
-    };
-    host_address(at, own.address, own.to_string())?;
-    let what = match own.address {
-        address if Some(address) == own.network() => "the network address of the link",
-        address if Some(address) == own.broadcast() => "the broadcast address of the link",
-        _ => return Some(own),
-    };
-    let hint = own
-        .network()
-        .map(|first| format!("such as {}/{}", Ipv4Addr::from_bits(first.to_bits() + 1), own.len));
-    at.fault(format!("{own}, {what}"), format!("the address of a router in {}", own.link()), hint);
-    None
-}
-
-fn prefix(at: &Cursor<'_>) -> Option<Prefix4> {
-    let text = at.text(PREFIX)?;
-    match text.parse::<Prefix4>() {
-        Ok(prefix) => Some(prefix),
-        Err(PrefixError::HostBits(_, expected)) => {
-            at.fault(at.description(), expected, Some("bits beyond the length must be zero".to_owned()));
-            None
-        }
-        Err(_) => {
-            at.fault(at.description(), PREFIX, prefix_hint(text, 0));
-            None
-        }
-    }
-}
-
-fn route(at: &Cursor<'_>) -> Option<Route> {
+fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
     at.mapping(&["to", "via", "port"])?;
-    let to = at.required("to", PREFIX).and_then(|to| prefix(&to));
+    let to = at.required("to", family.prefix()).and_then(|to| address::prefix(&to, family));
     let target = match (at.field("via"), at.field("port")) {
-        (Some(via), None) => ipv4(&via).map(Target::Via),
+        (Some(via), None) => address::host(&via, family).map(Target::Via),
         (None, Some(port)) => port.parse("the name of a virtual port").map(Target::Port),
         (None, None) => {
             at.fault("neither \"via\" nor \"port\"", "one of them", None);
@@ -594,11 +499,11 @@ fn route(at: &Cursor<'_>) -> Option<Route> {
     Some(Route { to: to?, target: target? })
 }
 
-fn neighbour(at: &Cursor<'_>) -> Option<Neighbour> {
+fn neighbour(at: &Cursor<'_>, family: Family) -> Option<Neighbour> {
     at.mapping(&["port", "address", "mac"])?;
     let port_name = "the name of a virtual port";
     let port = at.required("port", port_name).and_then(|at| at.parse(port_name));
-    let address = at.required("address", IPV4).and_then(|at| ipv4(&at));
+    let address = at.required("address", family.address()).and_then(|at| address::host(&at, family));
     let mac = at.required("mac", MAC).and_then(|at| unicast(&at));
     Some(Neighbour { port: port?, address: address?, mac: mac? })
 }
@@ -682,6 +587,7 @@ fn select(at: &Cursor<'_>) -> Option<Select> {
     if by == "inner" {
         let expected = "a list of IPv4 prefixes";
         let at = at.required("prefixes", expected)?;
+        let prefix = |at: &Cursor<'_>| address::prefix(at, Family::V4)?.of();
         let prefixes = items(at.clone(), limits::SELECT_PREFIXES_MAX, expected, prefix).take()?;
         if prefixes.is_empty() {
             at.fault("an empty list", "at least one prefix", None);

@@ -4,6 +4,7 @@
 //! column, field, the value found and the value expected. The types of this crate define the format;
 //! `docs/reference/schema.json` is derived from them.
 
+mod address;
 mod bits;
 mod card;
 mod decode;
@@ -31,7 +32,7 @@ pub use needs::{Bandwidth, BandwidthError, Latency, Needs, Scheduler, SchedulerK
 pub use schema::{schema, schema_text};
 pub use table::{TableBytes, TableBytesError, TableLimit};
 pub use types::{
-    ApiVersion, Bucket, Colour, ColourError, InterfaceAddress, Martians, Metadata, Name, NameError,
-    Neighbour, Network, NetworkPort, NetworkSpec, NetworkTag, Node, NodeLink, NodePort, NodeSpec, NodeTag,
-    Plane, RateLimit, Route, Select, Target,
+    ApiVersion, Bucket, Colour, ColourError, Martians, Metadata, Name, NameError, Neighbour, Network,
+    NetworkPort, NetworkSpec, NetworkTag, Node, NodeLink, NodePort, NodeSpec, NodeTag, Plane, RateLimit,
+    Route, Select, Target,
 };

@@ -3,12 +3,13 @@
 //! Flow: validated ports and routes → **links**. The validator checks gateways and neighbours with them, and
 //! control resolves gateways. A link is the prefix of an interface address, or a route directly onto a port.
 
-use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 
-use hue_tables::Prefix4;
+use hue_tables::AnyPrefix;
 
-use crate::types::{InterfaceAddress, NetworkPort, Route, Target};
+use crate::address::InterfaceAddress;
+use crate::types::{NetworkPort, Route, Target};
 
 /// A prefix whose addresses are directly reachable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,15 +17,16 @@ pub struct Link {
     /// Index of the virtual port.
     pub vport: usize,
     /// The prefix.
-    pub prefix: Prefix4,
+    pub prefix: AnyPrefix,
     /// The network's own address on the link; `None` for a route onto the port.
     pub own: Option<InterfaceAddress>,
 }
 
-/// All links of a network. Finding the link of an address takes at most 33 steps.
+/// All links of a network. Finding the link of an address takes at most as many steps as an
+/// address has bits.
 #[derive(Clone, Debug)]
 pub struct Links {
-    by_len: Vec<HashMap<u32, Link>>,
+    by_len: BTreeMap<u8, HashMap<AnyPrefix, Link>>,
 }
 
 impl Links {
@@ -32,9 +34,9 @@ impl Links {
     /// prefix.
     #[must_use]
     pub fn new<'r>(ports: &[NetworkPort], routes: impl IntoIterator<Item = &'r Route>) -> Self {
-        let mut links = Self { by_len: vec![HashMap::new(); 33] };
+        let mut links = Self { by_len: BTreeMap::new() };
         for (vport, port) in ports.iter().enumerate() {
-            for own in port.addresses.iter().filter(|own| own.len < 32) {
+            for own in port.addresses.iter().filter(|own| own.has_link()) {
                 links.add(Link { vport, prefix: own.link(), own: Some(*own) });
             }
         }
@@ -50,17 +52,12 @@ impl Links {
     }
 
     fn add(&mut self, link: Link) {
-        if let Some(links) = self.by_len.get_mut(usize::from(link.prefix.len())) {
-            links.entry(link.prefix.addr()).or_insert(link);
-        }
+        self.by_len.entry(link.prefix.len()).or_default().entry(link.prefix).or_insert(link);
     }
 
     /// The link of `address`: the longest prefix that contains it.
     #[must_use]
-    pub fn of(&self, address: Ipv4Addr) -> Option<&Link> {
-        (0..=32u8).rev().find_map(|len| {
-            let links = self.by_len.get(usize::from(len)).filter(|links| !links.is_empty())?;
-            links.get(&Prefix4::containing(address.to_bits(), len).addr())
-        })
+    pub fn of(&self, address: IpAddr) -> Option<&Link> {
+        self.by_len.iter().rev().find_map(|(len, links)| links.get(&AnyPrefix::containing(address, *len)))
     }
 }

@@ -8,12 +8,11 @@ use hue_tables::Vid;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::{Value, json};
 
+use crate::address::InterfaceAddress;
 use crate::limits;
 use crate::live::InterfaceName;
 use crate::needs::Bandwidth;
-use crate::types::{
-    Colour, InterfaceAddress, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route,
-};
+use crate::types::{Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route};
 
 /// Identifier of the schema.
 const ID: &str = "https://hueplane.dev/schema/v1.json";
@@ -41,6 +40,13 @@ pub fn schema() -> Value {
 pub fn schema_text() -> String {
     format!("{:#}\n", schema())
 }
+
+/// The characters of an IPv6 address.
+const HEX6: &str = "[0-9a-fA-F]*:[0-9a-fA-F:.]*";
+/// The length of an IPv4 prefix.
+const LEN4: &str = "(3[0-2]|[12]?[0-9])";
+/// The length of an IPv6 prefix.
+const LEN6: &str = "(12[0-8]|1[01][0-9]|[1-9]?[0-9])";
 
 fn octets() -> String {
     format!("{OCTET}(\\.{OCTET}){{3}}")
@@ -193,13 +199,21 @@ pub(crate) fn mac(_: &mut SchemaGenerator) -> Schema {
 }
 
 pub(crate) fn address(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "pattern": format!("^{}$", octets()), "examples": ["10.2.0.2"]})
+    json_schema!({"type": "string", "pattern": format!("^({}|{HEX6})$", octets()), "examples": ["10.2.0.2"]})
 }
 
 pub(crate) fn prefix(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
-        "pattern": format!("^{}/(3[0-2]|[12]?[0-9])$", octets()),
+        "pattern": format!("^({}/{LEN4}|{HEX6}/{LEN6})$", octets()),
+        "examples": ["10.9.0.0/16"],
+    })
+}
+
+fn prefix4(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "pattern": format!("^{}/{LEN4}$", octets()),
         "examples": ["10.9.0.0/16"],
     })
 }
@@ -207,7 +221,7 @@ pub(crate) fn prefix(_: &mut SchemaGenerator) -> Schema {
 pub(crate) fn select_prefixes(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
-        "items": prefix(generator),
+        "items": prefix4(generator),
         "minItems": 1,
         "maxItems": limits::SELECT_PREFIXES_MAX,
     })
@@ -291,7 +305,7 @@ text_schema!(
     json_schema!({
         "type": "string",
         "description": "The router's own address with the prefix length of its link.",
-        "pattern": format!("^{}/(3[0-2]|[12][0-9]|[1-9])$", octets()),
+        "pattern": format!("^({}/(3[0-2]|[12][0-9]|[1-9])|{HEX6}/(12[0-8]|1[01][0-9]|[1-9][0-9]?))$", octets()),
         "examples": ["10.1.0.1/24"],
     })
 );

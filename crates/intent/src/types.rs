@@ -7,15 +7,16 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use hue_planes::Kind;
-use hue_tables::{Prefix4, Vid};
+use hue_tables::{AnyPrefix, Prefix4, Vid};
 use hue_wire::Mac;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use crate::address::InterfaceAddress;
 use crate::bits::{BitRate, Bits};
 use crate::card::{Card, Placement};
 use crate::limits;
@@ -235,7 +236,7 @@ pub struct NetworkSpec {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::routes")]
     pub routes: Vec<Route>,
-    /// Static neighbours (ARP entries).
+    /// Static neighbours: entries for ARP or neighbour discovery.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::neighbours")]
     pub neighbours: Vec<Neighbour>,
@@ -344,7 +345,7 @@ pub struct NetworkPort {
     pub mac: Mac,
     /// Router addresses with the prefix length of their link, such as `10.1.0.1/24`. Networks can use the
     /// same prefixes on one physical port, but not the same router address, because both would answer ARP
-    /// requests for it.
+    /// requests (or neighbor solicitations) for it. Link-local addresses are not listed: each port has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::addresses")]
     pub addresses: Vec<InterfaceAddress>,
@@ -360,7 +361,7 @@ pub struct NetworkPort {
 #[schemars(with = "RouteText", rename = "Route")]
 pub struct Route {
     /// Destination.
-    pub to: Prefix4,
+    pub to: AnyPrefix,
     /// Where matching packets go.
     pub target: Target,
 }
@@ -369,7 +370,7 @@ pub struct Route {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     /// The router with this address on one of the network's links.
-    Via(Ipv4Addr),
+    Via(IpAddr),
     /// The link of the virtual port with this name: destinations are neighbours.
     Port(Name),
 }
@@ -380,9 +381,9 @@ pub enum Target {
 pub struct Neighbour {
     /// Virtual port whose link the neighbour is on.
     pub port: Name,
-    /// IPv4 address of the neighbour, on the link of that port.
+    /// Address of the neighbour, on the link of that port.
     #[schemars(schema_with = "schema::address")]
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// MAC address of the neighbour.
     #[serde(serialize_with = "text")]
     #[schemars(schema_with = "schema::mac")]
@@ -442,7 +443,7 @@ pub(crate) struct RouteText {
     /// Address of the next-hop router, on one of the network's links.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::address")]
-    via: Option<Ipv4Addr>,
+    via: Option<IpAddr>,
     /// Virtual port whose link the destinations are on.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Name>")]
@@ -612,48 +613,6 @@ impl fmt::Display for Colour {
 }
 
 impl Serialize for Colour {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-/// A router's address on a link, with the length of the link's prefix, 1 to 32.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct InterfaceAddress {
-    /// The router's own address.
-    pub address: Ipv4Addr,
-    /// Length of the link's prefix in bits.
-    pub len: u8,
-}
-
-impl InterfaceAddress {
-    /// The prefix of the link.
-    #[must_use]
-    pub fn link(self) -> Prefix4 {
-        Prefix4::containing(self.address.to_bits(), self.len)
-    }
-
-    /// The broadcast address of the link: the last one. `None` for prefixes of 31 and 32 bits (RFC 3021
-    /// §2.1).
-    #[must_use]
-    pub fn broadcast(self) -> Option<Ipv4Addr> {
-        (self.len <= 30).then(|| Ipv4Addr::from_bits(self.link().last()))
-    }
-
-    /// The network address of the link: the first one. `None` for prefixes of 31 and 32 bits.
-    #[must_use]
-    pub fn network(self) -> Option<Ipv4Addr> {
-        (self.len <= 30).then(|| Ipv4Addr::from_bits(self.link().addr()))
-    }
-}
-
-impl fmt::Display for InterfaceAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.len)
-    }
-}
-
-impl Serialize for InterfaceAddress {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

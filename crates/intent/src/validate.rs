@@ -5,16 +5,18 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
-use hue_tables::Prefix4;
+use hue_planes::Kind;
+use hue_tables::AnyPrefix;
 
+use crate::address::InterfaceAddress;
 use crate::decode::Cursor;
 use crate::document::{Items, NetworkDraft, NodeDraft};
 use crate::error::{did_you_mean, one_of};
 use crate::limits;
 use crate::links::Links;
-use crate::types::{InterfaceAddress, Name, NetworkPort, NodePort, Select, Target};
+use crate::types::{Name, NetworkPort, NodePort, Select, Target};
 
 /// The first place of each unique item.
 struct Seen<'t, K>(HashMap<K, Cursor<'t>>);
@@ -73,6 +75,7 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>], rules:
     names_and_ids(networks);
     for network in networks {
         virtual_ports(network);
+        select_of_kind(network);
         links(network);
         let known = Known::new(network);
         neighbours(network, known.as_ref());
@@ -272,9 +275,19 @@ fn virtual_ports(network: &NetworkDraft<'_>) {
     }
 }
 
+/// Selection by inner destination reads IPv4 headers.
+fn select_of_kind(network: &NetworkDraft<'_>) {
+    let Some(kind) = network.plane.as_ref().map(|plane| plane.kind) else { return };
+    if kind != Kind::Ipv4 && matches!(network.select, Some(Select::Inner(_))) {
+        let at = network.spec.field_or_self("select").field_or_self("by");
+        let hint = Some("inner is the IPv4 destination of a packet".to_owned());
+        at.fault(format!("inner with kind {}", kind.name()), "mac or port", hint);
+    }
+}
+
 /// Each prefix is the link of only one virtual port.
 fn links(network: &NetworkDraft<'_>) {
-    let mut seen: HashMap<Prefix4, (&str, Cursor<'_>)> = HashMap::new();
+    let mut seen: HashMap<AnyPrefix, (&str, Cursor<'_>)> = HashMap::new();
     for (port, at) in present(&network.ports) {
         let list = at.field_or_self("addresses");
         for (index, own) in port.addresses.iter().enumerate() {
@@ -296,7 +309,7 @@ struct Known {
     /// Index of each virtual port.
     index: HashMap<Name, usize>,
     /// Prefixes that always belong to the network itself, whatever its routes, with a description.
-    own: HashMap<Prefix4, String>,
+    own: HashMap<AnyPrefix, String>,
 }
 
 impl Known {
@@ -313,9 +326,14 @@ impl Known {
                 let mut add = |prefix, what: &str| {
                     own.entry(prefix).or_insert_with(|| format!("{what} of \"{}\"", port.name));
                 };
-                add(Prefix4::containing(address.address.to_bits(), 32), "the address");
+                add(host(address.address), "the address");
                 if let Some(last) = address.broadcast() {
-                    add(Prefix4::containing(last.to_bits(), 32), "the broadcast address");
+                    add(host(last), "the broadcast address");
+                }
+                if let Some(first) = address.network() {
+                    if first.is_ipv6() {
+                        add(host(first), "the subnet-router anycast address");
+                    }
                     add(address.link(), "the link");
                 }
             }
@@ -343,7 +361,7 @@ impl Known {
         let wanted = |index: &usize| vport.is_none_or(|vport| vport == *index);
         let mut links = Vec::new();
         for (_, port) in self.ports.iter().enumerate().filter(|(index, _)| wanted(index)) {
-            for own in port.addresses.iter().filter(|own| own.len < 32) {
+            for own in port.addresses.iter().filter(|own| own.has_link()) {
                 links.push(format!("{} ({})", own.link(), port.name));
             }
         }
@@ -359,8 +377,8 @@ impl Known {
     }
 
     /// Reports an address that no host on a link (of `vport`, if given) can have.
-    fn on_link(&self, address: Ipv4Addr, vport: Option<usize>, at: &Cursor<'_>, what: &str) {
-        if let Some(own) = self.own.get(&Prefix4::containing(address.to_bits(), 32)) {
+    fn on_link(&self, address: IpAddr, vport: Option<usize>, at: &Cursor<'_>, what: &str) {
+        if let Some(own) = self.own.get(&host(address)) {
             at.fault(format!("{address}, {own}"), format!("the address of {what}"), None);
             return;
         }
@@ -409,10 +427,8 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
         if let Some(first) = seen.insert(route.to, to.clone()) {
             duplicate(&to, first, format!("route to {}", route.to), "a unique destination");
         }
-        const GROUPS: u32 = 0xe000_0000;
-        let groups = Prefix4::containing(GROUPS, 4);
-        if groups.contains(route.to.addr()) && route.to.len() >= groups.len() || route.to.addr() == u32::MAX {
-            let hint = Some(format!("{groups} and 255.255.255.255 are reserved for the router itself"));
+        if let Some(reserved) = reserved_prefix(route.to) {
+            let hint = Some(format!("{reserved} are reserved for the router itself"));
             to.fault(route.to.to_string(), "a unicast prefix", hint);
         }
         let Some(known) = known else { continue };
@@ -428,6 +444,26 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
             Target::Via(via) => known.on_link(*via, None, &at.field_or_self("via"), "another router"),
             Target::Port(name) => drop(known.port(name, &at.field_or_self("port"))),
         }
+    }
+}
+
+/// The prefix that contains only this address.
+fn host(address: IpAddr) -> AnyPrefix {
+    AnyPrefix::containing(address, u8::MAX)
+}
+
+/// What a route cannot lead to, because the plane passes it to the router itself.
+fn reserved_prefix(to: AnyPrefix) -> Option<&'static str> {
+    match to.addr() {
+        IpAddr::V4(first) if first.is_broadcast() || first.is_multicast() && to.len() >= 4 => {
+            Some("224.0.0.0/4 and 255.255.255.255")
+        }
+        IpAddr::V6(first)
+            if first.is_multicast() && to.len() >= 8 || first.is_unicast_link_local() && to.len() >= 10 =>
+        {
+            Some("ff00::/8 and fe80::/10")
+        }
+        _ => None,
     }
 }
 
@@ -448,7 +484,11 @@ fn burst_bits(network: &NetworkDraft<'_>) {
 fn physical_ports(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
     let known: Vec<NodePort> = nodes.first().into_iter().flat_map(all_ports).map(|(port, _)| port).collect();
     let (mut implied, mut on_ends) = (BTreeSet::new(), Seen::new());
-    for (port, at) in networks.iter().flat_map(|network| present(&network.ports)) {
+    let all = networks.iter().flat_map(|network| {
+        let kind = network.plane.as_ref().map(|plane| plane.kind);
+        present(&network.ports).map(move |(port, at)| (kind, port, at))
+    });
+    for (kind, port, at) in all {
         let field = at.field_or_self("port");
         match nodes.first() {
             None => {
@@ -456,12 +496,12 @@ fn physical_ports(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
                 if implied.insert(port.port.as_str()) && implied.len() == limits::NODE_PORTS_MAX + 1 {
                     field.fault("another physical port", format!("at most {}", limits::NODE_PORTS_MAX), None);
                 }
-                mtu_fits(port, limits::MTU_DEFAULT, at);
+                mtu_fits(port, limits::MTU_DEFAULT, kind, at);
             }
             Some(node) if !knows_ports(node) => {}
             Some(_) => {
                 let Some(physical) = known_port(&known, &port.port, &field) else { continue };
-                mtu_fits(port, physical.mtu, at);
+                mtu_fits(port, physical.mtu, kind, at);
                 if physical.peer.is_some()
                     && let Some(first) = on_ends.insert(physical.name, field.clone())
                 {
@@ -474,7 +514,17 @@ fn physical_ports(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
     }
 }
 
-fn mtu_fits(port: &NetworkPort, mtu: u16, at: &Cursor<'_>) {
+fn mtu_fits(port: &NetworkPort, mtu: u16, kind: Option<Kind>, at: &Cursor<'_>) {
+    let (own, least) = (port.mtu.unwrap_or(mtu), kind.map_or(0, |kind| kind.limits().mtu_bytes_min));
+    if own < least {
+        let what = kind.map_or("", Kind::name);
+        let hint = Some(format!("every link of a network of kind {what} carries packets of {least} bytes"));
+        at.field_or_self(if port.mtu.is_some() { "mtu" } else { "port" }).fault(
+            format!("an MTU of {own}"),
+            format!("at least {least}"),
+            hint,
+        );
+    }
     if let Some(own) = port.mtu.filter(|own| *own > mtu) {
         let hint = Some(format!("the MTU of port \"{}\"", port.port));
         at.field_or_self("mtu").fault(own.to_string(), format!("at most {mtu}"), hint);

@@ -35,7 +35,6 @@ impl crate::Plane for Plane {
     fn settings(of: &crate::Settings) -> Settings {
         match of {
             crate::Settings::Ipv4(settings) => *settings,
-            #[allow(unreachable_patterns)] // as long as there is one kind
             _ => Settings::default(),
         }
     }

@@ -6,8 +6,10 @@
 
 mod adjacency;
 mod counters;
+mod explain;
 mod generated;
 pub mod ipv4;
+pub mod ipv6;
 mod meter;
 mod plane;
 mod reason;

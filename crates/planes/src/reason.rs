@@ -104,7 +104,7 @@ impl Reason {
     /// Whether the packet is for the router itself, so that it may use the whole punt limit.
     #[must_use]
     pub const fn is_own(self) -> bool {
-        matches!(self.class(), Some(Class::Own | Class::GuardArp))
+        matches!(self.class(), Some(Class::Own | Class::GuardArp | Class::GuardNd))
     }
 }
 
@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn only_packets_for_the_router_itself_are_its_own() {
-        let own: Vec<&str> = Reason::all(Kind::Ipv4).filter(|one| one.is_own()).map(Reason::name).collect();
-        assert_eq!(own, ["arp", "local"]);
+        let own = |kind| Reason::all(kind).filter(|one| one.is_own()).map(Reason::name).collect::<Vec<_>>();
+        assert_eq!(own(Kind::Ipv4), ["arp", "local"]);
+        assert_eq!(own(Kind::Ipv6), ["local"]);
     }
 }

@@ -38,6 +38,8 @@ pub enum Class {
     Own,
     /// Such a punt, whose ARP message must pass the guard against forged claims.
     GuardArp,
+    /// Such a punt, which must pass the same guard if it is a message of neighbour discovery.
+    GuardNd,
     /// No route of the plane leads to the destination.
     Unreachable,
     /// The protocol of the frame (its EtherType) is not one that the kind handles.

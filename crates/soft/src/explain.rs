@@ -1,5 +1,7 @@
 //! Explains one frame, stage by stage, without counting it or charging a meter. For `hueplane trace`.
 
+use std::net::IpAddr;
+
 use hue_demux::{By, PortId, Selection, Target, inner_destination};
 use hue_planes::{
     Adjacency, Explanation, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Meter, Plane, Reason, Stage, Unclaimed,
@@ -35,6 +37,8 @@ pub struct NetworkTrace {
     pub stages: Vec<Stage>,
     /// Its outcome.
     pub outcome: Reason,
+    /// The address that was looked up, if any was.
+    pub key: Option<IpAddr>,
     /// Port to send on, if forwarded.
     pub egress: Option<PortId>,
     /// The frame afterwards: rewritten if forwarded, else unchanged.
@@ -105,7 +109,7 @@ impl Soft {
             let outcome = Reason::gated(network.kind());
             stages.push(stage("gate", outcome.row().when.to_owned(), Some(outcome.name())));
             let (vport, bytes) = (target.vport, frame.to_vec());
-            return Some(NetworkTrace { vid, name, vport, stages, outcome, egress: None, bytes });
+            return Some(NetworkTrace { vid, name, vport, stages, outcome, key: None, egress: None, bytes });
         }
         if let Some(mut meter) = meter(vid) {
             let conforms = meter.conforms(time_ns, frame.len());
@@ -121,12 +125,13 @@ impl Soft {
                     vport: target.vport,
                     stages,
                     outcome,
+                    key: None,
                     egress: None,
                     bytes,
                 });
             }
         }
-        let explained = with_plane!(network.kind(), P => self.explain_plane::<P>(network, frame));
+        let (explained, key) = with_plane!(network.kind(), P => self.explain_plane::<P>(network, frame));
         stages.extend(explained.stages);
         let outcome = explained.outcome;
         let egress = outcome.is_forward().then_some(explained.hop).flatten();
@@ -136,6 +141,7 @@ impl Soft {
             vport: target.vport,
             stages,
             outcome,
+            key,
             egress: egress.map(|hop| hop.port()),
             bytes: explained.bytes,
         })
@@ -143,9 +149,11 @@ impl Soft {
 }
 
 impl Soft {
-    /// Explains what a network's plane does with a frame.
-    fn explain_plane<P: Plane>(&self, network: &Network, frame: &[u8]) -> Explanation {
-        P::explain(frame, P::settings(&network.settings), |key| {
+    /// Explains what a network's plane does with a frame, and names the address that it looks up.
+    fn explain_plane<P: Plane>(&self, network: &Network, frame: &[u8]) -> (Explanation, Option<IpAddr>) {
+        let mut asked = None;
+        let explanation = P::explain(frame, P::settings(&network.settings), |key| {
+            asked = Some(key.to_ip());
             let matched = (0..=<P::Key as Key>::BITS).rev().find_map(|len| {
                 let prefix = Prefix::containing(key, len);
                 self.dag.route(network.vid, prefix).map(|hop| (prefix, hop.get()))
@@ -154,7 +162,8 @@ impl Soft {
                 Some((prefix, hop)) => (*network.hops.get(hop), format!("matches {prefix}, next hop {hop}")),
                 None => (Adjacency::NONE, "no prefix matches".to_owned()),
             }
-        })
+        });
+        (explanation, asked)
     }
 }
 

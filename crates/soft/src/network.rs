@@ -1,7 +1,7 @@
 //! One loaded network: the parts that the fast path uses, and those that only loading uses.
 
 use hue_demux::Row;
-use hue_planes::{Adjacency, Counters, Kind, Meter, RateLimit, Reason, Settings};
+use hue_planes::{Adjacency, Class, Counters, Kind, Meter, Plane, RateLimit, Reason, Settings, with_plane};
 use hue_substrate::{Program, VirtualPort};
 use hue_tables::Vid;
 
@@ -73,15 +73,14 @@ impl Network {
     /// Creates the state of a network that is loaded, or loaded again: counters are kept if the kind is the same, and the
     /// meter if the rate limit is the same.
     pub fn new(program: &Program, before: Option<&Self>) -> Self {
+        let same_kind = before.filter(|before| before.kind() == program.kind());
         let kept = before.filter(|before| before.shape.rate_limit == program.rate_limit);
         let meter = match kept {
             Some(before) => before.meter.clone(),
             None => program.rate_limit.map(|limit| Box::new(Meter::new(limit))),
         };
         Self {
-            counters: before
-                .filter(|before| before.kind() == program.kind())
-                .map_or(Counters::new(program.kind()), |before| before.counters),
+            counters: same_kind.map_or(Counters::new(program.kind()), |before| before.counters),
             vid: program.vid,
             hops: Hops::new(&program.next_hops),
             settings: program.settings,
@@ -110,6 +109,12 @@ impl Network {
         }
         let conforms = self.meter.as_mut().is_none_or(|meter| meter.conforms(now_ns, frame_bytes));
         if conforms { Ok(()) } else { Err(Reason::rate_limited(self.kind())) }
+    }
+
+    /// Whether a frame is of a protocol that the network's kind does not handle, whatever else is wrong with it.
+    pub fn is_foreign(&self, frame: &[u8]) -> bool {
+        let outcome = with_plane!(self.kind(), P => P::front(frame, P::settings(&self.settings)).err());
+        outcome.is_some_and(|outcome| outcome.class() == Some(Class::Foreign))
     }
 
     /// Whether plain packets of a kind pass without further checks: the network is of this kind, and has no meter and no

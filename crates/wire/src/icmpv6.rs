@@ -57,6 +57,14 @@ impl Type {
     pub const NEIGHBOR_SOLICITATION: Self = Self(135);
     /// Gives the link-layer address of the target (RFC 4861 §4.4).
     pub const NEIGHBOR_ADVERTISEMENT: Self = Self(136);
+    /// Names a better first hop for a destination (RFC 4861 §4.5).
+    pub const REDIRECT: Self = Self(137);
+
+    /// Whether messages of this type are neighbour discovery (RFC 4861 §4).
+    #[must_use]
+    pub const fn is_neighbor_discovery(self) -> bool {
+        Self::ROUTER_SOLICITATION.0 <= self.0 && self.0 <= Self::REDIRECT.0
+    }
 
     /// Whether this type reports an error. Such messages never cause another error message (RFC 4443 §2.1,
     /// §2.4 e.1).

@@ -2,7 +2,7 @@
 //! addresses.
 //!
 //! Supports only what a router's neighbour table needs: solicitations, advertisements, and their link-layer
-//! address options.
+//! address options; of the other messages, what they claim ([`Message`]).
 
 use core::net::Ipv6Addr;
 
@@ -42,6 +42,14 @@ pub struct Header {
 const _: () = assert!(size_of::<Header>() == MESSAGE_BYTES && align_of::<Header>() == 1);
 
 impl Header {
+    /// An advertisement of an address, with these flags. Its checksum is still missing.
+    #[must_use]
+    pub fn advertisement(target: Ipv6Addr, flags: u8) -> Self {
+        let kind = Type::NEIGHBOR_ADVERTISEMENT;
+        let icmpv6 = icmpv6::Header { kind, rest: [flags, 0, 0, 0], ..icmpv6::Header::default() };
+        Self { icmpv6, target: U128::new(target.to_bits()) }
+    }
+
     /// The requested or advertised address.
     #[must_use]
     pub const fn target(&self) -> Ipv6Addr {
@@ -110,6 +118,55 @@ impl<'a> View<'a> {
     }
 }
 
+/// A message of any type of neighbour discovery (RFC 4861 §4), as far as all types have the same parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    kind: Type,
+    target: Option<Ipv6Addr>,
+    options: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Reads an ICMPv6 message.
+    ///
+    /// # Errors
+    /// [`WireError::Field`] for types other than 133 to 137, [`WireError::Truncated`] if the part before the options is
+    /// incomplete.
+    pub fn parse(message: &'a [u8]) -> Result<Self, WireError> {
+        let have = message.len();
+        let truncated = |needed| WireError::Truncated { layer: Layer::Ndp, needed, have };
+        let kind = Type(*message.first().ok_or_else(|| truncated(1))?);
+        let fixed_bytes = match kind {
+            Type::ROUTER_SOLICITATION => icmpv6::HEADER_BYTES,
+            Type::ROUTER_ADVERTISEMENT => icmpv6::HEADER_BYTES + 8,
+            Type::NEIGHBOR_SOLICITATION | Type::NEIGHBOR_ADVERTISEMENT => MESSAGE_BYTES,
+            Type::REDIRECT => MESSAGE_BYTES + 16,
+            _ => return Err(field("type", kind.0, "133 to 137")),
+        };
+        let (fixed, options) = message.split_at_checked(fixed_bytes).ok_or_else(|| truncated(fixed_bytes))?;
+        let target = Header::ref_from_prefix(fixed).ok().map(|(header, _)| header.target());
+        Ok(Self { kind, target, options })
+    }
+
+    /// Its type.
+    #[must_use]
+    pub const fn kind(&self) -> Type {
+        self.kind
+    }
+
+    /// The address that a neighbour message asks for or claims, or a redirect names; none in router messages.
+    #[must_use]
+    pub const fn target(&self) -> Option<Ipv6Addr> {
+        self.target
+    }
+
+    /// An iterator over the options.
+    #[must_use]
+    pub const fn options(&self) -> Options<'a> {
+        Options { rest: self.options }
+    }
+}
+
 /// One option (RFC 4861 §4.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opt<'a> {
@@ -134,6 +191,14 @@ impl Opt<'_> {
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     rest: &'a [u8],
+}
+
+impl<'a> Options<'a> {
+    /// The bytes that were not read yet.
+    #[must_use]
+    pub const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
 }
 
 impl<'a> Iterator for Options<'a> {
@@ -192,6 +257,33 @@ mod tests {
         assert_eq!(mac(&tell), Some(Mac([2, 0, 0, 0, 0, 2])));
         let header = *View::parse(&tell).expect("own message").header();
         assert_eq!((header.target(), header.flags()), (Ipv6Addr::LOCALHOST, FLAG_ROUTER | FLAG_OVERRIDE));
+    }
+
+    #[test]
+    fn options_follow_the_part_that_each_type_has() {
+        let option = [OPTION_SOURCE, 1, 2, 0, 0, 0, 0, 1];
+        for (kind, fixed_bytes, has_target) in
+            [(133, 8, false), (134, 16, false), (135, 24, true), (136, 24, true), (137, 40, true)]
+        {
+            let mut message = std::vec![0; fixed_bytes];
+            message[0] = kind;
+            message[fixed_bytes - 1] = 1;
+            if kind == 137 {
+                message[23] = 1;
+            }
+            assert!(Message::parse(&message[..fixed_bytes - 1]).is_err());
+            message.extend(option);
+            let found = Message::parse(&message).expect("complete");
+            assert_eq!((found.kind(), found.target().is_some()), (Type(kind), has_target));
+            assert!(found.target().is_none_or(|target| target == Ipv6Addr::LOCALHOST));
+            let macs: Vec<_> = found.options().map(|one| one.expect("8 bytes").mac()).collect();
+            assert_eq!(macs, [Some(Mac([2, 0, 0, 0, 0, 1]))]);
+            assert!(Type(kind).is_neighbor_discovery());
+        }
+        for other in [0, 132, 138, 255] {
+            assert!(Message::parse(&[other; 60]).is_err() && !Type(other).is_neighbor_discovery());
+        }
+        assert!(Message::parse(&[]).is_err());
     }
 
     #[test]

@@ -1,9 +1,12 @@
-// Bench of hue_ipv6_check: compares its result for random frames, most of them nearly valid, with a model that reads whole frames, and
-// checks each outcome at its boundary by hand. The bytes behind a frame's end are random, although the card has zeros there.
+// Bench of hue_ipv6_check: compares its result for random frames, most of them nearly valid, with those of the software's plane
+// (crates/planes/examples/ipv6_vectors.rs) and with a model that reads whole frames, and checks each outcome at its boundary by hand. The
+// bytes behind a frame's end are random, although the card has zeros there.
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string>
 
 #include "Vtop.h"
 #include "bench.h"
@@ -189,6 +192,37 @@ void boundaries(bench::Tests& tests, bench::Random& random) {
   one("a routing header", {true, None}, [](Bytes& f) { f[20] = 43; });
 }
 
+// ---- frames of the software's plane, a line each: bytes, asks, outcome, length of the packet, hop limit
+
+bool read_line(std::FILE* from, std::string& line) {
+  line.clear();
+  for (int c; (c = std::getc(from)) != EOF;) {
+    if (c == '\n') return true;
+    line += static_cast<char>(c);
+  }
+  return !line.empty();
+}
+
+void vectors(bench::Tests& tests, bench::Random& random, std::FILE* from) {
+  unsigned counts[Count] = {}, frames = 0;
+  for (std::string line; !tests.failed() && read_line(from, line); ++frames) {
+    const size_t end = line.find(' ');
+    unsigned asks, outcome, total, hop_limit;
+    if (end == std::string::npos ||
+        std::sscanf(line.c_str() + end, "%x %x %x %x", &asks, &outcome, &total, &hop_limit) != 4 || outcome >= Count) {
+      return tests.wrong("vector %u: %s", frames, line.c_str());
+    }
+    Bytes f(end / 2);
+    for (size_t i = 0; i < f.size(); ++i) f[i] = std::stoul(line.substr(2 * i, 2), nullptr, 16);
+    if (asks && (total != 40 + be16(f, 18) || hop_limit != f[21])) return tests.wrong("vector %u: total %u", frames, total);
+    ++counts[outcome];
+    check(tests, random, f, {asks == 1, static_cast<Outcome>(outcome)}, "a frame of the software's plane");
+  }
+  for (unsigned outcome = Ethertype; outcome < Count; ++outcome) {
+    if (counts[outcome] < frames / 500 + 1 && !tests.failed()) tests.wrong("outcome %u occurred %u times", outcome, counts[outcome]);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -219,6 +253,9 @@ int main(int argc, char** argv) {
   for (unsigned outcome = Ethertype; outcome < Count; ++outcome) {
     if (counts[outcome] < 100 && !tests.failed()) tests.wrong("outcome %u occurred %u times", outcome, counts[outcome]);
   }
+  tests.end();
+  tests.begin("ipv6: frames of the software's plane");
+  vectors(tests, random, stdin);
   tests.end();
   top->final();
   top.reset();

@@ -52,6 +52,7 @@ The class of an outcome says what other parts of hueplane need to know about it:
 | --- | --- |
 | `own` | for the router itself: such packets may use the whole punt limit, others half of it |
 | `guard_arp` | the same, and the ARP message must pass the guard against forged claims |
+| `guard_nd` | the same, and the packet must pass the guard if it is a message of neighbour discovery |
 | `unreachable` | no route of the plane leads to the destination |
 | `foreign` | the protocol of the frame (its EtherType) is not one that the kind handles |
 ";

@@ -45,6 +45,7 @@ impl Verdict {
 pub enum Class {
     Own,
     GuardArp,
+    GuardNd,
     Unreachable,
     Foreign,
 }
@@ -60,6 +61,7 @@ impl Class {
         match self {
             Self::Own => "own",
             Self::GuardArp => "guard_arp",
+            Self::GuardNd => "guard_nd",
             Self::Unreachable => "unreachable",
             Self::Foreign => "foreign",
         }
@@ -68,7 +70,7 @@ impl Class {
     /// The verdict of outcomes of this class.
     const fn verdict(self) -> Verdict {
         match self {
-            Self::Own | Self::GuardArp | Self::Unreachable => Verdict::Punt,
+            Self::Own | Self::GuardArp | Self::GuardNd | Self::Unreachable => Verdict::Punt,
             Self::Foreign => Verdict::Drop,
         }
     }

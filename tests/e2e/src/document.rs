@@ -20,6 +20,8 @@ pub struct VirtualPort {
 pub struct Document {
     /// Its name.
     pub name: String,
+    /// Its kind.
+    pub kind: &'static str,
     /// Its virtual ports.
     pub ports: Vec<VirtualPort>,
     /// Further fields of `spec`: name and flow YAML.
@@ -39,11 +41,12 @@ impl Document {
     #[must_use]
     pub fn yaml(&self) -> String {
         let mut out = format!(
-            "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  plane: {{kind: ipv4}}\n  ports:\n",
-            self.name
+            "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  plane: {{kind: {}}}\n  ports:\n",
+            self.name, self.kind
         );
         for port in &self.ports {
-            let addresses = port.addresses.join(", ");
+            let addresses: Vec<String> = port.addresses.iter().map(|one| format!("\"{one}\"")).collect();
+            let addresses = addresses.join(", ");
             let _ = writeln!(
                 out,
                 "    - {{name: {}, port: {}, mac: \"{}\", addresses: [{addresses}]}}",

@@ -4,7 +4,7 @@
 //! bridge ports are isolated: the only path from one host to another is through the node. The bridges have a static entry
 //! for each host and do not learn, so a host that spoofs another does not deceive them; tests check the node for this.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -210,6 +210,28 @@ impl Lab {
         Pair { left: host(0), right: host(1), document }
     }
 
+    /// The same for a network of kind `ipv6`: left 2001:db8:`n`:1::2, right 2001:db8:`n`:2::2, the router ::1 on both links.
+    /// The hosts have no IPv4 address.
+    ///
+    /// # Panics
+    /// When the system refuses.
+    #[must_use]
+    pub fn pair6(&self, name: &str, n: u8, tag: u8, on: [usize; 2]) -> Pair {
+        let mut pair = self.pair(name, n, tag, on);
+        for (side, host) in [(1, &pair.left), (2, &pair.right)] {
+            host.space.enable_ipv6();
+            let (own, router) = (format!("{}/64", address6(n, side, 2)), address6(n, side, 1).to_string());
+            host.space.ip(&["-4", "address", "flush", "dev", "eth0"]);
+            host.space.ip(&["-6", "address", "add", &own, "dev", "eth0", "nodad"]);
+            host.space.ip(&["-6", "route", "add", "default", "via", &router]);
+        }
+        pair.document.kind = "ipv6";
+        for (side, port) in (1..).zip(&mut pair.document.ports) {
+            port.addresses = vec![format!("{}/64", address6(n, side, 1))];
+        }
+        pair
+    }
+
     /// The document of [`Lab::pair`], without hosts.
     #[must_use]
     pub fn pair_document(&self, name: &str, n: u8, tag: u8, on: [usize; 2]) -> Document {
@@ -219,8 +241,14 @@ impl Lab {
             mac: text([2, 0x72, tag, side, n, 1]),
             addresses: vec![format!("10.{n}.{}.1/24", side + 1)],
         };
-        Document { name: self.name(name), ports: vec![port(0), port(1)], more: Vec::new() }
+        Document { name: self.name(name), kind: "ipv4", ports: vec![port(0), port(1)], more: Vec::new() }
     }
+}
+
+/// An address of [`Lab::pair6`]: a host of side 1 (left) or 2 (right).
+#[must_use]
+pub fn address6(n: u8, side: u16, host: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, n.into(), side, 0, 0, 0, host)
 }
 
 /// Two hosts of a network.
@@ -295,7 +323,7 @@ impl Host {
     /// How many of `count` pings are answered. They are sent 50 ms apart, and each answer may take a second.
     #[track_caller]
     #[must_use]
-    pub fn ping(&self, to: Ipv4Addr, count: u32) -> u32 {
+    pub fn ping(&self, to: impl Into<IpAddr>, count: u32) -> u32 {
         let output = self.ping_with(to, count, &[]);
         let words = output.stdout.lines().find(|line| line.contains("packets transmitted"));
         let received = words.and_then(|line| line.split(", ").nth(1)?.split(' ').next()?.parse().ok());
@@ -304,8 +332,8 @@ impl Host {
 
     /// Runs `ping` with further arguments.
     #[track_caller]
-    pub fn ping_with(&self, to: Ipv4Addr, count: u32, more: &[&str]) -> Output {
-        let (count, to) = (count.to_string(), to.to_string());
+    pub fn ping_with(&self, to: impl Into<IpAddr>, count: u32, more: &[&str]) -> Output {
+        let (count, to) = (count.to_string(), to.into().to_string());
         let mut arguments = vec!["-n", "-i", "0.05", "-W", "1", "-c", &count];
         arguments.extend_from_slice(more);
         arguments.push(&to);

@@ -30,15 +30,26 @@ impl Space {
     pub fn new(lab: &str, name: &str) -> Self {
         let space = Self { name: format!("{PREFIX}{}-{lab}-{name}", std::process::id()) };
         let _ = shell::run(shell::command("ip").args(["netns", "add", &space.name])).expect_ok();
-        space.inside(|| {
-            for scope in ["all", "default"] {
-                let file = format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
-                // Fails where the kernel has no IPv6; then there is nothing to disable.
-                let _ = std::fs::write(file, "1");
-            }
-        });
+        // Fails where the kernel has no IPv6; then there is nothing to disable.
+        let _ = space.disable_ipv6("1");
         space.ip(&["link", "set", "lo", "up"]);
         space
+    }
+
+    fn disable_ipv6(&self, value: &str) -> std::io::Result<()> {
+        self.inside(|| {
+            ["all", "default"].iter().try_for_each(|scope| {
+                std::fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), value)
+            })
+        })
+    }
+
+    /// Lets its interfaces have IPv6 addresses, which they do not have otherwise.
+    ///
+    /// # Panics
+    /// When the kernel has no IPv6.
+    pub fn enable_ipv6(&self) {
+        self.disable_ipv6("0").unwrap_or_else(|error| panic!("{}: enable IPv6: {error}", self.name));
     }
 
     /// Its name, as `ip netns` knows it.

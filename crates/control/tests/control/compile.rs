@@ -1,13 +1,13 @@
 //! Compiles intents, with results checked by hand and against a direct evaluation of the document.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hue_control::{CompileError, Compiled, Origin, compile};
 use hue_demux::{Match, PortId};
 use hue_intent::{Intent, Network, Source, Target, parse};
-use hue_planes::{Adjacency, AdjacencyKind};
-use hue_substrate::Program;
-use hue_tables::{Key, Prefix4};
+use hue_planes::{Adjacency, AdjacencyKind, Kind};
+use hue_substrate::{Program, with_routes};
+use hue_tables::{AnyPrefix, NextHop, Prefix4};
 use hue_wire::Mac;
 use proptest::prelude::*;
 
@@ -25,9 +25,14 @@ fn lab(file: &str) -> Compiled {
 }
 
 /// Longest-prefix match by examining every route.
-fn lookup(program: &Program, address: Ipv4Addr) -> Option<Adjacency> {
-    let routes = program.entries.lpm32().iter().filter(|(prefix, _)| prefix.contains(address.to_bits()));
+fn lookup(program: &Program, address: IpAddr) -> Option<Adjacency> {
+    let routes = routes(program);
+    let routes = routes.iter().filter(|(prefix, _)| prefix.contains(address));
     routes.max_by_key(|(prefix, _)| prefix.len()).map(|(_, hop)| program.next_hops[usize::from(hop.get())])
+}
+
+fn routes(program: &Program) -> Vec<(AnyPrefix, NextHop)> {
+    with_routes!(&program.entries, routes => routes.iter().map(|(prefix, hop)| ((*prefix).into(), *hop)).collect())
 }
 
 const RED: &str = r#"
@@ -170,7 +175,8 @@ fn too_many_next_hops_are_an_error() {
     let mut intent = intent;
     let mut more = intent.networks[0].spec.neighbours.clone();
     for (neighbour, index) in more.iter_mut().zip(0u32..) {
-        neighbour.address = Ipv4Addr::from_bits(neighbour.address.to_bits() + (1 << 16));
+        let IpAddr::V4(address) = neighbour.address else { panic!() };
+        neighbour.address = Ipv4Addr::from_bits(address.to_bits() + (1 << 16)).into();
         let [_, _, high, low] = index.to_be_bytes();
         neighbour.mac = Mac([2, 0, 0, 2, high, low]);
     }
@@ -191,7 +197,7 @@ fn unvalidated_intent_is_an_error() {
         "network 'red': the node has no physical port 'p1'"
     );
     assert_eq!(
-        with(&|intent| intent.networks[0].spec.routes[0].target = Target::Via(Ipv4Addr::new(1, 2, 3, 4))),
+        with(&|intent| intent.networks[0].spec.routes[0].target = Target::Via([1, 2, 3, 4].into())),
         "network 'red': gateway 1.2.3.4 is not on any link of the network"
     );
     assert_eq!(
@@ -241,32 +247,43 @@ enum Meaning {
     Send(usize, Mac),
 }
 
-fn meaning(network: &Network, address: Ipv4Addr) -> Meaning {
+/// Whether all routers of an IPv6 link have this address (RFC 4291 §2.6.1): the first one of the link's prefix.
+fn is_anycast(network: &Network, address: IpAddr) -> bool {
+    let IpAddr::V6(address) = address else { return false };
+    let mut links = network.spec.ports.iter().flat_map(|port| &port.addresses).filter(|own| own.len <= 126);
+    links.any(|own| match own.address {
+        IpAddr::V6(of) => of.to_bits() >> (128 - own.len) << (128 - own.len) == address.to_bits(),
+        IpAddr::V4(_) => false,
+    })
+}
+
+fn meaning(network: &Network, address: IpAddr) -> Meaning {
     let spec = &network.spec;
     let vport = |name: &str| spec.ports.iter().position(|port| port.name.as_str() == name).unwrap();
-    let known = |port: usize, address: Ipv4Addr| {
+    let known = |port: usize, address: IpAddr| {
         let found = spec.neighbours.iter().find(|n| vport(n.port.as_str()) == port && n.address == address);
         found.map_or(Meaning::Ask(port), |n| Meaning::Send(port, n.mac))
     };
-    let key = address.to_bits();
     let owns =
         || spec.ports.iter().enumerate().flat_map(|(port, p)| p.addresses.iter().map(move |own| (port, own)));
-    if owns().any(|(_, own)| own.address == address || own.broadcast() == Some(address)) {
+    if owns().any(|(_, own)| own.address == address || own.broadcast() == Some(address))
+        || is_anycast(network, address)
+    {
         return Meaning::Local;
     }
-    let link_of = |address: Ipv4Addr| {
-        let connected = owns().filter(|(_, own)| own.len < 32).map(|(port, own)| (own.link(), port));
+    let link_of = |address: IpAddr| {
+        let connected = owns().filter(|(_, own)| own.has_link()).map(|(port, own)| (own.link(), port));
         let onto = spec.routes.iter().filter_map(|route| match &route.target {
             Target::Port(name) => Some((route.to, vport(name.as_str()))),
             Target::Via(_) => None,
         });
-        let links = connected.chain(onto).filter(|(prefix, _)| prefix.contains(address.to_bits()));
+        let links = connected.chain(onto).filter(|(prefix, _)| prefix.contains(address));
         // The first of the longest: rules 2 and 3 prefer the link of an address to a route onto a port.
         links.min_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()))
     };
     let link = link_of(address);
     let via = spec.routes.iter().filter_map(|route| match route.target {
-        Target::Via(via) if route.to.contains(key) => Some((route.to, via)),
+        Target::Via(via) if route.to.contains(address) => Some((route.to, via)),
         _ => None,
     });
     match (link, via.max_by_key(|(prefix, _)| prefix.len())) {
@@ -284,22 +301,33 @@ fn small_address() -> impl Strategy<Value = u32> {
     prop_oneof![0u32..64, 0u32..1024].prop_map(|low| 0x0a00_0000 | low)
 }
 
+/// The address with these bits in a family: 2001:db8::/96 before them in IPv6.
+fn address(bits: u32, six: bool) -> IpAddr {
+    match six {
+        false => Ipv4Addr::from_bits(bits).into(),
+        true => Ipv6Addr::from_bits(0x2001_0db8_u128 << 96 | u128::from(bits)).into(),
+    }
+}
+
 prop_compose! {
     fn document()(
         ports in prop::collection::vec(prop::collection::vec((small_address(), 24u8..=32), 0..3), 1..4),
         routes in prop::collection::vec((small_address(), 22u8..=32, prop::option::of(small_address()), 0usize..4), 0..8),
         neighbours in prop::collection::vec((0usize..4, small_address()), 0..12),
+        six in any::<bool>(),
     ) -> String {
-        let address = Ipv4Addr::from_bits;
+        let address = |bits| address(bits, six);
+        let more = if six { 96 } else { 0 };
+        let kind = if six { "ipv6" } else { "ipv4" };
         let count = ports.len();
-        let mut text = "apiVersion: hueplane/v1\nkind: Network\nmetadata: {name: a}\nspec:\n  plane: {kind: ipv4}\n  ports:\n".to_owned();
+        let mut text = format!("apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: a}}\nspec:\n  plane: {{kind: {kind}}}\n  ports:\n");
         for (index, addresses) in ports.iter().enumerate() {
-            let list: Vec<String> = addresses.iter().map(|(ip, len)| format!("{}/{len}", address(*ip))).collect();
+            let list: Vec<String> = addresses.iter().map(|(ip, len)| format!("{}/{}", address(*ip), len + more)).collect();
             text.push_str(&format!("    - {{name: v{index}, port: p{index}, mac: '02:00:00:00:00:{index:02x}', addresses: [{}]}}\n", list.join(", ")));
         }
         text.push_str("  routes:\n");
         for (to, len, via, port) in &routes {
-            let to = Prefix4::containing(to.masked(*len), *len);
+            let to = AnyPrefix::containing(address(*to), len + more);
             match via {
                 Some(via) => text.push_str(&format!("    - {{to: {to}, via: {}}}\n", address(*via))),
                 None => text.push_str(&format!("    - {{to: {to}, port: v{}}}\n", port % count)),
@@ -339,9 +367,9 @@ proptest! {
         let compiled = compile(&intent).unwrap();
         let program = &compiled.programs[0];
         let names = &compiled.names.networks[0];
-        let edges = program.entries.lpm32().iter().flat_map(|(prefix, _)| [prefix.addr(), prefix.last()]);
-        for key in probes.into_iter().chain(edges) {
-            let address = Ipv4Addr::from_bits(key);
+        let six = program.kind() == Kind::Ipv6;
+        let edges = routes(program).into_iter().flat_map(|(prefix, _)| [prefix.addr(), prefix.last()]);
+        for address in probes.into_iter().map(|bits| address(bits, six)).chain(edges) {
             let adjacency = lookup(program, address);
             let got = match adjacency {
                 None => Meaning::NoRoute,
@@ -363,7 +391,7 @@ proptest! {
             let route = names.route(address);
             prop_assert_eq!(route.map(|route| program.next_hops[usize::from(route.hop.get())]), adjacency);
             if let Some(route) = route {
-                prop_assert_eq!(matches!(route.origin, Origin::Address | Origin::Broadcast), got == Meaning::Local);
+                prop_assert_eq!(matches!(route.origin, Origin::Address | Origin::Broadcast | Origin::Anycast), got == Meaning::Local);
             }
         }
     }

@@ -122,17 +122,17 @@ fn config(intent: &Intent, program: &Program) -> Config {
         interface: port.name.clone(),
         mac: port.mac,
         mtu_bytes: port.mtu_bytes,
-        addresses: document.addresses.iter().map(|own| (own.address.into(), own.len)).collect(),
+        addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
     });
     let routes = spec.routes.iter().map(|route| StaticRoute {
-        prefix: route.to.into(),
+        prefix: route.to,
         target: match &route.target {
-            Target::Via(via) => StaticTarget::Via((*via).into()),
+            Target::Via(via) => StaticTarget::Via(*via),
             Target::Port(name) => StaticTarget::Port(vport(name.as_str())),
         },
     });
     let neighbours =
-        spec.neighbours.iter().map(|known| (vport(known.port.as_str()), known.address.into(), known.mac));
+        spec.neighbours.iter().map(|known| (vport(known.port.as_str()), known.address, known.mac));
     Config {
         families: Families::V4,
         ports: ports.collect(),

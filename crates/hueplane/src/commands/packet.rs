@@ -1,8 +1,6 @@
 //! The explanation of one packet by `hueplane trace`, as data for JSON and text. The types are those of the
 //! API, so that explanations from files and from the running daemon look the same.
 
-use std::net::Ipv4Addr;
-
 use hue_demux::{Match, PortId, Row, inner_destination};
 use hue_planes::Stage;
 use hue_planes::Verdict;
@@ -66,10 +64,7 @@ fn in_network(engine: &Engine, port: PortId, frame: &[u8], trace: NetworkTrace) 
                 Match::Mac { .. } | Match::Port(_) => 0,
             })
     });
-    let looked_up = trace.stages.iter().any(|stage| stage.name == "lookup");
-    let destination = frame.get(30..34).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok()).map(Ipv4Addr::from);
-    let route =
-        destination.filter(|_| looked_up).and_then(|address| names.and_then(|names| names.explain(address)));
+    let route = trace.key.and_then(|address| names.and_then(|names| names.explain(address)));
     InNetwork {
         virtual_port: virtual_port.map_or_else(|| "?".to_owned(), |port| port.name.clone()),
         row: row.map(|row| engine.with_port_names(&row.select.to_string())),
@@ -113,12 +108,12 @@ fn changes(before: &[u8], after: &[u8]) -> Vec<Change> {
     let number = |bytes: &[u8]| bytes.first().map_or_else(String::new, ToString::to_string);
     let word = |bytes: &[u8]| format!("0x{}", hex(bytes));
     type Show<'a> = &'a dyn Fn(&[u8]) -> String;
-    let fields: [(&'static str, usize, usize, Show<'_>); 4] = [
-        ("destination MAC", 0, 6, &mac),
-        ("source MAC", 6, 6, &mac),
-        ("TTL", 22, 1, &number),
-        ("header checksum", 24, 2, &word),
-    ];
+    let mut fields: Vec<(&'static str, usize, usize, Show<'_>)> =
+        vec![("destination MAC", 0, 6, &mac), ("source MAC", 6, 6, &mac)];
+    match before.get(12..14) {
+        Some([0x86, 0xdd]) => fields.push(("hop limit", 21, 1, &number)),
+        _ => fields.extend([("TTL", 22, 1, &number as Show<'_>), ("header checksum", 24, 2, &word)]),
+    }
     let mut list = Vec::new();
     let mut change = |field: &str, offset: usize, len: usize, show: Show<'_>| {
         if let (Some(old), Some(new)) = (before.get(offset..offset + len), after.get(offset..offset + len))

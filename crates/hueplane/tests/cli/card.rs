@@ -10,7 +10,7 @@ use fst_reader::{FstHierarchyEntry, FstReader};
 use hue_testdata::{ALL_IMAGES, IMAGES, TARGET_IMAGES, full, images_alone, root};
 
 use crate::captures::{ALL, captures};
-use crate::support::{RED, Scratch, hex, ipv4, pcap};
+use crate::support::{RED, SIX, Scratch, hex, ipv4, pcap};
 
 /// The images for these tests; all images in the full test run, and those for an FPGA.
 fn names() -> &'static [&'static str] {
@@ -132,6 +132,16 @@ fn the_card_holds_256_networks_of_four_ports() {
     let done = dir.hueplane_env(&line, &[("HUEPLANE_IMAGES", images())]);
     assert!(done.code != 0 && done.stderr.contains("257 networks: image default holds 256"), "{done:?}");
     assert!(dir.files("more").is_empty(), "nothing half-written");
+}
+
+#[test]
+fn an_image_without_a_kind_refuses_it_by_name() {
+    let dir = Scratch::new();
+    dir.write("six.yaml", SIX);
+    dir.write("in.pcap", pcap(&[(0, vec![0; 60])]));
+    dir.hueplane_env("run --on card -f six.yaml --in p0=in.pcap --out out", &[("HUEPLANE_IMAGES", images())])
+        .fails(3, "network 'six': kind ipv6 does not run on card");
+    assert!(!dir.path("out").exists());
 }
 
 #[test]

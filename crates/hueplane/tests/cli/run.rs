@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::support::{RED, Scratch, ipv4, pcap, pcap_of};
+use crate::support::{RED, SIX, Scratch, ipv4, ipv6, pcap, pcap_of};
 
 const LEFT: &str = "02:00:00:00:01:01";
 const SECOND: u64 = 1_000_000_000;
@@ -54,6 +54,35 @@ fn frames_reach_the_right_files() {
     assert!(table.contains("martian_source 1") && table.contains("out/punt.pcap 1"), "{table}");
     let yaml = dir.hueplane("run -f red.yaml --in p0=in.pcap --out out -o yaml").ok().stdout;
     assert!(yaml.contains("networks:\n  red:\n    received: 3\n    forward: 1\n"), "{yaml}");
+}
+
+#[test]
+fn networks_of_both_families_run_side_by_side() {
+    let dir = scratch();
+    dir.write("six.yaml", SIX);
+    let six = |hop_limit, to| ipv6("02:00:00:00:06:01", hop_limit, "2001:db8:1::5", to);
+    let packets = vec![
+        (SECOND, six(64, "2001:db8:9::7")),
+        (2 * SECOND, good(64)),
+        (3 * SECOND, six(1, "2001:db8:9::7")),
+        (4 * SECOND, six(64, "2001:db8:77::1")),
+        (5 * SECOND, six(64, "2001:db8:1::")), // all routers of the link
+        (6 * SECOND, ipv4("02:00:00:00:06:01", 64, [10, 1, 0, 5], [10, 9, 1, 2])),
+        (7 * SECOND, ipv6(LEFT, 64, "2001:db8:1::5", "2001:db8:9::7")),
+    ];
+    dir.write("in.pcap", pcap(&packets));
+    let done = dir.hueplane("run -f red.yaml -f six.yaml --in p0=in.pcap --out out -o json").ok();
+    let networks = json!({
+        "red": {"received": 2, "forward": 1, "punt": 0, "drop": {"ethertype": 1}},
+        "six": {"received": 5, "forward": 1, "punt": 3, "drop": {"ethertype": 1}},
+    });
+    assert_eq!(done.json()["networks"], networks);
+    let sent = dir.packets("out/p1.pcap");
+    let mut want = ipv6("02:00:00:00:0a:02", 63, "2001:db8:1::5", "2001:db8:9::7");
+    want[6..12].copy_from_slice(&[2, 0, 0, 0, 6, 2]);
+    assert_eq!(sent[0], (SECOND, want));
+    assert_eq!(sent.len(), 2);
+    assert_eq!(dir.packets("out/punt.pcap").len(), 3);
 }
 
 #[test]

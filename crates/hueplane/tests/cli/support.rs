@@ -25,6 +25,33 @@ spec:
   rate_limit: {packets_per_second: 100000, burst_packets: 1000}
 "##;
 
+/// A network of kind `ipv6`.
+pub const SIX: &str = r#"apiVersion: hueplane/v1
+kind: Network
+metadata: {name: six}
+spec:
+  plane: {kind: ipv6}
+  ports:
+    - {name: left,  port: p0, mac: "02:00:00:00:06:01", addresses: ["2001:db8:1::1/64"]}
+    - {name: right, port: p1, mac: "02:00:00:00:06:02", addresses: ["2001:db8:2::1/64"]}
+  routes:
+    - {to: "2001:db8:9::/48", via: "2001:db8:2::2"}
+  neighbours:
+    - {port: right, address: "2001:db8:2::2", mac: "02:00:00:00:0a:02"}
+"#;
+
+/// An IPv6 packet with 8 bytes of payload.
+pub fn ipv6(to: &str, hop_limit: u8, source: &str, destination: &str) -> Vec<u8> {
+    let mac: Vec<u8> = to.split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+    let address = |text: &str| text.parse::<std::net::Ipv6Addr>().unwrap().octets();
+    let mut frame = mac;
+    frame.extend([2, 0, 0, 0, 0x0b, 1, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, 59, hop_limit]);
+    frame.extend(address(source));
+    frame.extend(address(destination));
+    frame.extend([7; 8]);
+    frame
+}
+
 /// The result of running the binary.
 #[derive(Debug)]
 pub struct Done {

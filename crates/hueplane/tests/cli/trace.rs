@@ -1,6 +1,6 @@
 //! `trace`: stages, matches, changes, verdict and reason, and errors.
 
-use crate::support::{RED, Scratch, hex, ipv4, pcap};
+use crate::support::{RED, SIX, Scratch, hex, ipv4, ipv6, pcap};
 
 const LEFT: &str = "02:00:00:00:01:01";
 
@@ -8,6 +8,42 @@ fn scratch() -> Scratch {
     let dir = Scratch::new();
     dir.write("red.yaml", RED);
     dir
+}
+
+#[test]
+fn a_forwarded_ipv6_packet_is_explained() {
+    let dir = scratch();
+    dir.write("six.yaml", SIX);
+    let traced = |to: &str| {
+        let frame = ipv6("02:00:00:00:06:01", 64, "2001:db8:1::5", to);
+        let args = [
+            "trace",
+            "-f",
+            "red.yaml",
+            "-f",
+            "six.yaml",
+            "--in-port",
+            "p0",
+            "--hex",
+            &hex(&frame),
+            "-o",
+            "json",
+        ];
+        dir.hueplane_with(&args, "").ok().json()["networks"][0].clone()
+    };
+    let network = traced("2001:db8:9::7");
+    assert_eq!(network["route"], "2001:db8:9::/48 via 2001:db8:2::2 at 02:00:00:00:0a:02 dev right");
+    assert_eq!((&network["verdict"], &network["out_port"]), (&"forward".into(), &"p1".into()));
+    let changes = network["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 3, "{changes:?}");
+    assert_eq!((&changes[2]["field"], &changes[2]["after"]), (&"hop limit".into(), &"63".into()));
+    assert_eq!(traced("2001:db8:2::")["route"], "anycast 2001:db8:2::/128 dev right");
+    assert_eq!(traced("2001:db8:77::")["reason"], "no_route");
+    // Not looked up.
+    assert_eq!(
+        (&traced("ff02::1")["reason"], &traced("ff02::1")["route"]),
+        (&"local".into(), &serde_json::Value::Null)
+    );
 }
 
 #[test]

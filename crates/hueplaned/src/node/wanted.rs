@@ -75,18 +75,18 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
         interface: interface.clone(),
         mac: port.mac,
         mtu_bytes: port.mtu_bytes,
-        addresses: document.addresses.iter().map(|own| (own.address.into(), own.len)).collect(),
+        addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
     });
     let routes = network.spec.routes.iter().filter_map(|route| {
         let target = match &route.target {
-            Target::Via(via) => StaticTarget::Via((*via).into()),
+            Target::Via(via) => StaticTarget::Via(*via),
             Target::Port(name) => StaticTarget::Port(*index.get(name.as_str())?),
         };
-        Some(StaticRoute { prefix: route.to.into(), target })
+        Some(StaticRoute { prefix: route.to, target })
     });
     let neighbours = network.spec.neighbours.iter();
-    let neighbours = neighbours
-        .filter_map(|known| Some((*index.get(known.port.as_str())?, known.address.into(), known.mac)));
+    let neighbours =
+        neighbours.filter_map(|known| Some((*index.get(known.port.as_str())?, known.address, known.mac)));
     Config {
         families: families_of(program),
         ports: ports.collect(),

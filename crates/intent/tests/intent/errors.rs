@@ -177,17 +177,108 @@ fn wrong_types() {
     assert!(long.contains(&format!("found \"\\u{{1b}}[31m{}\"…, expected", "x".repeat(59))), "{long}");
 }
 
+/// A network of kind `ipv6`.
+const SIX: &str = r#"apiVersion: hueplane/v1
+kind: Network
+metadata: {name: six}
+spec:
+  plane: {kind: ipv6}
+  ports:
+    - {name: left,  port: p0, mac: "02:00:00:00:01:01", addresses: ["2001:db8:1::1/64"]}
+    - {name: right, port: p1, mac: "02:00:00:00:01:02", addresses: ["2001:db8:2::1/64"]}
+  routes:
+    - {to: "2001:db8:9::/48", via: "2001:db8:2::2"}
+  neighbours:
+    - {port: right, address: "2001:db8:2::2", mac: "02:00:00:00:0a:02"}
+"#;
+
+#[test]
+fn networks_of_kind_ipv6() {
+    assert_eq!(load(&[SIX]).unwrap().networks[0].spec.routes.len(), 1);
+    let bad = |part: &str, other: &str| {
+        assert!(SIX.contains(part));
+        let errors = errors(&[&SIX.replacen(part, other, 1)]);
+        assert_eq!(errors.len(), 1, "{errors:#?}");
+        errors.into_iter().next().unwrap()
+    };
+    let at = "a.yaml:7:69: spec.ports[0].addresses[0]: found";
+    let host = "expected the address of a host or router";
+    let own = |address: &str| bad("2001:db8:1::1/64", address);
+    assert_eq!(
+        own("10.1.0.1/24"),
+        format!(
+            "{at} \"10.1.0.1/24\", expected an IPv6 address with prefix length, such as 2001:db8:1::1/64 (this kind of plane has no IPv4)"
+        )
+    );
+    assert!(own("2001:db8:1::1").contains("(the prefix length is missing)"));
+    assert!(own("2001:db8:1::1/129").contains("(a prefix length is a number from 1 to 128, not \"129\")"));
+    assert_eq!(
+        own("2001:db8:1::/64"),
+        format!(
+            "{at} 2001:db8:1::/64, the address of all routers of the link (subnet-router anycast), expected the address of a router in 2001:db8:1::/64 (such as 2001:db8:1::1/64)"
+        )
+    );
+    for (address, why) in [
+        ("::/64", ":: means \"no address\""),
+        ("::1/64", "::1 is the loopback address"),
+        ("ff02::1/64", "ff00::/8 is reserved for multicast"),
+        (
+            "fe80::1/64",
+            "fe80::/10 is link-local: each port gets such an address from its MAC address by itself",
+        ),
+        ("::ffff:10.0.0.1/64", "::ffff:0:0/96 is reserved for IPv4 addresses in programs"),
+    ] {
+        assert_eq!(own(address), format!("{at} {address}, {host} ({why})"));
+    }
+    assert_eq!(
+        bad("2001:db8:9::/48", "2001:db8:9::1/48"),
+        "a.yaml:10:12: spec.routes[0].to: found \"2001:db8:9::1/48\", expected 2001:db8:9::/48 (bits beyond the length must be zero)"
+    );
+    assert_eq!(
+        bad("2001:db8:9::/48", "10.0.0.0/8"),
+        "a.yaml:10:12: spec.routes[0].to: found \"10.0.0.0/8\", expected an IPv6 prefix such as 2001:db8:9::/48 (this kind of plane has no IPv4)"
+    );
+    assert_eq!(
+        bad("2001:db8:9::/48", "fe80::/64"),
+        "a.yaml:10:12: spec.routes[0].to: found fe80::/64, expected a unicast prefix (ff00::/8 and fe80::/10 are reserved for the router itself)"
+    );
+    assert!(
+        bad("2001:db8:9::/48", "2001:db8:1::/128").contains("the subnet-router anycast address of \"left\"")
+    );
+    assert!(bad("via: \"2001:db8:2::2\"", "via: \"2001:db8:3::2\"").contains("not on any link"));
+    assert_eq!(
+        bad("{kind: ipv6}", "{kind: ipv6, martians: forward}"),
+        "a.yaml:5:33: spec.plane.martians: found martians with kind ipv6, expected none: only kind ipv4 has this setting"
+    );
+    assert_eq!(
+        bad("01:02\", add", "01:02\", mtu: 1279, add"),
+        "a.yaml:8:62: spec.ports[1].mtu: found an MTU of 1279, expected at least 1280 (every link of a network of kind ipv6 carries packets of 1280 bytes)"
+    );
+    assert_eq!(
+        bad("  routes", "  select: {by: inner, prefixes: [10.0.0.0/8]}\n  routes"),
+        "a.yaml:9:16: spec.select.by: found inner with kind ipv6, expected mac or port (inner is the IPv4 destination of a packet)"
+    );
+    // With an unknown kind, addresses of neither family are reported.
+    assert_eq!(
+        bad("{kind: ipv6}", "{kind: rofl}"),
+        "a.yaml:5:17: spec.plane.kind: found \"rofl\", expected ipv4 or ipv6"
+    );
+}
+
 #[test]
 fn unknown_kind_of_plane() {
     assert_eq!(
         one("{kind: ipv4}", "{kind: ipv5}"),
-        "a.yaml:6:17: spec.plane.kind: found \"ipv5\", expected ipv4"
+        "a.yaml:6:17: spec.plane.kind: found \"ipv5\", expected ipv4 or ipv6 (did you mean \"ipv6\"?)"
     );
     assert_eq!(
         one("{kind: ipv4}", "{kind: rofl}"),
-        "a.yaml:6:17: spec.plane.kind: found \"rofl\", expected ipv4"
+        "a.yaml:6:17: spec.plane.kind: found \"rofl\", expected ipv4 or ipv6"
     );
-    assert_eq!(one("{kind: ipv4}", "{}"), "a.yaml:6:10: spec.plane.kind: found nothing, expected ipv4");
+    assert_eq!(
+        one("{kind: ipv4}", "{}"),
+        "a.yaml:6:10: spec.plane.kind: found nothing, expected ipv4 or ipv6"
+    );
 }
 
 #[test]

@@ -82,17 +82,20 @@ pub const METRIC_UNCLAIMED: Metric = Metric {
 pub enum Kind {
     /// An IPv4 router.
     Ipv4 = 1,
+    /// An IPv6 router.
+    Ipv6 = 2,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 1] = [Self::Ipv4];
+    pub const ALL: [Self; 2] = [Self::Ipv4, Self::Ipv6];
 
     /// Name in kinds.toml, intent and output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ipv4 => "ipv4",
+            Self::Ipv6 => "ipv6",
         }
     }
 
@@ -101,6 +104,7 @@ impl Kind {
     pub const fn runs_on(self) -> &'static [&'static str] {
         match self {
             Self::Ipv4 => &["soft", "card"],
+            Self::Ipv6 => &["soft"],
         }
     }
 
@@ -109,6 +113,7 @@ impl Kind {
     pub const fn from_id(id: u8) -> Option<Self> {
         match id {
             1 => Some(Self::Ipv4),
+            2 => Some(Self::Ipv6),
             _ => None,
         }
     }
@@ -118,6 +123,7 @@ impl Kind {
     pub const fn outcomes(self) -> &'static [OutcomeRow] {
         match self {
             Self::Ipv4 => &ipv4::Outcome::ROWS,
+            Self::Ipv6 => &ipv6::Outcome::ROWS,
         }
     }
 }
@@ -131,6 +137,10 @@ macro_rules! with_plane {
                 type $plane = $crate::ipv4::Plane;
                 $body
             }
+            $crate::Kind::Ipv6 => {
+                type $plane = $crate::ipv6::Plane;
+                $body
+            }
         }
     };
 }
@@ -139,7 +149,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 }
     };
 }
 
@@ -245,13 +255,13 @@ pub enum Loss {
     HandoverFull = 2,
     /// The network's queue was full, or there was no packet memory for another packet.
     QueueFull = 3,
-    /// A broadcast ARP message that does not concern the network.
+    /// A broadcast ARP message, or a multicast neighbour solicitation, that does not concern the network.
     ArpForeign = 4,
     /// A broadcast or multicast packet whose sender is not on a link of the network there.
     GroupForeign = 5,
     /// The network's control plane sent a frame whose source MAC address is not that of the virtual port.
     ForgedSource = 6,
-    /// An ARP message claims an address of the router itself, or of a neighbour that is known under another MAC address.
+    /// A message of ARP or neighbour discovery claims an address of the router itself, or of a neighbour that is known under another MAC address; or it comes from another link, or in a fragment, or its headers are too many to follow.
     ArpForged = 7,
     /// The packet exceeds the network's punt limit or, if it is not for the router itself, half of that limit.
     PuntLimited = 8,
@@ -328,7 +338,7 @@ impl Loss {
             verdict: Verdict::Drop,
             class: None,
             stage: "queue",
-            doc: "A broadcast ARP message that does not concern the network.",
+            doc: "A broadcast ARP message, or a multicast neighbour solicitation, that does not concern the network.",
             when: "neither a request for an address of the network on the port nor an announcement of a neighbour on its links there",
             source: "hueplane",
         },
@@ -338,7 +348,7 @@ impl Loss {
             class: None,
             stage: "queue",
             doc: "A broadcast or multicast packet whose sender is not on a link of the network there.",
-            when: "IPv4, and the source is neither 0.0.0.0 nor inside a link of the virtual port",
+            when: "of a protocol that the network's kind handles, and the source is neither unspecified, nor link-local (IPv6), nor inside a link of the virtual port",
             source: "hueplane",
         },
         OutcomeRow {
@@ -355,8 +365,8 @@ impl Loss {
             verdict: Verdict::Drop,
             class: None,
             stage: "departure",
-            doc: "An ARP message claims an address of the router itself, or of a neighbour that is known under another MAC address.",
-            when: "a punted ARP message, on that virtual port",
+            doc: "A message of ARP or neighbour discovery claims an address of the router itself, or of a neighbour that is known under another MAC address; or it comes from another link, or in a fragment, or its headers are too many to follow.",
+            when: "a punted packet, on that virtual port",
             source: "hueplane",
         },
         OutcomeRow {
@@ -914,6 +924,293 @@ pub mod ipv4 {
         #[inline(always)]
         fn eq(&self, outcome: &Outcome) -> bool {
             *self == Self::of(Kind::Ipv4, outcome.code())
+        }
+    }
+}
+
+/// Outcomes and limits of the `ipv6` kind.
+pub mod ipv6 {
+    use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::reason::Reason;
+
+    /// Width of a lookup key, bits.
+    pub const KEY_BITS: u32 = 128;
+    /// Most rows of a network's next-hop table.
+    pub const NEXT_HOPS_MAX: usize = 65535;
+    /// Least MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MIN: u16 = 1280;
+    /// Largest MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MAX: u16 = 9202;
+
+    /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Outcome {
+        /// The network's plane is stopped by its clock gate, and processes no packets.
+        Gated = 1,
+        /// The packet exceeds the network's rate limit.
+        RateLimited = 2,
+        /// Not IPv6. A frame with a VLAN tag or an 802.3 length, and ARP, are not either.
+        Ethertype = 3,
+        /// The frame ends within the IPv6 header.
+        Truncated = 4,
+        /// The version field is not 6.
+        Version = 5,
+        /// The payload extends beyond the frame.
+        PayloadLength = 6,
+        /// For the router itself or its links: its addresses, multicast, link-local addresses. Neighbour discovery is among them.
+        Local = 7,
+        /// A packet to a unicast address in a broadcast or multicast frame.
+        L2Group = 8,
+        /// The source cannot be the address of a host on another link: unspecified, loopback or multicast.
+        MartianSource = 9,
+        /// The destination cannot be the address of a host on another link: unspecified or loopback.
+        MartianDestination = 10,
+        /// The hop limit has expired; the control plane answers time exceeded.
+        HopLimit = 11,
+        /// The source is link-local, so the packet may not leave its link; the control plane answers beyond scope of source address.
+        Scope = 12,
+        /// The packet has hop-by-hop options, which the control plane handles. A jumbogram is such a packet.
+        Options = 13,
+        /// No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
+        NoRoute = 14,
+        /// The next hop's MAC address is not known yet; the control plane sends a neighbour solicitation.
+        NoNeighbour = 15,
+        /// The packet exceeds the egress port's MTU; the control plane answers packet too big.
+        Mtu = 16,
+        /// Sent with the next hop's MAC addresses and the hop limit lower by one; all other bytes stay.
+        Forward = 17,
+    }
+
+    impl Outcome {
+        /// Number of variants.
+        pub const COUNT: usize = 17;
+
+        /// All variants, in order.
+        pub const ALL: [Self; 17] = [
+            Self::Gated,
+            Self::RateLimited,
+            Self::Ethertype,
+            Self::Truncated,
+            Self::Version,
+            Self::PayloadLength,
+            Self::Local,
+            Self::L2Group,
+            Self::MartianSource,
+            Self::MartianDestination,
+            Self::HopLimit,
+            Self::Scope,
+            Self::Options,
+            Self::NoRoute,
+            Self::NoNeighbour,
+            Self::Mtu,
+            Self::Forward,
+        ];
+
+        /// Their rows of the specification, in order.
+        pub const ROWS: [OutcomeRow; 17] = [
+            OutcomeRow {
+                name: "gated",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "gate",
+                doc: "The network's plane is stopped by its clock gate, and processes no packets.",
+                when: "the network is gated",
+                source: "Unnikrishnan (FPGA 2010) §3.6",
+            },
+            OutcomeRow {
+                name: "rate_limited",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "meter",
+                doc: "The packet exceeds the network's rate limit.",
+                when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
+                source: "RFC 2697 §3 (one rate, colour-blind)",
+            },
+            OutcomeRow {
+                name: "ethertype",
+                verdict: Verdict::Drop,
+                class: Some(Class::Foreign),
+                stage: "ethernet",
+                doc: "Not IPv6. A frame with a VLAN tag or an 802.3 length, and ARP, are not either.",
+                when: "be16(12) != 0x86dd",
+                source: "RFC 2464 §3",
+            },
+            OutcomeRow {
+                name: "truncated",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "header",
+                doc: "The frame ends within the IPv6 header.",
+                when: "present < 40",
+                source: "RFC 8200 §3",
+            },
+            OutcomeRow {
+                name: "version",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "header",
+                doc: "The version field is not 6.",
+                when: "version != 6",
+                source: "RFC 8200 §3",
+            },
+            OutcomeRow {
+                name: "payload_length",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "header",
+                doc: "The payload extends beyond the frame.",
+                when: "40 + payload > present",
+                source: "RFC 8200 §3",
+            },
+            OutcomeRow {
+                name: "local",
+                verdict: Verdict::Punt,
+                class: Some(Class::GuardNd),
+                stage: "lookup",
+                doc: "For the router itself or its links: its addresses, multicast, link-local addresses. Neighbour discovery is among them.",
+                when: "dst is in ff00::/8 or fe80::/10, or hop exists and is of kind local",
+                source: "RFC 4291 §2.5.6, §2.7, §2.8",
+            },
+            OutcomeRow {
+                name: "l2_group",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "next_hop",
+                doc: "A packet to a unicast address in a broadcast or multicast frame.",
+                when: "f[0] is odd",
+                source: "RFC 4443 §2.4 (e)",
+            },
+            OutcomeRow {
+                name: "martian_source",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "next_hop",
+                doc: "The source cannot be the address of a host on another link: unspecified, loopback or multicast.",
+                when: "src is :: or ::1, or in ff00::/8",
+                source: "RFC 4291 §2.5.2, §2.5.3, §2.7",
+            },
+            OutcomeRow {
+                name: "martian_destination",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "next_hop",
+                doc: "The destination cannot be the address of a host on another link: unspecified or loopback.",
+                when: "dst is :: or ::1",
+                source: "RFC 4291 §2.5.2, §2.5.3",
+            },
+            OutcomeRow {
+                name: "hop_limit",
+                verdict: Verdict::Punt,
+                class: None,
+                stage: "next_hop",
+                doc: "The hop limit has expired; the control plane answers time exceeded.",
+                when: "hop_limit < 2",
+                source: "RFC 8200 §3, RFC 4443 §3.3",
+            },
+            OutcomeRow {
+                name: "scope",
+                verdict: Verdict::Punt,
+                class: None,
+                stage: "next_hop",
+                doc: "The source is link-local, so the packet may not leave its link; the control plane answers beyond scope of source address.",
+                when: "src is in fe80::/10",
+                source: "RFC 4007 §9, RFC 4291 §2.5.6, RFC 4443 §3.1",
+            },
+            OutcomeRow {
+                name: "options",
+                verdict: Verdict::Punt,
+                class: None,
+                stage: "next_hop",
+                doc: "The packet has hop-by-hop options, which the control plane handles. A jumbogram is such a packet.",
+                when: "next_header = 0",
+                source: "RFC 8200 §4.3, RFC 9673",
+            },
+            OutcomeRow {
+                name: "no_route",
+                verdict: Verdict::Punt,
+                class: Some(Class::Unreachable),
+                stage: "next_hop",
+                doc: "No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.",
+                when: "no prefix of the network's table matches dst",
+                source: "RFC 4443 §3.1",
+            },
+            OutcomeRow {
+                name: "no_neighbour",
+                verdict: Verdict::Punt,
+                class: None,
+                stage: "next_hop",
+                doc: "The next hop's MAC address is not known yet; the control plane sends a neighbour solicitation.",
+                when: "hop is of kind glean",
+                source: "RFC 4861 §7.2.2",
+            },
+            OutcomeRow {
+                name: "mtu",
+                verdict: Verdict::Punt,
+                class: None,
+                stage: "next_hop",
+                doc: "The packet exceeds the egress port's MTU; the control plane answers packet too big.",
+                when: "40 + payload > mtu of hop",
+                source: "RFC 8200 §5, RFC 4443 §3.2",
+            },
+            OutcomeRow {
+                name: "forward",
+                verdict: Verdict::Forward,
+                class: None,
+                stage: "rewrite",
+                doc: "Sent with the next hop's MAC addresses and the hop limit lower by one; all other bytes stay.",
+                when: "true",
+                source: "RFC 8200 §3",
+            },
+        ];
+
+        /// Number in counters and in hardware: its place in the order, from 1.
+        #[inline]
+        #[must_use]
+        pub const fn code(self) -> u8 {
+            self as u8
+        }
+
+        /// The outcome of a code.
+        #[must_use]
+        pub const fn from_code(code: u8) -> Option<Self> {
+            match code {
+                1..=17 => Some(Self::ALL[code as usize - 1]),
+                _ => None,
+            }
+        }
+
+        /// Its row of the specification.
+        #[must_use]
+        pub const fn row(self) -> &'static OutcomeRow {
+            &Self::ROWS[self as usize - 1]
+        }
+
+        /// Name in output, metrics and documentation.
+        #[must_use]
+        pub const fn name(self) -> &'static str {
+            self.row().name
+        }
+
+        /// What is done with the packet.
+        #[inline]
+        #[must_use]
+        pub const fn verdict(self) -> Verdict {
+            self.row().verdict
+        }
+    }
+
+    impl From<Outcome> for Reason {
+        #[inline(always)]
+        fn from(outcome: Outcome) -> Self {
+            Self::of(Kind::Ipv6, outcome.code())
+        }
+    }
+
+    impl PartialEq<Outcome> for Reason {
+        #[inline(always)]
+        fn eq(&self, outcome: &Outcome) -> bool {
+            *self == Self::of(Kind::Ipv6, outcome.code())
         }
     }
 }

@@ -3,14 +3,14 @@
 //! The decision comes from [`check`] and [`finish`] themselves; this file only describes it, stage by stage of
 //! the specification, up to the one that the outcome belongs to.
 
-use std::fmt::Write;
 use std::net::Ipv4Addr;
 
 use hue_wire::{ethernet, ipv4};
 
-use super::{Adjacency, Outcome, Settings, check, finish};
+use super::{Adjacency, Settings, check, finish};
+use crate::explain::{end, ethernet, ethernet_changes, stage};
 use crate::plane::Explanation;
-use crate::spec::{Stage, Verdict};
+use crate::spec::Verdict;
 
 /// See [`Plane::explain`](crate::Plane::explain).
 pub(super) fn explain(
@@ -26,7 +26,7 @@ pub(super) fn explain(
             if outcome.row().stage == "header" {
                 stages.push(stage("header", header(frame)));
             }
-            return end(stages, outcome, None, bytes);
+            return end(stages, outcome.into(), None, bytes);
         }
     };
     stages.push(stage("header", header(frame)));
@@ -39,35 +39,7 @@ pub(super) fn explain(
     if outcome.verdict() == Verdict::Forward {
         stages.push(stage("rewrite", changes(frame, &bytes)));
     }
-    end(stages, outcome, Some(hop), bytes)
-}
-
-fn stage(name: &'static str, detail: String) -> Stage {
-    Stage { name, detail, outcome: None }
-}
-
-fn end(mut stages: Vec<Stage>, outcome: Outcome, hop: Option<Adjacency>, bytes: Vec<u8>) -> Explanation {
-    if let Some(last) = stages.last_mut() {
-        last.outcome = Some(outcome.name());
-        // `forward` is the outcome of all remaining packets, so it has no condition to describe.
-        if outcome != Outcome::Forward {
-            let _ = write!(last.detail, "; {}: {}", outcome.name(), outcome.row().when);
-        }
-    }
-    Explanation { stages, outcome: outcome.into(), hop, bytes }
-}
-
-fn ethernet(frame: &[u8]) -> String {
-    match ethernet::Header::over(frame) {
-        Some((header, _)) => format!(
-            "{} bytes, destination {}, source {}, ethertype 0x{:04x}",
-            frame.len(),
-            header.destination(),
-            header.source(),
-            header.ethertype().0
-        ),
-        None => format!("{} bytes", frame.len()),
-    }
+    end(stages, outcome.into(), Some(hop), bytes)
 }
 
 fn header_of(frame: &[u8]) -> Option<&ipv4::Header> {
@@ -95,12 +67,7 @@ fn header(frame: &[u8]) -> String {
 
 /// What the rewrite changed, field by field.
 fn changes(before: &[u8], after: &[u8]) -> String {
-    let mut text = Vec::new();
-    if let (Some((old, _)), Some((new, _))) = (ethernet::Header::over(before), ethernet::Header::over(after))
-    {
-        text.push(format!("destination {} -> {}", old.destination(), new.destination()));
-        text.push(format!("source {} -> {}", old.source(), new.source()));
-    }
+    let mut text = ethernet_changes(before, after);
     if let (Some(old), Some(new)) = (header_of(before), header_of(after)) {
         text.push(format!("TTL {} -> {}", old.ttl, new.ttl));
         text.push(format!("checksum 0x{:04x} -> 0x{:04x}", old.checksum.get(), new.checksum.get()));

@@ -5,15 +5,16 @@
 //! NIC. Each port accepts unicast frames to its own address only, so that a flooding switch duplicates nothing; both
 //! accept them at any time, so that nothing is lost while neighbours switch. Group frames arrive on both wires and
 //! are accepted only on the network's current wire, on which the network also sends. Later stages see only the card's
-//! port: MAC addresses, including those in ARP messages, are translated as frames arrive and leave, and the frames
-//! are counted at the card's port. Only networks that are selected by their MAC address take part.
+//! port: MAC addresses, including those in messages of ARP and neighbour discovery, are translated as frames arrive
+//! and leave, and the frames are counted at the card's port. Only networks that are selected by their MAC address take
+//! part.
 
 use std::collections::BTreeSet;
 
 use hue_demux::{Attachment, Demux, Match, PortId, Row, Target};
 use hue_ports::ClassRule;
 use hue_tables::Vid;
-use hue_wire::{Mac, arp, ethernet};
+use hue_wire::{Mac, arp, checksum, ethernet, icmpv6, ip, ipv6, ndp};
 
 use super::classes::{self, Classes};
 use crate::network::Network;
@@ -118,7 +119,50 @@ pub(crate) fn inwards(frame: &mut [u8]) {
 /// Translates a frame that a network sends on a port to what it is on the NIC beside it.
 #[inline]
 pub(crate) fn outwards(frame: &mut [u8]) {
+    outwards_discovery(frame);
     swap(frame, 6, ARP_SENDER);
+}
+
+/// Translates the sender's MAC address in the options of a message of neighbour discovery, with the checksum. The kernel
+/// puts such messages directly behind the IPv6 header.
+#[inline]
+fn outwards_discovery(frame: &mut [u8]) {
+    const MESSAGE: usize = ethernet::HEADER_BYTES + ipv6::HEADER_BYTES;
+    let Some((ethernet, packet)) = ethernet::Header::over(frame) else { return };
+    if ethernet.ethertype() != ethernet::EtherType::IPV6 {
+        return;
+    }
+    let Ok(view) = ipv6::View::parse(packet) else { return };
+    if view.header().next_header != ip::Protocol::ICMPV6 {
+        return;
+    }
+    let Ok(message) = ndp::Message::parse(view.payload()) else { return };
+    let (own, end) = (ethernet.source(), MESSAGE + view.payload().len());
+    let mut at = end - message.options().rest().len();
+    while let Some([kind, eights]) = frame.get(at..end).and_then(<[u8]>::first_chunk::<2>).copied() {
+        if eights == 0 {
+            return;
+        }
+        let mac = at + 2..at + 8;
+        let names_sender = matches!(kind, ndp::OPTION_SOURCE | ndp::OPTION_TARGET)
+            && mac.end <= end
+            && frame.get(mac.clone()) == Some(&own.octets()[..]);
+        if names_sender
+            && let Some([first, second]) = frame.get(mac).and_then(<[u8]>::first_chunk::<2>).copied()
+        {
+            // Options begin at even offsets of the message, so these two bytes are one word of its checksum.
+            let new = first ^ Mac::COMPANION_BIT;
+            let words = [first, new].map(|byte| u16::from_be_bytes([byte, second]));
+            if let Some(byte) = frame.get_mut(at + 2) {
+                *byte = new;
+            }
+            if let Some(Ok(mut message)) = frame.get_mut(MESSAGE..end).map(icmpv6::ViewMut::parse) {
+                let header = message.header_mut();
+                header.checksum = checksum::updated_u16(header.checksum.get(), words[0], words[1]).into();
+            }
+        }
+        at += usize::from(eights) * 8;
+    }
 }
 
 /// Translates the MAC address at `at`, and the ARP message's at `arp_at` if it is the same.
@@ -166,6 +210,40 @@ mod tests {
         assert!(beside.classes(P0, &networks).is_none());
     }
 
+    /// A message with this option, of the sender's address and of another one.
+    fn discovery_changes_as_it_leaves(kind: u8) {
+        let (own, other): (std::net::Ipv6Addr, _) = ("fe80::1".parse().unwrap(), Mac([2, 9, 9, 9, 9, 9]));
+        let mut message = [136, 0, 0, 0, 0, 0, 0, 0].to_vec();
+        message.extend(own.octets());
+        for mac in [other, MAC] {
+            message.extend([kind, 1]);
+            message.extend(mac.octets());
+        }
+        icmpv6::ViewMut::parse(&mut message).unwrap().fill_checksum(own, own);
+        let header = ipv6::Header::new(own, own, ip::Protocol::ICMPV6, 255, message.len() as u16);
+        let mut frame = [&other.octets()[..], &MAC.octets(), &[0x86, 0xdd]].concat();
+        frame.extend(zerocopy::IntoBytes::as_bytes(&header));
+        frame.extend(&message);
+        frame.extend([0; 6]); // padding
+        let before = frame.clone();
+        outwards(&mut frame);
+        let view = ipv6::View::parse(&frame[14..]).unwrap();
+        assert!(icmpv6::View::parse(view.payload()).unwrap().checksum_ok(own, own));
+        let options = ndp::View::parse(view.payload()).unwrap().options();
+        let macs: Vec<_> = options.map(|one| one.unwrap().mac()).collect();
+        assert_eq!(macs, [Some(other), Some(MAC.companion())]);
+        assert_eq!(frame[6..12], MAC.companion().octets());
+        outwards(&mut frame);
+        assert_eq!(frame, before, "there and back");
+        for cut in 0..before.len() {
+            outwards(&mut before[..cut].to_vec());
+        }
+        let mut endless = before;
+        endless[79] = 0; // length of the first option
+        outwards(&mut endless);
+        assert_eq!(endless[6..12], MAC.companion().octets());
+    }
+
     #[test]
     fn frames_change_as_they_come_and_go() {
         let announcement = arp::Header::announcement(MAC, std::net::Ipv4Addr::new(10, 0, 0, 1));
@@ -188,6 +266,9 @@ mod tests {
         let mut frame = [&MAC.companion().octets()[..], &[2, 9, 9, 9, 9, 9, 8, 0], &[0x42; 40]].concat();
         inwards(&mut frame);
         assert!(frame[..6] == MAC.octets() && frame[14..] == [0x42; 40]);
+        for kind in [ndp::OPTION_SOURCE, ndp::OPTION_TARGET] {
+            discovery_changes_as_it_leaves(kind);
+        }
         let mut short = [2u8];
         inwards(&mut short);
         outwards(&mut []);

@@ -10,7 +10,7 @@
 //! network, keeps the network's routes and next hops.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -98,8 +98,8 @@ pub(super) struct NetworkControl {
 #[derive(Clone, Default)]
 pub(super) struct Settings {
     pub punt: Option<(u64, u64)>,
-    pub neighbours: Vec<(u16, Ipv4Addr, Mac)>,
-    pub addresses: Option<Vec<(u16, Ipv4Addr, u8)>>,
+    pub neighbours: Vec<(u16, IpAddr, Mac)>,
+    pub addresses: Option<Vec<(u16, IpAddr, u8)>>,
 }
 
 /// Where a port lives.
@@ -516,14 +516,15 @@ impl Live {
         self.ask_home(vid, move |worker| worker.set_hops(vid, &rows)).map_err(broken)
     }
 
-    /// Sets the neighbours that the ARP guard of a network knows. The list replaces the former one. An ARP message
-    /// that claims one of these addresses for another MAC is dropped.
-    pub fn neighbours(&mut self, vid: Vid, known: &[(u16, Ipv4Addr, Mac)]) {
+    /// Sets the neighbours that the guard of a network knows. The list replaces the former one. A message of ARP or
+    /// neighbour discovery that claims one of these addresses for another MAC is dropped.
+    pub fn neighbours<A: Into<IpAddr> + Copy>(&mut self, vid: Vid, known: &[(u16, A, Mac)]) {
+        let known: Vec<_> =
+            known.iter().map(|(vport, address, mac)| (*vport, (*address).into(), *mac)).collect();
         let settings = self.settings.entry(vid).or_default();
         if settings.neighbours == known {
             return;
         }
-        let known = known.to_vec();
         settings.neighbours.clone_from(&known);
         // The settings are applied when the network is loaded.
         let _ = self.ask_home(vid, move |worker| worker.set_neighbours(vid, &known));
@@ -531,12 +532,13 @@ impl Live {
 
     /// Sets a network's addresses on its virtual ports, with the prefix lengths of their links; the list replaces the
     /// former one. The network then gets only broadcasts that concern it. Before the first call it gets all.
-    pub fn set_addresses(&mut self, vid: Vid, addresses: &[(u16, Ipv4Addr, u8)]) {
+    pub fn set_addresses<A: Into<IpAddr> + Copy>(&mut self, vid: Vid, addresses: &[(u16, A, u8)]) {
+        let addresses: Vec<_> =
+            addresses.iter().map(|(vport, address, len)| (*vport, (*address).into(), *len)).collect();
         let settings = self.settings.entry(vid).or_default();
-        if settings.addresses.as_deref() == Some(addresses) {
+        if settings.addresses.as_ref() == Some(&addresses) {
             return;
         }
-        let addresses = addresses.to_vec();
         settings.addresses = Some(addresses.clone());
         let _ = self.ask_home(vid, move |worker| worker.set_own(vid, &addresses));
         let _ = self.steer();

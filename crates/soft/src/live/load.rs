@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use hue_demux::PortId;
-use hue_planes::{Adjacency, AdjacencyKind, Counters, Loss, Unclaimed, UnclaimedCounters, Verdict};
+use hue_planes::{Adjacency, AdjacencyKind, Class, Counters, Loss, Unclaimed, UnclaimedCounters, Verdict};
 use hue_substrate::{
     Capacity, Entries, Program, ProgramError, Substrate, SubstrateError, VirtualPort, check_hop,
 };
@@ -165,7 +165,9 @@ impl Live {
                 let target = hue_demux::Target { vid: network.vid, vport: network.vport };
                 let other_wire = self.steering.beside.is_other_wire(network.vid, port, beside.is_some());
                 let other_wire = other_wire.then_some(Loss::OtherWire);
-                let foreign = other_wire.or_else(|| self.steering.foreign(target, kind));
+                let handled = network.outcome.class() != Some(Class::Foreign);
+                let foreign =
+                    other_wire.or_else(|| if handled { self.steering.foreign(target, kind) } else { None });
                 if let Some(loss) = foreign {
                     let detail = format!("network '{}': {}", network.name, loss.row().doc);
                     stages.push(stage("group", detail, Some(loss.name())));

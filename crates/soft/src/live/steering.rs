@@ -8,17 +8,17 @@
 //!   differently. Otherwise a network selected by inner prefix or by port could not be resolved, or would answer for
 //!   another network.
 //! - A group frame reaches only the virtual ports that it concerns (once control has set their addresses): ports with
-//!   the requested address for an ARP request, ports with the sender on their link for an announcement, a reply or an
-//!   IPv4 packet.
+//!   the requested address for an ARP request or a neighbour solicitation, ports with the sender on their link for an
+//!   announcement, a reply or an IP packet. Link-local addresses concern all: every link has them.
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use hue_demux::{Demux, PortId, Target};
 use hue_planes::Loss;
 use hue_tables::Vid;
-use hue_wire::{Mac, arp, ethernet, ipv4};
+use hue_wire::{Mac, arp, ethernet, icmpv6, ip, ipv4, ipv6, ndp};
 
 use super::beside::Beside;
 
@@ -28,19 +28,24 @@ pub(crate) const NO_HOME: u8 = u8::MAX;
 /// An address of a network on a virtual port, with the prefix length of its link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
-    pub address: u32,
+    pub address: IpAddr,
     pub len: u8,
 }
 
 impl Link {
-    pub fn new(address: Ipv4Addr, len: u8) -> Self {
-        Self { address: address.to_bits(), len }
+    pub fn new(address: impl Into<IpAddr>, len: u8) -> Self {
+        Self { address: address.into(), len }
     }
 
     /// Whether an address is on it.
-    pub fn contains(&self, address: u32) -> bool {
-        let shift = 32 - u32::from(self.len.min(32));
-        (u64::from(self.address ^ address) >> shift) == 0
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let (different, bits) = match (self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => (u128::from(own.to_bits() ^ other.to_bits()), 32),
+            (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits() ^ other.to_bits(), 128),
+            _ => return false,
+        };
+        // No bit to compare is a shift by the width.
+        different.checked_shr(bits - u32::from(self.len).min(bits)).unwrap_or_default() == 0
     }
 }
 
@@ -66,13 +71,18 @@ pub(crate) type VportLinks = Box<[Vec<Link>]>;
 pub(crate) enum GroupFrame {
     Arp {
         request: bool,
-        sender: u32,
-        target: u32,
+        sender: Ipv4Addr,
+        target: Ipv4Addr,
     },
-    Ipv4 {
-        source: u32,
+    Ip {
+        source: IpAddr,
     },
-    /// A frame that neither an IPv4 plane nor its control plane accepts.
+    /// A neighbour solicitation.
+    Solicitation {
+        source: IpAddr,
+        target: Ipv6Addr,
+    },
+    /// A frame of another protocol.
     Other,
 }
 
@@ -83,16 +93,36 @@ impl GroupFrame {
             ethernet::EtherType::ARP => match arp::View::parse(rest) {
                 Ok(view) => Self::Arp {
                     request: view.header().operation() == arp::Operation::REQUEST,
-                    sender: view.header().sender().to_bits(),
-                    target: view.header().target().to_bits(),
+                    sender: view.header().sender(),
+                    target: view.header().target(),
                 },
-                Err(_) => Self::Arp { request: true, sender: 0, target: 0 },
+                Err(_) => {
+                    Self::Arp { request: true, sender: Ipv4Addr::UNSPECIFIED, target: Ipv4Addr::UNSPECIFIED }
+                }
             },
             ethernet::EtherType::IPV4 => {
-                let source = ipv4::Header::over(rest).map(|(header, _)| header.source.get());
-                Self::Ipv4 { source: source.unwrap_or_default() }
+                let source = ipv4::Header::over(rest).map(|(header, _)| header.source());
+                Self::Ip { source: source.unwrap_or(Ipv4Addr::UNSPECIFIED).into() }
             }
+            ethernet::EtherType::IPV6 => Self::of_ipv6(rest),
             _ => Self::Other,
+        }
+    }
+
+    /// A solicitation is recognised directly behind the header, where hosts send it; behind other headers it is a packet
+    /// like any other, which the guard examines.
+    fn of_ipv6(packet: &[u8]) -> Self {
+        let Some((header, payload)) = ipv6::Header::over(packet) else {
+            return Self::Ip { source: Ipv6Addr::UNSPECIFIED.into() };
+        };
+        let source = header.source().into();
+        let solicitation = ndp::View::parse(payload).ok().filter(|view| {
+            header.next_header == ip::Protocol::ICMPV6
+                && view.header().icmpv6.kind == icmpv6::Type::NEIGHBOR_SOLICITATION
+        });
+        match solicitation {
+            Some(view) => Self::Solicitation { source, target: view.header().target() },
+            None => Self::Ip { source },
         }
     }
 }
@@ -165,20 +195,25 @@ impl Steering {
     pub fn foreign(&self, target: Target, frame: GroupFrame) -> Option<Loss> {
         let ports = self.links.get(target.vid.index())?.as_ref()?;
         let links = ports.get(usize::from(target.vport)).map(Vec::as_slice).unwrap_or_default();
-        let on_link = |address: u32| links.iter().any(|link| link.contains(address));
+        let on_link = |address: IpAddr| links.iter().any(|link| link.contains(address));
+        let has = |address: IpAddr| links.iter().any(|link| link.address == address);
+        let concerns_sender = |source: IpAddr| {
+            let anywhere =
+                source.is_unspecified() || matches!(source, IpAddr::V6(one) if one.is_unicast_link_local());
+            if anywhere || on_link(source) { None } else { Some(Loss::GroupForeign) }
+        };
         match frame {
             GroupFrame::Arp { request, sender, target } => {
-                let asked = links.iter().any(|link| link.address == target);
-                let told = on_link(sender) && (!request || sender == target);
-                if asked || told { None } else { Some(Loss::ArpForeign) }
+                let told = on_link(sender.into()) && (!request || sender == target);
+                if has(target.into()) || told { None } else { Some(Loss::ArpForeign) }
             }
-            GroupFrame::Ipv4 { source } => {
-                if source == 0 || on_link(source) {
-                    None
-                } else {
-                    Some(Loss::GroupForeign)
-                }
+            GroupFrame::Solicitation { target, .. } if has(target.into()) => None,
+            // Control may not know the link-local addresses of the network's control plane.
+            GroupFrame::Solicitation { source, target } if target.is_unicast_link_local() => {
+                concerns_sender(source)
             }
+            GroupFrame::Solicitation { .. } => Some(Loss::ArpForeign),
+            GroupFrame::Ip { source } => concerns_sender(source),
             GroupFrame::Other => None,
         }
     }
@@ -202,8 +237,9 @@ mod tests {
             (P0, mac, target(2, 0)),
             (P0, Mac([2, 0, 0, 0, 0, 2]), target(3, 1)),
         ];
-        let link = Link { address: 0x0a00_0001, len: 24 };
-        let links: VportLinks = Box::new([vec![link], vec![]]);
+        let link = Link::new(Ipv4Addr::new(10, 0, 0, 1), 24);
+        let wide = Link::new("2001:db8::1".parse::<Ipv6Addr>().unwrap(), 64);
+        let links: VportLinks = Box::new([vec![link, wide], vec![]]);
         let empty = Steering::empty();
         let (homes, ports) = (empty.network_homes, empty.port_homes);
         Steering::new(
@@ -232,7 +268,8 @@ mod tests {
     #[test]
     fn a_group_frame_concerns_those_on_its_link() {
         let steering = steering();
-        let arp = |request, sender, to, vport| {
+        let arp = |request, sender: u32, to: u32, vport| {
+            let (sender, to) = (Ipv4Addr::from_bits(sender), Ipv4Addr::from_bits(to));
             steering.foreign(target(1, vport), GroupFrame::Arp { request, sender, target: to })
         };
         let (own, host, other) = (0x0a00_0001, 0x0a00_0007, 0x0a00_0107);
@@ -244,16 +281,60 @@ mod tests {
         assert_eq!(arp(true, other, other, 0), Some(Loss::ArpForeign), "of another link");
         assert_eq!(arp(true, host, own, 1), Some(Loss::ArpForeign), "no address there");
         assert_eq!(arp(true, host, own, 9), Some(Loss::ArpForeign), "no such port");
-        let ipv4 = |source| steering.foreign(target(1, 0), GroupFrame::Ipv4 { source });
+        let ipv4 = |source| {
+            steering.foreign(target(1, 0), GroupFrame::Ip { source: Ipv4Addr::from_bits(source).into() })
+        };
         assert_eq!((ipv4(host), ipv4(0), ipv4(other)), (None, None, Some(Loss::GroupForeign)));
+        let other = Ipv4Addr::from_bits(other);
         let unknown = GroupFrame::Arp { request: true, sender: other, target: other };
         assert_eq!(steering.foreign(target(2, 0), unknown), None, "addresses are not known");
     }
 
+    /// A packet of neighbour discovery from `source`, of this ICMPv6 type about `target`.
+    fn discovery(source: &str, kind: u8, target: &str) -> Vec<u8> {
+        let mut frame = vec![0x33, 0x33, 0, 0, 0, 1, 2, 0, 0, 0, 0, 9, 0x86, 0xdd];
+        frame.extend([0x60, 0, 0, 0, 0, 24, 58, 255]);
+        frame.extend(source.parse::<Ipv6Addr>().unwrap().octets());
+        frame.extend("ff02::1".parse::<Ipv6Addr>().unwrap().octets());
+        frame.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
+        frame.extend(target.parse::<Ipv6Addr>().unwrap().octets());
+        frame
+    }
+
+    #[test]
+    fn a_group_frame_of_ipv6_concerns_those_on_its_link() {
+        let steering = steering();
+        let foreign = |source: &str, kind, to: &str| {
+            steering.foreign(target(1, 0), GroupFrame::of(&discovery(source, kind, to)))
+        };
+        let (own, host, other) = ("2001:db8::1", "2001:db8::7", "2001:db8:0:1::7");
+        assert_eq!(foreign(host, 135, own), None, "asked for");
+        assert_eq!(foreign("::", 135, own), None, "a probe");
+        assert_eq!(foreign(other, 135, own), None, "asked for from anywhere, as by ARP");
+        assert_eq!(foreign(host, 135, host), Some(Loss::ArpForeign), "between hosts");
+        assert_eq!(foreign("fe80::7", 135, host), Some(Loss::ArpForeign));
+        assert_eq!(foreign("fe80::7", 135, "fe80::1"), None, "perhaps the control plane's");
+        assert_eq!(foreign(other, 135, "fe80::1"), Some(Loss::GroupForeign));
+        assert_eq!(foreign(host, 136, host), None, "an advertisement to all nodes");
+        assert_eq!(foreign(other, 136, other), Some(Loss::GroupForeign));
+        assert_eq!((foreign("fe80::7", 134, own), foreign("::", 143, own)), (None, None));
+        let cut = discovery(host, 135, host);
+        assert_eq!(GroupFrame::of(&cut[..50]), GroupFrame::Ip { source: Ipv6Addr::UNSPECIFIED.into() });
+        let source = IpAddr::V6(host.parse().unwrap());
+        assert_eq!(GroupFrame::of(&cut[..60]), GroupFrame::Ip { source });
+    }
+
     #[test]
     fn links_of_any_length_hold() {
-        let link = |len| Link { address: 0x8000_0000, len };
-        assert!(link(0).contains(1) && link(1).contains(u32::MAX) && !link(1).contains(1));
-        assert!(link(32).contains(0x8000_0000) && !link(32).contains(0x8000_0001) && !link(99).contains(1));
+        let link = |len| Link::new(Ipv4Addr::from_bits(0x8000_0000), len);
+        let at = |bits| IpAddr::V4(Ipv4Addr::from_bits(bits));
+        assert!(link(0).contains(at(1)) && link(1).contains(at(u32::MAX)) && !link(1).contains(at(1)));
+        assert!(link(32).contains(at(0x8000_0000)) && !link(32).contains(at(0x8000_0001)));
+        assert!(!link(99).contains(at(1)));
+        let wide = |len| Link::new(Ipv6Addr::from_bits(1 << 127), len);
+        let at6 = |bits| IpAddr::V6(Ipv6Addr::from_bits(bits));
+        assert!(wide(0).contains(at6(1)) && wide(1).contains(at6(u128::MAX)) && !wide(1).contains(at6(1)));
+        assert!(wide(128).contains(at6(1 << 127)) && !wide(128).contains(at6(1 << 127 | 1)));
+        assert!(!wide(0).contains(at(0)) && !link(0).contains(at6(0)), "another family");
     }
 }

@@ -283,8 +283,11 @@ fn group_frames_reach_the_networks_that_they_concern() {
         |target: [u8; 4]| arp_frame(Mac::BROADCAST, arp::Header::request(host.0, host.1, target.into()));
     world.feed(0, &ask([192, 168, 1, 1]));
     assert!(taps[0].wait_sent(1, PATIENCE) && taps[1].wait_sent(1, PATIENCE), "addresses are not known yet");
-    world.live.set_addresses(vid(1), &[(0, [192, 168, 1, 1].into(), 24)]);
-    world.live.set_addresses(vid(2), &[(0, [192, 168, 2, 1].into(), 24), (1, [192, 168, 1, 1].into(), 24)]);
+    world.live.set_addresses(vid(1), &[(0, Ipv4Addr::new(192, 168, 1, 1), 24)]);
+    world.live.set_addresses(
+        vid(2),
+        &[(0, Ipv4Addr::new(192, 168, 2, 1), 24), (1, Ipv4Addr::new(192, 168, 1, 1), 24)],
+    );
     world.feed(0, &ask([192, 168, 1, 1]));
     world.feed(0, &ask([192, 168, 1, 8]));
     world.feed(0, &arp_frame(Mac::BROADCAST, arp::Header::announcement(host.0, host.1)));
@@ -322,7 +325,7 @@ fn forged_arp_is_dropped_while_the_neighbour_is_known() {
         let totals = world.settled(id, 2);
         assert_eq!((totals.to_control_packets, totals.losses.get(Loss::ArpForged)), (1, 1));
     }
-    world.live.neighbours(vid(1), &[]);
+    world.live.neighbours::<Ipv4Addr>(vid(1), &[]);
     world.feed(0, &claim(evil, 1));
     assert_eq!(world.settled(1, 3).to_control_packets, 2, "it no longer answered");
 }
@@ -485,7 +488,7 @@ proptest! {
         let mut world = world(workers, &programs);
         let taps: Vec<_> = (1..=4).map(|id| world.tap(id, id % 3)).collect();
         world.live.set_punt_limit(vid(2), 10, 3);
-        world.live.set_addresses(vid(3), &[(0, [10, 0, 0, 1].into(), 8)]);
+        world.live.set_addresses(vid(3), &[(0, Ipv4Addr::new(10, 0, 0, 1), 8)]);
         let mut fed = 0;
         for (port, id, noise, kind, address) in frames {
             let to = mac(id, port);

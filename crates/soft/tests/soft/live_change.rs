@@ -224,7 +224,7 @@ fn a_trace_is_of_the_running_state() {
     let mut hello = packet(Mac([1, 0, 0x5e, 0, 0, 5]), [224, 0, 0, 5]);
     hello[12..14].copy_from_slice(&[8, 6]);
     assert_eq!(explain(&world, &hello).len(), 2);
-    world.live.set_addresses(vid(2), &[(0, [10, 0, 0, 1].into(), 8)]);
+    world.live.set_addresses(vid(2), &[(0, std::net::Ipv4Addr::new(10, 0, 0, 1), 8)]);
     assert_eq!(explain(&world, &hello).len(), 1, "not the other one's business");
     world.live.update(vid(2), &[(9, Adjacency::local())], &[(prefix("11.0.0.0/8"), Some(hop(9)))]).unwrap();
     assert_eq!(explain(&world, &packet(mac(2, 0), [11, 0, 0, 1])), [(2, Outcome::Local.into())]);

@@ -7,6 +7,7 @@ mod common;
 mod isolation;
 mod live;
 mod live_change;
+mod live_ipv6;
 mod load;
 #[path = "../../../planes/tests/oracle/mod.rs"]
 mod oracle;

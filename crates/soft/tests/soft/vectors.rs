@@ -1,15 +1,14 @@
-//! The golden cases of `spec/vectors/ipv4` on the software substrate.
+//! The golden cases of every kind, `spec/vectors/KIND`, on the software substrate.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::ipv4::{Adjacency, Outcome};
-use hue_planes::{Kind, Rate, RateLimit, Settings, Unclaimed, Verdict};
-use hue_soft::{Batch, Fate, Soft};
+use hue_planes::{Adjacency, Kind, Rate, RateLimit, Reason, Settings, Unclaimed, Verdict};
+use hue_soft::{Batch, Fate, NetworkTrace, Soft, Trace};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
-use hue_tables::{Limits, NextHop, Vid};
+use hue_tables::{Key, Limits, NextHop, Prefix, Vid};
 use serde::Deserialize;
 
 type Error = Box<dyn std::error::Error>;
@@ -31,6 +30,8 @@ struct Case {
 struct Network {
     vid: u16,
     name: String,
+    /// That of the folder, unless the network has its own.
+    kind: Option<String>,
     ports: Vec<Port>,
     #[serde(default)]
     select: Vec<Select>,
@@ -128,7 +129,14 @@ fn hex(text: &str, zeros: usize) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-fn program(network: &Network) -> Result<Program, Error> {
+/// The kind of this name.
+fn kind_of(name: &str) -> Result<Kind, Error> {
+    Ok(Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or("kind")?)
+}
+
+/// A network's program.
+fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
+    let kind = network.kind.as_deref().map_or(Ok(kind), kind_of)?;
     let vid = Vid::new(network.vid).ok_or("network id")?;
     let ports = network.ports.iter().map(|port| {
         let (name, mac) = (port.name.clone(), port.mac.parse()?);
@@ -158,10 +166,10 @@ fn program(network: &Network) -> Result<Program, Error> {
             }
         })
     });
-    let routes = network
-        .routes
-        .iter()
-        .map(|(prefix, hop)| Ok((prefix.parse()?, NextHop::new(*hop).ok_or("next hop")?)));
+    let entries = match Entries::none(kind) {
+        Entries::Lpm32(_) => Entries::Lpm32(routes(network)?),
+        Entries::Lpm128(_) => Entries::Lpm128(routes(network)?),
+    };
     let rate = |numbers: &Option<Numbers>| {
         numbers.as_ref().map(|numbers| Rate::new(numbers.per_second, numbers.burst)).transpose()
     };
@@ -172,15 +180,23 @@ fn program(network: &Network) -> Result<Program, Error> {
     Ok(Program {
         vid,
         name: network.name.clone(),
-        settings: Settings::of(Kind::Ipv4),
+        settings: Settings::of(kind),
         ports,
         rows: rows?,
         next_hops: next_hops.collect::<Result<_, Error>>()?,
-        entries: Entries::Lpm32(routes.collect::<Result<_, Error>>()?),
+        entries,
         rate_limit,
         weight: 1,
         gated: network.gated,
     })
+}
+
+/// The routes of a network whose keys are of this width.
+fn routes<K: Key>(network: &Network) -> Result<Vec<(Prefix<K>, NextHop)>, Error> {
+    let route = |(prefix, hop): &(String, u16)| -> Result<_, Error> {
+        Ok((prefix.parse::<Prefix<K>>()?, NextHop::new(*hop).ok_or("next hop")?))
+    };
+    network.routes.iter().map(route).collect()
 }
 
 fn expected(frame: &Frame) -> Result<Vec<Result_>, Error> {
@@ -204,16 +220,31 @@ fn expected(frame: &Frame) -> Result<Vec<Result_>, Error> {
     frame.expect.iter().map(one).collect()
 }
 
-/// Runs the frames of a file; the first difference is an error.
-fn drive(text: &str) -> Result<usize, Error> {
+/// What a trace says happens to a frame.
+fn explained(trace: &Trace) -> Vec<Result_> {
+    let one = |network: &NetworkTrace| Result_ {
+        network: Some(network.name.clone()),
+        vport: network.vport,
+        reason: network.outcome.name().to_owned(),
+        egress: network.egress.map(PortId::get),
+        bytes: network.bytes.clone(),
+    };
+    trace.networks.iter().map(one).collect()
+}
+
+/// Runs the frames of a file of a kind; the first difference is an error. Also compares them with what `explain` says.
+fn drive(text: &str, kind: Kind) -> Result<usize, Error> {
     let case: Case = toml::from_str(text)?;
-    let programs = case.network.iter().map(program).collect::<Result<Vec<_>, Error>>()?;
+    let programs = case.network.iter().map(|one| program(one, kind)).collect::<Result<Vec<_>, Error>>()?;
     let names: BTreeMap<Vid, &str> = programs.iter().map(|one| (one.vid, one.name.as_str())).collect();
     let mut soft = Soft::new(Limits::default())?;
     soft.load(&programs)?;
     let mut batch = Batch::new();
+    let mut traces = Vec::new();
     for frame in &case.frame {
-        batch.push(PortId::new(frame.port), frame.time_ns, &hex(&frame.bytes, frame.zeros)?);
+        let (port, bytes) = (PortId::new(frame.port), hex(&frame.bytes, frame.zeros)?);
+        traces.push(soft.explain(port, frame.time_ns, &bytes));
+        batch.push(port, frame.time_ns, &bytes);
     }
     let mut found: Vec<Vec<Result_>> = case.frame.iter().map(|_| Vec::new()).collect();
     soft.run(&mut batch, |output| {
@@ -228,8 +259,14 @@ fn drive(text: &str) -> Result<usize, Error> {
         let bytes = output.bytes.to_vec();
         found[output.frame].push(Result_ { network, vport, reason: reason.to_owned(), egress, bytes });
     });
-    for (frame, found) in case.frame.iter().zip(found) {
+    for ((frame, found), trace) in case.frame.iter().zip(found).zip(traces) {
         let expected = expected(frame)?;
+        let explained = explained(&trace);
+        // Traces are made before all frames, so their meters are full.
+        let metered = case.network.iter().any(|one| one.rate_limit.is_some());
+        if !metered && !trace.networks.is_empty() && explained != expected {
+            return Err(format!("{}: expected {expected:?}, explained {explained:?}", frame.doc).into());
+        }
         if expected != found {
             return Err(format!("{}: expected {expected:?}, found {found:?}", frame.doc).into());
         }
@@ -254,12 +291,12 @@ fn compare(name: &str, expected: Option<&Tally>, mut found: Tally) -> Result<(),
     Ok(())
 }
 
-fn folder() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/vectors/ipv4"))
+fn folder(kind: Kind) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/vectors")).join(kind.name())
 }
 
-fn files() -> Vec<PathBuf> {
-    let mut files: Vec<_> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+fn files(kind: Kind) -> Vec<PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(folder(kind)).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     files.sort();
     files
@@ -267,38 +304,47 @@ fn files() -> Vec<PathBuf> {
 
 #[test]
 fn every_file_holds() {
-    let files = files();
-    assert!(!files.is_empty());
-    for file in files {
-        let text = fs::read_to_string(&file).unwrap();
-        let frames = drive(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        assert!(frames > 0, "{} has no frames", file.display());
+    for kind in Kind::ALL {
+        let files = files(kind);
+        assert!(!files.is_empty());
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
+            let frames = drive(&text, kind).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            assert!(frames > 0, "{} has no frames", file.display());
+        }
     }
 }
 
 #[test]
 fn every_outcome_and_reason_has_a_case() {
-    let text: String = files().iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-    for outcome in Outcome::ALL {
-        assert!(text.contains(&format!("outcome = \"{}\"", outcome.name())), "{}", outcome.name());
-    }
-    for reason in Unclaimed::ALL {
-        assert!(text.contains(&format!("unclaimed = \"{}\"", reason.name())), "{}", reason.name());
+    let text =
+        |kind| -> String { files(kind).iter().map(|file| fs::read_to_string(file).unwrap()).collect() };
+    for kind in Kind::ALL {
+        let text = text(kind);
+        for outcome in Reason::all(kind) {
+            assert!(text.contains(&format!("outcome = \"{}\"", outcome.name())), "{outcome:?}");
+        }
+        for reason in Unclaimed::ALL {
+            assert!(text.contains(&format!("unclaimed = \"{}\"", reason.name())), "{}", reason.name());
+        }
     }
 }
 
 /// The test driver must detect a wrong outcome, a wrong byte, a wrong port and a wrong counter.
 #[test]
 fn planted_errors_are_found() {
-    let text = fs::read_to_string(folder().join("next_hop.toml")).unwrap();
-    for (from, to) in [
-        ("outcome = \"ttl\"", "outcome = \"options\""),
-        ("out = \"020000000a02", "out = \"020000000a03"),
-        ("egress = 1", "egress = 0"),
-        ("received = ", "received = 1"),
-    ] {
-        let planted = text.replacen(from, to, 1);
-        assert_ne!(planted, text);
-        assert!(drive(&planted).is_err(), "not found: {from} as {to}");
+    for (kind, limit) in [(Kind::Ipv4, "ttl"), (Kind::Ipv6, "hop_limit")] {
+        let text = fs::read_to_string(folder(kind).join("next_hop.toml")).unwrap();
+        let outcome = format!("outcome = \"{limit}\"");
+        for (from, to) in [
+            (outcome.as_str(), "outcome = \"options\""),
+            ("out = \"020000000a02", "out = \"020000000a03"),
+            ("egress = 1", "egress = 0"),
+            ("received = ", "received = 1"),
+        ] {
+            let planted = text.replacen(from, to, 1);
+            assert_ne!(planted, text);
+            assert!(drive(&planted, kind).is_err(), "not found: {from} as {to}");
+        }
     }
 }

@@ -135,7 +135,7 @@ fn a_tap_port_is_made_and_removed() {
     assert_eq!(port(&daemon, "t0")["driver"], "tap");
     // The node itself is the host behind it.
     lab.node().ip_batch("address add 10.1.2.2/24 dev t0\nroute add 10.1.1.0/24 via 10.1.2.1\n");
-    until("the node's kernel is reached by the TAP", 20, || host.ping([10, 1, 2, 2].into(), 1) == 1);
+    until("the node's kernel is reached by the TAP", 20, || host.ping([10, 1, 2, 2], 1) == 1);
     daemon.down(&[]);
     let links = lab.node().run("ip", &["-o", "link"]).expect_ok().stdout;
     assert!(!links.contains("t0"), "{links}");

@@ -1,7 +1,7 @@
 //! Real hosts and their networks: the behaviour of a router, seen from the hosts.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
 use hue_e2e::document::all;
 use hue_e2e::frame::{self, Mac};
@@ -52,7 +52,7 @@ fn a_network_is_a_router_between_its_hosts() {
 
     // TCP each way: segments whose segmentation and checksum hosts offload arrive as real packets.
     for (from, to) in [(left, right), (right, left)] {
-        assert_eq!(transfer(from, to, 60 << 20), 60 << 20);
+        assert_eq!(transfer(from, to, to.address, 60 << 20), 60 << 20);
     }
 
     let stats = daemon.cli.stats(red.name());
@@ -60,9 +60,10 @@ fn a_network_is_a_router_between_its_hosts() {
     assert!(stats["punts"]["no_route"].as_u64().unwrap_or(0) >= 2, "{stats}");
 }
 
-/// Sends `bytes` over TCP. Returns how many of them arrived as they were sent.
-fn transfer(from: &Host, to: &Host, bytes: usize) -> usize {
-    let listener = to.space.inside(|| TcpListener::bind((to.address, 0)).unwrap());
+/// Sends `bytes` over TCP to an address of a host. Returns how many of them arrived as they were sent.
+pub fn transfer(from: &Host, to: &Host, address: impl Into<IpAddr>, bytes: usize) -> usize {
+    let at = SocketAddr::new(address.into(), 0);
+    let listener = to.space.inside(|| TcpListener::bind(at).unwrap());
     let address = listener.local_addr().unwrap();
     let pattern: Vec<u8> = (0..1_usize << 16).map(|at| (at % 251) as u8).collect();
     let expected = pattern.clone();

@@ -30,7 +30,7 @@ fn joined(lab: &Lab) -> [(Host, Document); 2] {
         let router = Ipv4Addr::new(10, n, 1, 1);
         let address = format!("10.{n}.1.2/24");
         let host = lab.host(name, usize::from(n), [2, 0x68, n, 0, 0, 2], &address, router);
-        (host, Document { name: lab.name(name), ports, more: Vec::new() })
+        (host, Document { name: lab.name(name), kind: "ipv4", ports, more: Vec::new() })
     };
     [one(0), one(1)]
 }

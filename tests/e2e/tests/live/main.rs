@@ -21,6 +21,7 @@ mod generator;
 mod harness;
 mod history;
 mod hostile;
+mod ipv6;
 mod links;
 mod memory;
 mod migrate;

@@ -305,7 +305,7 @@ fn only_neighbours_are_redirected() {
     // Check of the watch itself: it sees a router's broadcast, an ARP request for a host that does not exist.
     let nobody = red.document.ports[1].addresses[0].replace(".1/24", ".99");
     let asked = seen_beside(&red, &others, || {
-        let _ = red.left.ping_with(nobody.parse().unwrap(), 1, &["-W", "1"]);
+        let _ = red.left.ping_with(nobody.parse::<std::net::Ipv4Addr>().unwrap(), 1, &["-W", "1"]);
     });
     assert!(!asked.is_empty(), "a segment is one broadcast domain: its hosts see each other's broadcasts");
 }

@@ -458,6 +458,16 @@ fn networks_that_a_card_cannot_hold_are_refused_by_name() {
     let sound = program(1, 2, vec![("10.0.0.0/8".parse().unwrap(), hop(1))]);
     let kinds = dag36(4096, 64).with(regs::KINDS, 0);
     assert_eq!(text(kinds, &sound), "network 'net1': kind ipv4 does not run on card");
+    // An image that says it has the kind does not help: the driver has no rows for it.
+    let wide = Program {
+        settings: Settings::of(Kind::Ipv6),
+        entries: Entries::none(Kind::Ipv6),
+        ..program(1, 2, Vec::new())
+    };
+    for kinds in [1 << Kind::Ipv4 as u32, 1 << Kind::Ipv4 as u32 | 1 << Kind::Ipv6 as u32] {
+        let memory = dag36(4096, 64).with(regs::KINDS, kinds);
+        assert_eq!(text(memory, &wide), "network 'net1': kind ipv6 does not run on card");
+    }
     let hops = program(1, 65, Vec::new());
     assert_eq!(text(dag36(4096, 64), &hops), "network 'net1' needs 65 next hops: image memo has 64");
     let rows = dag36(4096, 64).with(regs::SELECT_ROWS, 1).with(regs::MAC_ROWS, 0);

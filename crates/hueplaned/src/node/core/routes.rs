@@ -5,7 +5,7 @@ use std::time::Instant;
 use hue_planes::Adjacency;
 use hue_routing::with_changes;
 use hue_substrate::{Entries, Program, Substrate, SubstrateError};
-use hue_tables::{Key, Vid};
+use hue_tables::Vid;
 
 use super::Node;
 use crate::api::NetworkState;
@@ -66,16 +66,8 @@ impl Node {
                     }
                 }
             }
-            Effect::SetAddresses(vid, addresses) => {
-                let of = |(vport, address, len)| Some((vport, u32::from_ip(address)?.to_addr(), len));
-                let addresses: Vec<_> = addresses.into_iter().filter_map(of).collect();
-                self.live.set_addresses(vid, &addresses);
-            }
-            Effect::SetNeighbours(vid, neighbours) => {
-                let of = |(vport, address, mac)| Some((vport, u32::from_ip(address)?.to_addr(), mac));
-                let neighbours: Vec<_> = neighbours.into_iter().filter_map(of).collect();
-                self.live.neighbours(vid, &neighbours);
-            }
+            Effect::SetAddresses(vid, addresses) => self.live.set_addresses(vid, &addresses),
+            Effect::SetNeighbours(vid, neighbours) => self.live.neighbours(vid, &neighbours),
             Effect::Update(update) => {
                 let result = with_changes!(&update.routes, routes => {
                     self.live.update_fitting(update.vid, &update.hops, routes)

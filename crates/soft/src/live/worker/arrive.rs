@@ -188,12 +188,13 @@ impl Worker {
         kind: GroupFrame,
         packet: &Packet,
     ) -> bool {
+        let bytes = packet.bytes(&self.pool);
         if self.steering.beside.is_other_wire(target.vid, port, by_nic) {
             self.lose_arrival(slot, port, target.vport, Loss::OtherWire, packet);
+        } else if self.engine.networks.get(slot).is_some_and(|network| network.is_foreign(bytes)) {
+            self.drop_foreign(slot, port, target.vport, packet);
         } else if let Some(loss) = self.steering.foreign(target, kind) {
             self.lose_arrival(slot, port, target.vport, loss, packet);
-        } else if kind == GroupFrame::Other {
-            self.drop_foreign(slot, port, target.vport, packet);
         } else {
             return true;
         }

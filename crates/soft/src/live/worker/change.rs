@@ -1,7 +1,7 @@
 //! Changes that control makes at a worker between two rounds. Control waits for them, so errors are returned
 //! directly.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use hue_demux::PortId;
@@ -10,10 +10,9 @@ use hue_ports::{CLASS_MAX, ClassLosses, ClassRule, Driver, Pool, Port, PortError
 use hue_substrate::Program;
 use hue_substrate::handover::Peer;
 use hue_tables::Vid;
-use hue_wire::{Mac, arp, ethernet};
-use zerocopy::IntoBytes;
+use hue_wire::Mac;
 
-use super::super::announce::Announcement;
+use super::super::announce::{Announcement, MESSAGE_BYTES_MAX};
 use super::super::block::Block;
 use super::super::capture::Tap;
 use super::super::control::PortEvent;
@@ -22,9 +21,6 @@ use super::super::steering::Steering;
 use super::super::totals::{PortEntry, PortState, port_totals, port_words};
 use super::{LivePort, LiveTap, NO_PORT, RECEIVE_MAX, RECEIVE_OPEN_MAX, TAP_TOKENS, Worker};
 use crate::network::{Hops, Network};
-
-/// Shortest frame on an Ethernet wire, without its check sequence, bytes (IEEE 802.3 §4A.4.2).
-const FRAME_BYTES_LEAST: usize = 60;
 
 /// A network to install: its program without routes and next hops, and the remaining data.
 pub(crate) struct Installation {
@@ -294,15 +290,15 @@ impl Worker {
         }
     }
 
-    /// Replaces the ARP guard's list of neighbours.
-    pub fn set_neighbours(&mut self, vid: Vid, known: &[(u16, Ipv4Addr, Mac)]) {
+    /// Replaces the guard's list of neighbours.
+    pub fn set_neighbours(&mut self, vid: Vid, known: &[(u16, IpAddr, Mac)]) {
         if let Some(slot) = self.slot(vid) {
             self.networks[slot].guard.set_neighbours(known);
         }
     }
 
-    /// Replaces the ARP guard's list of the network's own addresses.
-    pub fn set_own(&mut self, vid: Vid, own: &[(u16, Ipv4Addr, u8)]) {
+    /// Replaces the guard's list of the network's own addresses.
+    pub fn set_own(&mut self, vid: Vid, own: &[(u16, IpAddr, u8)]) {
         if let Some(slot) = self.slot(vid) {
             self.networks[slot].guard.set_own(own);
         }
@@ -315,24 +311,22 @@ impl Worker {
         }
     }
 
-    /// Tells a network's neighbours its MAC addresses: each gets a unicast ARP announcement (RFC 5227 §2.3), behind
-    /// the frames that wait. Announcements for which there is no room are omitted: they are optional.
+    /// Tells a network's neighbours its MAC addresses: each gets a unicast announcement, behind the frames that wait.
+    /// Announcements for which there is no room are omitted: they are optional.
     pub fn announce(&mut self, vid: Vid, messages: &[Announcement]) {
         let Some(slot) = self.slot(vid) else { return };
-        for Announcement { vport, to, address } in messages {
+        for message in messages {
             Self::touch(&mut self.networks, &mut self.dirty, slot);
             let free = self.pool.free();
             let Some(network) = self.networks.get_mut(slot).filter(|network| network.has_room(free)) else {
                 return;
             };
-            let Some(own) = network.vports.get(usize::from(*vport)) else { continue };
-            let (port, vport) = (own.port, *vport);
-            let header = ethernet::Header::new(*to, own.mac, ethernet::EtherType::ARP);
-            let message = arp::Header::announcement(own.mac, *address);
-            let mut frame = [0; FRAME_BYTES_LEAST];
-            let bytes = header.as_bytes().iter().chain(message.as_bytes());
-            frame.iter_mut().zip(bytes).for_each(|(byte, value)| *byte = *value);
-            let Some(packet) = self.pool.copy_in(&frame, self.now_ns) else { return };
+            let vport = message.vport;
+            let Some(own) = network.vports.get(usize::from(vport)) else { continue };
+            let (port, mut frame) = (own.port, [0; MESSAGE_BYTES_MAX]);
+            let bytes = message.frame(own.mac, &mut frame);
+            let frame = frame.get(..bytes).unwrap_or_default();
+            let Some(packet) = self.pool.copy_in(frame, self.now_ns) else { return };
             network.ledger.from_control_packets += 1;
             network.ledger.from_control_bytes += u64::from(packet.len);
             let queued = Queued { packet, port, what: Waiting::Control, vport };

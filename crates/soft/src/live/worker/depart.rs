@@ -8,6 +8,7 @@ use hue_substrate::handover::{Crossing, Record};
 
 use super::super::beside;
 use super::super::capture::{Captured, Direction};
+use super::super::guard::Judgement;
 use super::super::network::{NO_TAP, Queued};
 use super::super::steering::NO_HOME;
 use super::Worker;
@@ -206,8 +207,15 @@ impl Worker {
     #[inline(never)]
     fn punt(&mut self, slot: usize, vport: u16, outcome: Reason, packet: Packet) {
         let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
-        let guarded = outcome.class() == Some(Class::GuardArp);
-        if guarded && network.guard.is_forged(vport, packet.bytes(&self.pool)) {
+        // The control plane may have an address for which the plane has no route yet, so every punt is judged. Only of
+        // packets that are for the router itself, what may be a message counts as one.
+        let guarded = matches!(outcome.class(), Some(Class::GuardArp | Class::GuardNd));
+        let passes = match network.guard.judge(vport, packet.bytes(&self.pool)) {
+            Judgement::Fine => true,
+            Judgement::Unclear => !guarded,
+            Judgement::Forged => false,
+        };
+        if !passes {
             return self.lose(slot, Loss::ArpForged, Some(packet));
         }
         if !network.punt.conforms(outcome.is_own(), self.now_ns, packet.len as usize) {

@@ -1,0 +1,89 @@
+//! Networks of kind `ipv6`, seen from their hosts.
+
+use hue_e2e::document::all;
+use hue_e2e::lab::address6;
+use hue_e2e::{Daemon, Lab, can_run, until};
+
+use crate::forwarding::transfer;
+
+/// Pings both ways until both answer.
+fn warm_up(pair: &hue_e2e::Pair, n: u8) {
+    for (from, side) in [(&pair.left, 2), (&pair.right, 1)] {
+        until("IPv6 hosts reach each other", 20, || from.ping(address6(n, side, 2), 1) == 1);
+    }
+}
+
+#[test]
+fn an_ipv6_network_is_a_router_between_its_hosts() {
+    if !can_run(&["traceroute"]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let six = lab.pair6("six", 1, 1, [0, 1]);
+    let four = lab.pair("four", 2, 2, [0, 1]);
+    let routes = "[{to: \"2001:db8:77::/48\", via: \"2001:db8:1:2::2\"}]";
+    let document = six.document.clone().with("routes", routes);
+    let daemon = Daemon::start(&lab, &all(&[lab.node_document(""), document.yaml(), four.document.yaml()]));
+    let (left, right) = (&six.left, &six.right);
+    warm_up(&six, 1);
+    four.warm_up();
+    assert_eq!(left.ping(address6(1, 2, 2), 20), 20);
+    // The router itself, by each of its addresses, and by the link-local one.
+    for side in [1, 2] {
+        assert_eq!(left.ping(address6(1, side, 1), 3), 3, "the router's address on side {side}");
+    }
+    let hops = left.space.run("traceroute", &["-6", "-n", "-q", "1", "2001:db8:1:2::2"]).expect_ok().stdout;
+    let hops: Vec<&str> = hops.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
+    assert_eq!(hops, ["2001:db8:1:1::1", "2001:db8:1:2::2"]);
+
+    let unreachable = left.ping_with(address6(0x99, 9, 9), 2, &[]).stdout;
+    assert!(
+        unreachable.contains("From 2001:db8:1:1::1") && unreachable.contains("No route"),
+        "{unreachable}"
+    );
+    let nobody = left.ping_with(address6(1, 2, 0x99), 2, &["-W", "8"]).stdout;
+    assert!(nobody.contains("From 2001:db8:1:1::1") && nobody.contains("Address unreachable"), "{nobody}");
+
+    // A static route of the document, to an address that the right host has.
+    right.space.ip(&["-6", "address", "add", "2001:db8:77::1/128", "dev", "lo"]);
+    right.space.ip(&["link", "set", "lo", "up"]);
+    let behind: std::net::Ipv6Addr = "2001:db8:77::1".parse().unwrap();
+    assert_eq!(left.ping(behind, 3), 3);
+
+    for (from, to, side) in [(left, right, 2), (right, left, 1)] {
+        assert_eq!(transfer(from, to, address6(1, side, 2), 60 << 20), 60 << 20);
+    }
+
+    let stats = daemon.cli.stats(six.name());
+    assert!(stats["punts"]["hop_limit"].as_u64().unwrap_or(0) >= 1, "{stats}");
+    assert!(stats["punts"]["no_route"].as_u64().unwrap_or(0) >= 2, "{stats}");
+    let routes = daemon.cli.json(&["get", "routes", six.name()]).to_string();
+    for route in ["2001:db8:77::/48", "2001:db8:1:1::/64", "2001:db8:1:2::2/128"] {
+        assert!(routes.contains(&format!("\"{route}\"")), "{route}: {routes}");
+    }
+    let neighbours = daemon.cli.json(&["get", "neighbours", six.name()]).to_string();
+    assert!(neighbours.contains("\"2001:db8:1:2::2\""), "{neighbours}");
+    // Neither network has the other's family.
+    assert!(!daemon.cli.json(&["get", "routes", four.name()]).to_string().contains("::"));
+}
+
+#[test]
+fn ipv6_packets_above_the_mtu_get_packet_too_big() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let six = lab.pair6("six", 1, 1, [0, 1]);
+    let text = six.document.yaml().replacen("{name: right, ", "{name: right, mtu: 1400, ", 1);
+    let daemon = Daemon::start(&lab, &all(&[lab.node_document(""), text]));
+    warm_up(&six, 1);
+    let large = six.left.ping_with(address6(1, 2, 2), 3, &["-M", "do", "-s", "1400"]).stdout;
+    assert!(
+        large.contains("mtu=1400") || large.contains("mtu: 1400") || large.contains("Packet too big"),
+        "{large}"
+    );
+    // The host remembers, so that it sends fragments.
+    assert_eq!(six.left.ping_with(address6(1, 2, 2), 3, &["-M", "want", "-s", "1400"]).code, 0);
+    let stats = daemon.cli.stats(six.name());
+    assert!(stats["punts"]["mtu"].as_u64().unwrap_or(0) >= 1, "{stats}");
+}
