@@ -22,6 +22,8 @@ pub(super) struct Path {
     pub(super) source: Option<Box<AnyPrefix>>,
     /// Whether the kernel combines it with others of the same destination and metric; see [`Order::Siblings`].
     pub(super) has_siblings: bool,
+    /// The next-hop object of an IPv6 route. It makes routes different whose next hops are equal.
+    pub(super) object: u32,
     pub(super) protocol: u8,
     pub(super) scope: Scope,
     pub(super) kind: RouteKind,
@@ -49,7 +51,8 @@ impl Path {
             && protocol != protocol::ROUTER_ADVERTISEMENT
             && !hops.is_empty()
             && hops.iter().all(|hop| hop.via.is_some());
-        (!cloned).then_some(Self { local, tos, source, has_siblings, protocol, scope, kind, hops })
+        let object = if K::ORDER == Order::Siblings { object } else { 0 };
+        (!cloned).then_some(Self { local, tos, source, has_siblings, object, protocol, scope, kind, hops })
     }
 
     /// Whether only some packets to the destination take it.
@@ -85,6 +88,7 @@ impl Path {
         self.local == other.local
             && self.tos == other.tos
             && self.source == other.source
+            && self.object == other.object
             && self.protocol == other.protocol
             && self.scope == other.scope
             && self.kind == other.kind

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use hue_planes::AdjacencyKind;
 use hue_routing::{Event, Options, Rib, load_routes};
-use hue_tables::Prefix4;
+use hue_tables::{Prefix4, Prefix6};
 
 use crate::common::lab::{Lab, PATIENCE, Process, Watch, has, inside, ip, ip_batch, ports, root};
 
@@ -231,4 +231,54 @@ fn bird(router: &hue_host::Namespace, folder: &Path) -> Process {
     let (config, control) = (path("bird.conf"), path("bird.ctl"));
     let arguments = ["-f", "-c", &config, "-s", &control, "-P", &path("bird.pid")];
     Process(inside(router, "bird").args(arguments).spawn().unwrap())
+}
+
+/// The IPv6 table of 2026, installed by `ip -batch`, followed, listed again, and removed with its link.
+#[test]
+fn a_full_ipv6_table_is_installed_and_removed() {
+    if !root() {
+        return;
+    }
+    let Some(path) = hue_testdata::path("rib/ris-as3333-2026-05-11.v6.txt.xz") else { return };
+    let derived = Options { derive_hops: Some(200), ..Options::default() };
+    let routes = load_routes(&path, &derived).unwrap();
+    let table: BTreeSet<Prefix6> = routes.v6.iter().map(|(prefix, _)| *prefix).collect();
+    let commands = routes.v6.iter().fold(String::new(), |mut text, (prefix, hop)| {
+        writeln!(text, "route add {prefix} via fe80::1:{:x} dev v0", 10 + hop.get()).unwrap();
+        text
+    });
+    let lab = Lab::new();
+    let router = lab.router6();
+    let mut watch = Watch::<u128>::of(&router);
+    watch.snapshot();
+    let (own, before, start) = (watch.rib.counts().routes, memory(), Instant::now());
+    let published =
+        |rib: &Rib<u128>| rib.published().1.iter().filter(|(prefix, _)| table.contains(prefix)).count();
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(ip_batch(&router, &commands).1, ""));
+        while watch.rib.counts().routes < own + table.len() {
+            assert!(start.elapsed() < PATIENCE, "{} routes", watch.rib.counts().routes);
+            watch.pump(Duration::from_millis(100));
+            watch.rib.take_update();
+        }
+    });
+    say("IPv6: ip -batch to updates", table.len(), start.elapsed());
+    println!("about {} bytes a route", memory().saturating_sub(before) / table.len());
+    assert_eq!(published(&watch.rib), table.len());
+    assert!(watch.rib.published().0.len() < 220, "rows are shared");
+
+    let start = Instant::now();
+    let mut second = Watch::<u128>::of(&router);
+    let update = second.snapshot().unwrap();
+    say("IPv6: listing to updates", update.routes.len(), start.elapsed());
+    assert_eq!(published(&second.rib), table.len());
+    drop(second);
+
+    let start = Instant::now();
+    ip(&router, "link set v0 down");
+    watch.until("the table is gone", |rib| {
+        rib.take_update();
+        rib.counts().routes < own
+    });
+    say("IPv6: link down to updates", table.len(), start.elapsed());
 }

@@ -147,6 +147,12 @@ proptest! {
         run(&steps);
     }
 
+}
+
+proptest! {
+    // More, because siblings need several routes with the same destination and metric.
+    #![proptest_config(ProptestConfig::with_cases(6000))]
+
     #[test]
     fn the_ipv6_table_matches_the_kernel(steps in prop::collection::vec(step::<u128>(), 1..60)) {
         run(&steps);

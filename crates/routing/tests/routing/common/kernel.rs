@@ -169,7 +169,7 @@ fn a_route<K: Modelled>() -> impl Strategy<Value = Route> {
     let elsewhere = ways::<K>().prop_map(|ways| (77, RouteKind::Unicast, ways));
     let what = prop_oneof![8 => unicast, 1 => other, 2 => own, 1 => elsewhere];
     let some = prop_oneof![20 => Just(false), 1 => Just(true)];
-    let object = prop::bool::weighted(0.1);
+    let object = prop::bool::weighted(0.3);
     (prefix::<K>(), 0..3u32, some, object, what).prop_map(
         |(prefix, metric, some, object, (table, kind, hops))| {
             let v6 = K::ORDER == Order::Siblings;
