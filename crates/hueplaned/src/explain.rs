@@ -3,7 +3,7 @@
 //! Flow: the engine's trace and a source of names ([`Words`]) → [`Trace`] → API, command line. Used for the running
 //! system and for offline traces of configuration files.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use hue_demux::{Match, PortId, Row, inner_destination};
 use hue_planes::Stage;
@@ -60,14 +60,11 @@ fn in_network(words: &impl Words, port: PortId, frame: &[u8], trace: NetworkTrac
                 Match::Mac { .. } | Match::Port(_) => 0,
             }
         });
-    let looked_up = trace.stages.iter().any(|stage| stage.name == "lookup");
-    let bytes = frame.get(30..34).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
-    let destination = bytes.map(Ipv4Addr::from).map(IpAddr::V4).filter(|_| looked_up);
     InNetwork {
         virtual_port: virtual_port.map_or_else(|| "?".to_owned(), |port| port.name.clone()),
         row: row.map(|row| with_port_names(words, &row.select.to_string())),
         stages: steps(words, trace.stages),
-        route: destination.and_then(|address| words.route(trace.vid, address)),
+        route: trace.key.and_then(|address| words.route(trace.vid, address)),
         verdict: trace.outcome.verdict().name().to_owned(),
         reason: trace.outcome.name().to_owned(),
         why: trace.outcome.row().doc.to_owned(),
@@ -127,12 +124,12 @@ fn changes(before: &[u8], after: &[u8]) -> Vec<Change> {
     let number = |bytes: &[u8]| bytes.first().map_or_else(String::new, ToString::to_string);
     let word = |bytes: &[u8]| format!("0x{}", hex(bytes));
     type Show<'a> = &'a dyn Fn(&[u8]) -> String;
-    let fields: [(&str, usize, usize, Show<'_>); 4] = [
-        ("destination MAC", 0, 6, &mac),
-        ("source MAC", 6, 6, &mac),
-        ("TTL", 22, 1, &number),
-        ("header checksum", 24, 2, &word),
-    ];
+    let mut fields: Vec<(&str, usize, usize, Show<'_>)> =
+        vec![("destination MAC", 0, 6, &mac), ("source MAC", 6, 6, &mac)];
+    match before.get(12..14) {
+        Some([0x86, 0xdd]) => fields.push(("hop limit", 21, 1, &number)),
+        _ => fields.extend([("TTL", 22, 1, &number as Show<'_>), ("header checksum", 24, 2, &word)]),
+    }
     let mut list = Vec::new();
     let mut change = |field: &str, offset: usize, len: usize, show: Show<'_>| {
         if let (Some(old), Some(new)) = (before.get(offset..offset + len), after.get(offset..offset + len))

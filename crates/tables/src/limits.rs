@@ -10,6 +10,8 @@ use crate::types::Vid;
 /// node, is the network's): 104 bytes each with rounding, and or 1/24 of a wide node's 1,024 bytes, plus two runs of 4
 /// bytes in each node on its path.
 const ROUTE4_BYTES_MAX: u64 = 512;
+/// The same for an IPv6 route, which has at most 15 nodes of its own.
+const ROUTE6_BYTES_MAX: u64 = 5 * ROUTE4_BYTES_MAX;
 /// Bytes that a store has besides routes.
 const STORE_BYTES: u64 = 1 << 20;
 
@@ -35,9 +37,16 @@ impl Limits {
     /// more address space is reserved than they can need.
     #[must_use]
     pub fn for_ipv4(networks: usize, routes: usize) -> Self {
+        Self::for_routes(networks, routes, 0)
+    }
+
+    /// The same with IPv6 routes too.
+    #[must_use]
+    pub fn for_routes(networks: usize, ipv4: usize, ipv6: usize) -> Self {
         let top = (NODE_GRANULES_MAX * GRANULE_BYTES) as u64;
-        let bytes = (routes as u64)
+        let bytes = (ipv4 as u64)
             .saturating_mul(ROUTE4_BYTES_MAX)
+            .saturating_add((ipv6 as u64).saturating_mul(ROUTE6_BYTES_MAX))
             .saturating_add((networks as u64).saturating_mul(top))
             .saturating_add(STORE_BYTES);
         let limits = Self::default();
@@ -132,14 +141,14 @@ pub struct Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Change, Dag, NextHop, Prefix};
+    use crate::{Change, Dag, Key, NextHop, Prefix};
     use proptest::prelude::*;
 
     /// Routes that share as few nodes as possible: long prefixes all over, each with its own next hop.
-    fn costly(lengths: &[u8], spread: u32) -> Vec<Change<u32>> {
+    fn costly<K: Key>(lengths: &[u8], key: impl Fn(u32) -> K) -> Vec<Change<K>> {
         let hop = |n: u32| NextHop::new((n % 60_000) as u16);
-        let one = |(n, len): (u32, &u8)| (Prefix::containing(n.wrapping_mul(spread), *len), hop(n));
-        let mut routes: Vec<Change<u32>> = (1..).zip(lengths).map(one).collect();
+        let one = |(n, len): (u32, &u8)| (Prefix::containing(key(n), *len), hop(n));
+        let mut routes: Vec<Change<K>> = (1..).zip(lengths).map(one).collect();
         routes.sort_by_key(|(prefix, _)| *prefix);
         routes.dedup_by_key(|(prefix, _)| *prefix);
         routes
@@ -153,7 +162,7 @@ mod tests {
             spread in prop_oneof![Just(0x9e37_79b1_u32), Just(1), Just(1 << 8), Just((1 << 24) + (1 << 16) + 257), any::<u32>()],
             networks in 1_u16..4,
         ) {
-            let routes = costly(&lengths, spread);
+            let routes = costly(&lengths, |n| n.wrapping_mul(spread));
             // The constant part would hide that the part for routes is too small.
             let limits = Limits::for_ipv4(usize::from(networks), usize::from(networks) * routes.len());
             let limits = Limits { image_bytes_max: limits.image_bytes_max - STORE_BYTES, ..limits };
@@ -166,6 +175,19 @@ mod tests {
                 let own: Vec<Change<u32>> = routes.iter().map(|(prefix, hop)| (*prefix, hop.map(moved))).collect();
                 prop_assert_eq!(dag.apply(vid, &own), Ok(()));
             }
+        }
+
+        #[test]
+        fn ipv6_routes_always_fit_limits_made_for_them(
+            lengths in proptest::collection::vec(prop_oneof![4 => 113_u8..=128, 1 => 1_u8..=128], 1..1_000),
+            spread in prop_oneof![Just(u128::MAX / 3 * 2 - 7), Just(1), Just(1 << 64), Just((1 << 120) + (1 << 40) + 257), any::<u128>()],
+        ) {
+            let routes = costly(&lengths, |n| u128::from(n).wrapping_mul(spread));
+            let limits = Limits::for_routes(1, 0, routes.len());
+            let limits = Limits { image_bytes_max: limits.image_bytes_max - STORE_BYTES, ..limits };
+            let (mut dag, vid) = (Dag::new(limits).unwrap(), Vid::new(1).unwrap());
+            dag.add_network::<u128>(vid).unwrap();
+            prop_assert_eq!(dag.apply(vid, &routes), Ok(()));
         }
     }
 

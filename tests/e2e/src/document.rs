@@ -45,7 +45,9 @@ impl Document {
             self.name, self.kind
         );
         for port in &self.ports {
-            let addresses: Vec<String> = port.addresses.iter().map(|one| format!("\"{one}\"")).collect();
+            // A colon needs quotation marks.
+            let quoted = |one: &String| if one.contains(':') { format!("\"{one}\"") } else { one.clone() };
+            let addresses: Vec<String> = port.addresses.iter().map(quoted).collect();
             let addresses = addresses.join(", ");
             let _ = writeln!(
                 out,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use hue_intent::{Network, Node};
 use hue_planes::AdjacencyKind;
-use hue_substrate::Program;
+use hue_substrate::{Program, with_routes};
 use hue_tables::dir::DirShape;
-use hue_tables::{NextHop, Prefix4};
+use hue_tables::{Key, NextHop, Prefix, Prefix4};
 
 use super::{CardSite, Demand, Side, Site, SoftSite};
 
@@ -45,6 +45,13 @@ impl Site {
     }
 }
 
+/// How many routes to single addresses lead to the router itself, and how many elsewhere.
+fn addresses<K: Key>(routes: &[(Prefix<K>, NextHop)], is_local: impl Fn(&NextHop) -> bool) -> (usize, usize) {
+    let addresses = routes.iter().filter(|(prefix, _)| prefix.len() == K::BITS);
+    let locals = addresses.clone().filter(|(_, hop)| is_local(hop)).count();
+    (locals, addresses.count() - locals)
+}
+
 impl Demand {
     /// The needs of a network, from its document and the routes of its program. The network is new.
     #[must_use]
@@ -57,9 +64,7 @@ impl Demand {
             let row = program.next_hops.get(usize::from(hop.get()));
             row.is_some_and(|row| row.kind() == AdjacencyKind::Local)
         };
-        let addresses = program.entries.lpm32().iter().filter(|(prefix, _)| prefix.len() == 32);
-        let locals = addresses.clone().filter(|(_, hop)| is_local(hop)).count();
-        let neighbours = addresses.count() - locals;
+        let (locals, neighbours) = with_routes!(&program.entries, routes => addresses(routes, is_local));
         Self {
             name: network.name().to_owned(),
             kind: spec.plane.kind,
@@ -67,7 +72,7 @@ impl Demand {
             bandwidth_bps: needs.bandwidth.map_or(0, hue_intent::Bandwidth::bps).min(limit),
             latency: needs.latency.unwrap_or_default(),
             placement: spec.placement,
-            routes: needs.routes.unwrap_or(0).max(count(program.entries.lpm32().len())),
+            routes: needs.routes.unwrap_or(0).max(count(program.entries.len())),
             locals: count(locals),
             neighbours: count(neighbours),
             hops: count(program.next_hops.len()),

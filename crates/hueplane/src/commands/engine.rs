@@ -37,8 +37,9 @@ impl Engine {
 
 /// The software substrate with these programs. It reserves address space for their routes only, because they do not change.
 pub fn loaded(programs: &[Program]) -> Result<Soft, Failure> {
-    let routes = programs.iter().map(|program| program.entries.lpm32().len()).sum();
-    let mut soft = Soft::new(Limits::for_ipv4(programs.len(), routes))?;
+    let ipv4: usize = programs.iter().map(|program| program.entries.lpm32().len()).sum();
+    let all: usize = programs.iter().map(|program| program.entries.len()).sum();
+    let mut soft = Soft::new(Limits::for_routes(programs.len(), ipv4, all - ipv4))?;
     soft.load(programs)?;
     Ok(soft)
 }
@@ -84,22 +85,5 @@ impl Networks {
             let [r, g, b] = network.colour.0;
             styled(Style::new().bold().fg_color(Some(RgbColor(r, g, b).into())), &network.name)
         })
-    }
-
-    /// Replaces port numbers in `text` by names ("port 0" becomes "port p0"), because substrates know only
-    /// numbers.
-    pub fn with_port_names(&self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(at) = rest.find("port ") {
-            let (before, after) = rest.split_at(at + "port ".len());
-            out.push_str(before);
-            let digits = after.bytes().take_while(u8::is_ascii_digit).count();
-            let (number, tail) = after.split_at(digits);
-            let name = number.parse().ok().map(|index| self.port_name(PortId::new(index)));
-            out.push_str(name.unwrap_or(number));
-            rest = tail;
-        }
-        out + rest
     }
 }

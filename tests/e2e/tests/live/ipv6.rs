@@ -115,3 +115,40 @@ fn beside_a_card_without_the_kind_the_network_runs_in_software() {
         assert_eq!(four.left.ping(four.right.address, 5), 5);
     }
 }
+
+#[test]
+fn a_network_that_changes_its_kind_starts_anew() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let six = lab.pair6("six", 1, 1, [0, 1]);
+    let four = lab.pair_document("six", 7, 1, [0, 1]);
+    let daemon = Daemon::start(&lab, &all(&[lab.node_document(""), six.document.yaml()]));
+    warm_up(&six, 1);
+    assert_eq!(six.left.ping(address6(1, 2, 2), 5), 5);
+    let names = |kind: &str| {
+        let stats = daemon.cli.stats(six.name());
+        let punts =
+            stats["punts"].as_object().unwrap().keys().chain(stats["drops"].as_object().unwrap().keys());
+        let foreign = if kind == "ipv4" { ["hop_limit", "scope"] } else { ["ttl", "arp"] };
+        (stats["forwarded"].as_u64().unwrap(), punts.filter(|name| foreign.contains(&name.as_str())).count())
+    };
+    assert!(names("ipv6").0 >= 5);
+    let before = daemon.cli.json(&["get", "networks", six.name()]);
+    daemon.cli.apply(&all(&[lab.node_document(""), four.yaml()]), &[]);
+    until("the network is of the other kind", 20, || {
+        let now = daemon.cli.json(&["get", "networks", six.name()]);
+        now["kind"] == "ipv4" && now["state"] == "running"
+    });
+    assert_eq!(daemon.cli.json(&["get", "networks", six.name()])["namespace"], before["namespace"]);
+    assert_eq!(names("ipv4"), (0, 0), "nothing of the former plane is left");
+    let routes = daemon.cli.json(&["get", "routes", "-n", six.name()]).to_string();
+    assert!(!routes.contains("::") && routes.contains("\"10.7.1.0/24\""), "{routes}");
+    assert_eq!(six.left.ping(address6(1, 2, 2), 1), 0, "it has no IPv6 any more");
+
+    // And back: the hosts reach each other as before.
+    daemon.cli.apply(&all(&[lab.node_document(""), six.document.yaml()]), &[]);
+    warm_up(&six, 1);
+    assert!(names("ipv6").0 < 5);
+}

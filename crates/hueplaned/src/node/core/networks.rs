@@ -33,7 +33,11 @@ impl Node {
     pub(super) fn release(&mut self, name: &str) {
         let Some(entry) = self.networks.get_mut(name) else { return };
         let Some(have) = &entry.have else { return };
-        if entry.want.as_ref().is_none_or(|want| want.program.vid != have.program.vid) {
+        // A network of another kind starts anew: its counters and table would have another meaning.
+        let same = |want: &Arc<Wanted>| {
+            want.program.vid == have.program.vid && want.program.kind() == have.program.kind()
+        };
+        if !entry.want.as_ref().is_some_and(same) {
             self.detach(name);
         }
     }
