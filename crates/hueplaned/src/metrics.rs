@@ -8,7 +8,7 @@
 //! Source: Prometheus, exposition formats, text format 0.0.4. The well-known crates write OpenMetrics or keep their own
 //! counters, so this module writes the format itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use hue_planes::{
@@ -124,11 +124,11 @@ fn packets(text: &mut Text, snapshot: &MetricsSnapshot) {
         }
     }
     text.counter(&METRIC_DROPS);
-    reasons(text, networks, &outcomes(Verdict::Drop), |network| &network.drops);
+    reasons(text, networks, |network| outcomes(network, Verdict::Drop), |network| &network.drops);
     text.counter(&METRIC_PUNTS);
-    reasons(text, networks, &outcomes(Verdict::Punt), |network| &network.punts);
+    reasons(text, networks, |network| outcomes(network, Verdict::Punt), |network| &network.punts);
     text.counter(&METRIC_LOSSES);
-    reasons(text, networks, &Loss::ALL.map(Loss::name), |network| &network.losses);
+    reasons(text, networks, |_| Loss::ALL.map(Loss::name).into(), |network| &network.losses);
     if !snapshot.stats.workers.is_empty() || !snapshot.stats.unclaimed.is_empty() {
         text.counter(&METRIC_UNCLAIMED);
         for reason in Unclaimed::ALL.map(Unclaimed::name) {
@@ -138,23 +138,23 @@ fn packets(text: &mut Text, snapshot: &MetricsSnapshot) {
     }
 }
 
-/// Names of the outcomes of all kinds with this verdict, in order.
-fn outcomes(verdict: Verdict) -> Vec<&'static str> {
-    let all = hue_planes::Kind::ALL.into_iter().flat_map(Reason::all);
-    let some = all.filter(|reason| reason.verdict() == verdict).map(Reason::name);
-    some.collect::<BTreeSet<_>>().into_iter().collect()
+/// Names of the outcomes of a network's kind with this verdict.
+fn outcomes(network: &NetworkStats, verdict: Verdict) -> Vec<&'static str> {
+    let kind = hue_planes::Kind::ALL.into_iter().find(|kind| kind.name() == network.kind);
+    let all = kind.into_iter().flat_map(Reason::all);
+    all.filter(|reason| reason.verdict() == verdict).map(Reason::name).collect()
 }
 
 /// A sample for each reason that is known or has occurred.
 fn reasons(
     text: &mut Text,
     networks: &[NetworkStats],
-    known: &[&str],
+    known: impl Fn(&NetworkStats) -> Vec<&'static str>,
     counts: impl Fn(&NetworkStats) -> &BTreeMap<String, u64>,
 ) {
     for network in networks {
         let occurred = counts(network);
-        let mut all: BTreeMap<&str, u64> = known.iter().map(|reason| (*reason, 0)).collect();
+        let mut all: BTreeMap<&str, u64> = known(network).into_iter().map(|reason| (reason, 0)).collect();
         all.extend(occurred.iter().map(|(reason, count)| (reason.as_str(), *count)));
         for (reason, count) in all {
             text.sample(&[("network", &network.network), ("reason", reason)], count);

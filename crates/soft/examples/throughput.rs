@@ -1,18 +1,19 @@
 //! How many 64-byte packets per second one engine processes, from parsing to rewritten bytes and counters.
 //!
-//! `cargo run --release -p hue-soft --example throughput -- [NETWORKS[,NETWORKS…]] [ROUTES-FILE]`: networks (default
-//! `1,15`), and a text file with a prefix at the start of each line (default: 16 routes of /8). Each network has its own next hop
-//! for each route; packets take turns over networks at random, destinations are drawn from the table. The runs are
-//! interleaved; median, tenth and ninetieth percentile of short passes are printed. Compare within one run only.
+//! `cargo run --release -p hue-soft --example throughput -- [NETWORKS[,NETWORKS…]] [ROUTES-FILE [ROUTES-FILE]]`: networks
+//! (default `1,15`), and text files with a prefix at the start of each line (default: 16 IPv4 routes of /8). With IPv6 routes
+//! too, each number of networks runs three times: all of kind `ipv4`, all of kind `ipv6`, and both in turn. Each network has
+//! its own next hop for each route; packets take turns over networks at random, destinations are drawn from the table. The
+//! runs are interleaved; median, tenth and ninetieth percentile of short passes are printed. Compare within one run only.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, Settings, ipv4::Outcome};
+use hue_planes::{Adjacency, Kind, Reason, Settings};
 use hue_soft::{BATCH_MAX, Frame, Soft};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
-use hue_tables::{Limits, NextHop, Prefix4, Vid};
+use hue_tables::{AnyPrefix, Key, Limits, NextHop, Prefix, Prefix4, Prefix6, Vid};
 use hue_wire::Mac;
 
 const PACKETS: usize = 8192;
@@ -44,7 +45,24 @@ fn router_mac(vid: u16, port: u8) -> Mac {
     Mac([2, 0, port, 0, high, low])
 }
 
-fn program(vid: u16, prefixes: &[Prefix4]) -> Result<Program, Error> {
+/// The routes that all networks of a family have.
+struct Routes {
+    ipv4: Vec<Prefix4>,
+    ipv6: Vec<Prefix6>,
+}
+
+/// A next hop for each route, which differs between networks.
+fn with_hops<K: Key>(prefixes: &[Prefix<K>], vid: u16) -> Vec<(Prefix<K>, NextHop)> {
+    let hop_of = |prefix: &Prefix<K>| {
+        // Of the first bits only, as in real tables: neighbouring routes often have the same next hop.
+        let top = (prefix.addr().to_bits() >> 108) as u64;
+        let mix = (top << 12 | u64::from(vid)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        NextHop::new((mix >> 40) as u16 % HOPS)
+    };
+    prefixes.iter().filter_map(|prefix| Some((*prefix, hop_of(prefix)?))).collect()
+}
+
+fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
     let vid_ = Vid::new(vid).ok_or("network id")?;
     let ports: Vec<_> = (0..4u8)
         .map(|port| VirtualPort {
@@ -71,44 +89,60 @@ fn program(vid: u16, prefixes: &[Prefix4]) -> Result<Program, Error> {
             )
         })
         .collect();
-    let hop_of = |prefix: &Prefix4| {
-        let mix = (u64::from(prefix.addr() >> 12) << 12 | u64::from(vid)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        NextHop::new((mix >> 40) as u16 % HOPS)
+    let entries = match kind {
+        Kind::Ipv4 => Entries::Lpm32(with_hops(&routes.ipv4, vid)),
+        Kind::Ipv6 => Entries::Lpm128(with_hops(&routes.ipv6, vid)),
     };
-    let routes = prefixes.iter().filter_map(|prefix| Some((*prefix, hop_of(prefix)?))).collect();
     let name = format!("net{vid}");
     Ok(Program {
         vid: vid_,
         name,
-        settings: Settings::of(Kind::Ipv4),
+        settings: Settings::of(kind),
         ports,
         rows,
         next_hops,
-        entries: Entries::Lpm32(routes),
+        entries,
         rate_limit: None,
         weight: 1,
         gated: false,
     })
 }
 
-fn packet(random: &mut Random, vid: u16, prefixes: &[Prefix4]) -> (PortId, [u8; PACKET_BYTES]) {
-    let port = random.below(4) as u8;
+/// An address of a route that is drawn at random.
+fn destination<K: Key>(random: &mut Random, prefixes: &[Prefix<K>]) -> K {
     let prefix = prefixes[random.below(prefixes.len())];
-    let host = random.next() as u32 & (prefix.last() ^ prefix.addr());
+    let host = u128::from(random.next()) << 64 | u128::from(random.next());
+    let (first, last) = (prefix.addr().to_bits(), prefix.last().to_bits());
+    K::from_bits(first | host & (last ^ first))
+}
+
+fn packet(random: &mut Random, vid: u16, kind: Kind, routes: &Routes) -> (PortId, [u8; PACKET_BYTES]) {
+    let port = random.below(4) as u8;
     let mut bytes = [0; PACKET_BYTES];
     bytes[..6].copy_from_slice(&router_mac(vid, port).0);
     bytes[6..12].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
-    bytes[12..26].copy_from_slice(&[8, 0, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0]);
     // Source addresses that hosts can have, because packets from others are dropped.
-    bytes[26..30].copy_from_slice(&(0x0a00_0000 | random.below(1 << 24) as u32).to_be_bytes());
-    bytes[30..34].copy_from_slice(&(prefix.addr() | host).to_be_bytes());
-    let checksum = hue_wire::checksum::full(&bytes[14..34]);
-    bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
+    match kind {
+        Kind::Ipv4 => {
+            bytes[12..26].copy_from_slice(&[8, 0, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0]);
+            bytes[30..34].copy_from_slice(&destination(random, &routes.ipv4).to_be_bytes());
+            bytes[26..30].copy_from_slice(&(0x0a00_0000 | random.below(1 << 24) as u32).to_be_bytes());
+            let checksum = hue_wire::checksum::full(&bytes[14..34]);
+            bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
+        }
+        Kind::Ipv6 => {
+            bytes[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0, 10, 17, 64]);
+            bytes[38..54].copy_from_slice(&destination(random, &routes.ipv6).to_be_bytes());
+            let source = 0x2001_0db8_u128 << 96 | u128::from(random.next());
+            bytes[22..38].copy_from_slice(&source.to_be_bytes());
+        }
+    }
     (PortId::new(port), bytes)
 }
 
 struct Bench {
-    networks: u16,
+    /// The kind of each network.
+    kinds: Vec<Kind>,
     soft: Soft,
     buffer: Vec<u8>,
     frames: Vec<Frame>,
@@ -117,20 +151,22 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(networks: u16, prefixes: &[Prefix4]) -> Result<Self, Error> {
+    /// Networks of these kinds in turn.
+    fn new(networks: usize, turn: &[Kind], routes: &Routes) -> Result<Self, Error> {
         let mut soft = Soft::new(Limits::default())?;
-        for vid in 1..=networks {
-            soft.load(&[program(vid, prefixes)?])?;
+        let kinds: Vec<Kind> = turn.iter().copied().cycle().take(networks).collect();
+        for (vid, kind) in (1..).zip(&kinds) {
+            soft.load(&[program(vid, *kind, routes)?])?;
         }
         let mut random = Random(88_172_645_463_325_252);
         let (mut buffer, mut frames) = (Vec::new(), Vec::new());
         for index in 0..PACKETS {
-            let vid = random.below(usize::from(networks)) as u16 + 1;
-            let (port, bytes) = packet(&mut random, vid, prefixes);
+            let at = random.below(networks);
+            let (port, bytes) = packet(&mut random, at as u16 + 1, kinds[at], routes);
             frames.push(Frame::new(port, 0, (index * PACKET_BYTES) as u32, PACKET_BYTES as u32));
             buffer.extend(bytes);
         }
-        Ok(Self { networks, soft, buffer, frames, rates: Vec::new() })
+        Ok(Self { kinds, soft, buffer, frames, rates: Vec::new() })
     }
 
     /// The engine has rewritten all packets; restore them so that they can be received again.
@@ -153,19 +189,40 @@ impl Bench {
     }
 }
 
+/// The prefixes of files; without files 16 of IPv4.
+fn read(files: impl Iterator<Item = String>) -> Result<Routes, Error> {
+    let mut routes = Routes { ipv4: Vec::new(), ipv6: Vec::new() };
+    for path in files {
+        let text = std::fs::read_to_string(path)?;
+        for prefix in text.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()) {
+            match prefix {
+                AnyPrefix::V4(prefix) => routes.ipv4.push(prefix),
+                AnyPrefix::V6(prefix) => routes.ipv6.push(prefix),
+            }
+        }
+    }
+    if routes.ipv4.is_empty() && routes.ipv6.is_empty() {
+        routes.ipv4 = (1..17u32).map(|top| Prefix4::containing(top << 24, 8)).collect();
+    }
+    Ok(routes)
+}
+
 fn main() -> Result<(), Error> {
     let mut args = std::env::args().skip(1);
     let counts = args.next().unwrap_or_else(|| "1,15".to_owned());
-    let prefixes: Vec<Prefix4> = match args.next() {
-        Some(path) => {
-            let text = std::fs::read_to_string(path)?;
-            text.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()
-        }
-        None => (1..17u32).map(|top| Prefix4::containing(top << 24, 8)).collect(),
+    let routes = read(args)?;
+    let turns: &[&[Kind]] = match (routes.ipv4.is_empty(), routes.ipv6.is_empty()) {
+        (false, true) => &[&[Kind::Ipv4]],
+        (true, _) => &[&[Kind::Ipv6]],
+        (false, false) => &[&[Kind::Ipv4], &[Kind::Ipv6], &[Kind::Ipv4, Kind::Ipv6]],
     };
     let mut benches = Vec::new();
     for count in counts.split(',') {
-        benches.push(Bench::new(count.parse()?, &prefixes)?);
+        let count = count.parse()?;
+        // One network is of one kind.
+        for turn in turns.iter().filter(|turn| turn.len() <= count) {
+            benches.push(Bench::new(count, turn, &routes)?);
+        }
     }
     let fresh: Vec<_> = benches.iter().map(|bench| bench.buffer.clone()).collect();
     for _ in 0..ROUNDS {
@@ -173,20 +230,18 @@ fn main() -> Result<(), Error> {
             bench.round(fresh);
         }
     }
-    println!(
-        "{} routes a network, {} B of table image",
-        prefixes.len(),
-        benches[0].soft.capacity().table_bytes
-    );
+    println!("{} IPv4 and {} IPv6 routes a network", routes.ipv4.len(), routes.ipv6.len());
     for bench in &mut benches {
         bench.rates.sort_by(f64::total_cmp);
-        let forwarded: u64 = (1..=bench.networks)
-            .filter_map(|vid| bench.soft.counters(Vid::new(vid)?))
-            .map(|counters| counters.get(Outcome::Forward))
-            .sum();
+        let counted = |(vid, kind): (u16, &Kind)| {
+            Some(bench.soft.counters(Vid::new(vid)?)?.get(Reason::forward(*kind)))
+        };
+        let forwarded: u64 = (1..).zip(&bench.kinds).filter_map(counted).sum();
+        let of = |kind: Kind| bench.kinds.iter().filter(|one| **one == kind).count();
         println!(
-            "{:4} networks: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
-            bench.networks,
+            "{:4} ipv4, {:4} ipv6: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
+            of(Kind::Ipv4),
+            of(Kind::Ipv6),
             bench.rates[bench.rates.len() / 2],
             bench.rates[bench.rates.len() / 10],
             bench.rates[bench.rates.len() * 9 / 10],

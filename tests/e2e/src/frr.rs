@@ -8,10 +8,12 @@ use serde_json::Value;
 
 use crate::shell::{self, Output};
 
-/// Zebra and ospfd of one router.
+/// Zebra and a routing daemon of one router.
 #[derive(Debug)]
 pub struct Frr {
     folder: PathBuf,
+    /// The daemon beside zebra.
+    routing: &'static str,
 }
 
 impl Frr {
@@ -23,6 +25,22 @@ impl Frr {
     #[track_caller]
     #[must_use]
     pub fn start(parent: &Path, name: &str, config: &str, run: impl Fn(&[&str]) -> Output) -> Self {
+        Self::start_with(parent, name, config, "ospfd", run)
+    }
+
+    /// As [`Frr::start`], with another daemon instead of ospfd.
+    ///
+    /// # Panics
+    /// When a daemon does not start.
+    #[track_caller]
+    #[must_use]
+    pub fn start_with(
+        parent: &Path,
+        name: &str,
+        config: &str,
+        routing: &'static str,
+        run: impl Fn(&[&str]) -> Output,
+    ) -> Self {
         let folder = parent.join(format!("frr-{name}"));
         for path in [Path::new("/var/run/frr"), &folder] {
             let made = std::fs::create_dir_all(path);
@@ -33,8 +51,8 @@ impl Frr {
         let _ = shell::run(shell::command("chmod").arg("0755").arg(parent)).expect_ok();
         let chown = ["-R", "frr:frr", "/var/run/frr", &folder.to_string_lossy()].map(str::to_owned);
         let _ = shell::run(shell::command("chown").args(chown)).expect_ok();
-        let router = Self { folder };
-        for daemon in ["zebra", "ospfd"] {
+        let router = Self { folder, routing };
+        for daemon in ["zebra", routing] {
             let file = |end: &str| router.folder.join(end).to_string_lossy().into_owned();
             let program = shell::find(daemon).unwrap_or_else(|| PathBuf::from(daemon));
             let _ = run(&[
@@ -120,7 +138,7 @@ impl Frr {
 
 impl Drop for Frr {
     fn drop(&mut self) {
-        for daemon in ["ospfd", "zebra"] {
+        for daemon in [self.routing, "zebra"] {
             crate::bird::end(&self.folder.join(format!("{daemon}.pid")));
         }
     }
@@ -142,4 +160,16 @@ pub fn ospf_with(router_id: &str, interfaces: &[&str], options: &[&str]) -> Stri
         out += "!\n";
     }
     out + &format!("router ospf\n ospf router-id {router_id}\n timers throttle spf 0 50 200\n!\n")
+}
+
+/// A configuration for OSPF version 3 in area 0 on these interfaces, with the shortest intervals.
+#[must_use]
+pub fn ospf6(router_id: &str, interfaces: &[&str]) -> String {
+    let mut out = String::new();
+    for interface in interfaces {
+        out += &format!(
+            "interface {interface}\n ipv6 ospf6 area 0\n ipv6 ospf6 hello-interval 1\n ipv6 ospf6 dead-interval 4\n!\n"
+        );
+    }
+    out + &format!("router ospf6\n ospf6 router-id {router_id}\n timers throttle spf 0 50 200\n!\n")
 }

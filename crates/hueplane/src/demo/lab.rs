@@ -10,17 +10,17 @@
 //! `n0` to `n3` exist if networks in software have NICs of their own.
 //!
 //! Invariants: the bridge ports of hosts are isolated, so that frames pass only between a host and the node.
-//! There is no IPv6 and no spanning tree, so that hosts send all frames. `u0` to `u3` and `v0` to `v3` have no
+//! There is no spanning tree, and no IPv6 but in hosts of IPv6 networks, so that hosts send all frames. `u0` to `u3` and `v0` to `v3` have no
 //! offloads, so that large segments from hosts arrive at the node as packets with checksums.
 
 use hue_host::links::Links;
 use hue_host::netns::Namespace;
 use hue_host::routes::Wanted;
 use hue_host::{HostError, addresses, ethtool, routes, service, sysctl};
-use hue_tables::Prefix4;
+use hue_tables::AnyPrefix;
 
 use super::place::Place;
-use super::plan::{Host, LINK_LEN, Network, PORTS, Plan};
+use super::plan::{Host, Network, PORTS, Plan};
 use super::watch::Watcher;
 use super::{probe, stop};
 use crate::failure::Failure;
@@ -35,6 +35,14 @@ const SETTINGS: [(&str, &str); 3] = [
     ("net/ipv6/conf/default/disable_ipv6", "1"),
     // Every answer counts, however many there are.
     ("net/ipv4/icmp_ratelimit", "0"),
+];
+
+/// Settings of a host of an IPv6 network. It asks no router for addresses: its own are set.
+const SETTINGS6: [(&str, &str); 4] = [
+    ("net/ipv6/conf/default/router_solicitations", "0"),
+    ("net/ipv6/conf/default/accept_dad", "0"),
+    ("net/ipv6/conf/default/disable_ipv6", "0"),
+    ("net/ipv6/conf/all/disable_ipv6", "0"),
 ];
 
 /// A lab that has been built.
@@ -115,6 +123,10 @@ fn wires(port: usize, nics: bool) -> Vec<(String, String)> {
 
 /// Connects a host to its bridge and configures it.
 fn attach(node: &Namespace, inside: &Namespace, host: &Host, port: &str) -> Result<(), HostError> {
+    if host.address.is_ipv6() {
+        inside
+            .run(|| SETTINGS6.iter().try_for_each(|(key, value)| sysctl::set_here(key, value).map(drop)))??;
+    }
     let mut links = Links::inside(node)?;
     links.create_veth(port, HOST_INTERFACE, Some(inside))?;
     links.set_master(port, Some(&bridge(host.port)))?;
@@ -126,16 +138,12 @@ fn attach(node: &Namespace, inside: &Namespace, host: &Host, port: &str) -> Resu
     links.set_up(HOST_INTERFACE, true)?;
     let link = links.index_of(HOST_INTERFACE)?;
     let socket = links.socket();
-    addresses::add(socket, link, host.address, LINK_LEN)?;
-    let default = Prefix4::new(0, 0).map(|prefix| Wanted {
-        prefix: prefix.into(),
-        via: Some(host.router.into()),
-        link,
-    });
+    addresses::add(socket, link, host.address, host.link_len())?;
+    let default = Wanted { prefix: AnyPrefix::containing(host.router, 0), via: Some(host.router), link };
     // A route to the foreign host on the same bridge, as if it were on the link.
-    let bridge_target = host.bridge_target.and_then(|address| Prefix4::new(address.to_bits(), 32).ok());
-    let bridge_target = bridge_target.map(|prefix| Wanted { prefix: prefix.into(), via: None, link });
-    let wanted: Vec<Wanted> = default.into_iter().chain(bridge_target).collect();
+    let bridge_target = host.bridge_target.map(|address| AnyPrefix::containing(address, u8::MAX));
+    let bridge_target = bridge_target.map(|prefix| Wanted { prefix, via: None, link });
+    let wanted: Vec<Wanted> = [default].into_iter().chain(bridge_target).collect();
     match routes::add(socket, &wanted)?.into_iter().next() {
         Some(failure) => Err(failure.into()),
         None => Ok(()),

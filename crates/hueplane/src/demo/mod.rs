@@ -17,7 +17,7 @@ mod report;
 mod stop;
 mod watch;
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use hue_host::netns::Namespace;
@@ -286,7 +286,7 @@ impl Run<'_> {
 
     /// Every host tries to reach hosts of other networks, on its own bridge and behind its router.
     fn isolation(&mut self, lab: &Lab) -> Result<String, Failure> {
-        let tries: Vec<(usize, &Namespace, Ipv4Addr)> = self
+        let tries: Vec<(usize, &Namespace, IpAddr)> = self
             .hosts(lab)
             .into_iter()
             .enumerate()
@@ -338,7 +338,7 @@ impl Run<'_> {
     }
 
     /// Each host with its plan and the address of its peer.
-    fn hosts<'l>(&self, lab: &'l Lab) -> Vec<(&'l Namespace, &plan::Host, Ipv4Addr)> {
+    fn hosts<'l>(&self, lab: &'l Lab) -> Vec<(&'l Namespace, &plan::Host, IpAddr)> {
         let pairs = lab.hosts.iter().zip(&self.plan.networks);
         pairs
             .flat_map(|([left, right], network)| {
@@ -446,7 +446,7 @@ fn hints(place: &Place, plan: &Plan) {
     print_progress(&format!(
         "the lab keeps running; try:\n  hueplane --socket {socket} stats --watch\n  hueplane --socket {socket} exec {first} -- \
          ip route\n  ip netns exec {host} ping {}\nand remove it with:\n  hueplane demo --clean",
-        plan.networks.first().map_or(Ipv4Addr::LOCALHOST, |network| network.hosts[1].address)
+        plan.networks.first().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |network| network.hosts[1].address)
     ));
 }
 

@@ -2,12 +2,14 @@
 //!
 //! Network *n* (counted from 1) has the link 10.*n*.1.0/24 on its left port and 10.*n*.2.0/24 on its right
 //! port, with the router at .1 and one host at .2 on each. Network 2 has the addresses of network 1, on the
-//! other two ports. Networks use six pairs of the four ports in turn, so that every port is shared by half of
+//! other two ports. Some networks have IPv6 instead: 2001:db8:*n*:1::/64 and 2001:db8:*n*:2::/64, the router at ::1 and
+//! the hosts at ::2. Networks use six pairs of the four ports in turn, so that every port is shared by half of
 //! the networks.
 
 use std::fmt::Write;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use hue_planes::Kind;
 use hue_wire::Mac;
 
 /// Ports of the node, `p0` to `p3`.
@@ -17,9 +19,6 @@ pub const PORTS: usize = 4;
 pub const ON_CARD: usize = 4;
 /// Most networks that an image supports; one index stays free for a network that moves.
 pub const CARD_MAX: usize = 63;
-
-/// The prefix length of every link.
-pub const LINK_LEN: u8 = 24;
 
 /// The two ports of a network, in turn. The first two pairs have no port in common.
 const PAIRS: [[usize; 2]; 6] = [[0, 1], [2, 3], [0, 2], [1, 3], [0, 3], [1, 2]];
@@ -57,6 +56,8 @@ pub struct Network {
     pub name: String,
     /// Colour.
     pub colour: [u8; 3],
+    /// Kind of plane.
+    pub kind: Kind,
     /// Hosts: left, right.
     pub hosts: [Host; 2],
 }
@@ -67,17 +68,17 @@ pub struct Host {
     /// Port of the node that its bridge is connected to.
     pub port: usize,
     /// Address of the host.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// MAC address of the host.
     pub mac: Mac,
     /// Address of the router on the host's link.
-    pub router: Ipv4Addr,
+    pub router: IpAddr,
     /// MAC address of the router on the host's link.
     pub router_mac: Mac,
     /// A foreign host on the same bridge, which is pinged as if it were on the link.
-    pub bridge_target: Option<Ipv4Addr>,
+    pub bridge_target: Option<IpAddr>,
     /// A foreign host, which is pinged through the router.
-    pub routed_target: Option<Ipv4Addr>,
+    pub routed_target: Option<IpAddr>,
 }
 
 impl Plan {
@@ -96,13 +97,15 @@ impl Plan {
 
     /// The foreign hosts that the host of network `at` on `side` tries to reach: networks after its own, in
     /// turn.
-    fn targets(&self, at: usize, side: usize) -> Option<(Option<Ipv4Addr>, Option<Ipv4Addr>)> {
+    fn targets(&self, at: usize, side: usize) -> Option<(Option<IpAddr>, Option<IpAddr>)> {
         let own = self.networks.get(at)?;
         let port = own.hosts.get(side)?.port;
         let others =
             || (1..self.networks.len()).map(|step| &self.networks[(at + step) % self.networks.len()]);
-        // Skip networks with the same addresses as its own.
-        let foreign = || others().filter(|other| other.hosts[0].address != own.hosts[0].address);
+        // Skip networks with the same addresses as its own, and those whose addresses its hosts cannot use.
+        let foreign = || {
+            others().filter(|other| other.kind == own.kind && other.hosts[0].address != own.hosts[0].address)
+        };
         let bridge_target = foreign().flat_map(|other| &other.hosts).find(|host| host.port == port);
         let routed_target =
             foreign().next().and_then(|other| other.hosts.iter().find(|host| host.port != port));
@@ -133,8 +136,9 @@ impl Plan {
             let _ = write!(
                 out,
                 "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  \
-                 colour: \"#{r:02x}{g:02x}{b:02x}\"\n  plane: {{kind: ipv4}}\n  ports:\n",
-                network.name
+                 colour: \"#{r:02x}{g:02x}{b:02x}\"\n  plane: {{kind: {}}}\n  ports:\n",
+                network.name,
+                network.kind.name()
             );
             if image.is_some() {
                 out.truncate(out.len() - "  ports:\n".len());
@@ -144,8 +148,11 @@ impl Plan {
             for (side, host) in ["left", "right"].iter().zip(&network.hosts) {
                 let _ = writeln!(
                     out,
-                    "    - {{name: {side}, port: p{}, mac: \"{}\", addresses: [{}/{LINK_LEN}]}}",
-                    host.port, host.router_mac, host.router
+                    "    - {{name: {side}, port: p{}, mac: \"{}\", addresses: [\"{}/{}\"]}}",
+                    host.port,
+                    host.router_mac,
+                    host.router,
+                    host.link_len()
                 );
             }
         }
@@ -161,7 +168,14 @@ impl Network {
             None => (format!("net{number}"), colour(index)),
         };
         let [left, right] = PAIRS[index % PAIRS.len()];
-        Self { name, colour, hosts: [Host::new(number, 0, left), Host::new(number, 1, right)] }
+        // None of those on the card. Two of them use the same ports.
+        let kind = if index >= ON_CARD && number % 6 == 3 { Kind::Ipv6 } else { Kind::Ipv4 };
+        Self {
+            name,
+            colour,
+            kind,
+            hosts: [Host::new(number, kind, 0, left), Host::new(number, kind, 1, right)],
+        }
     }
 }
 
@@ -171,11 +185,22 @@ impl Host {
         [self.mac, self.router_mac, self.router_mac.companion()]
     }
 
-    fn new(number: u16, side: u8, port: usize) -> Self {
+    /// The prefix length of its link.
+    pub fn link_len(&self) -> u8 {
+        if self.address.is_ipv4() { 24 } else { 64 }
+    }
+
+    fn new(number: u16, kind: Kind, side: u8, port: usize) -> Self {
         let [high, low] = number.to_be_bytes();
         // The second network has the addresses of the first.
         let block = if number == 2 { 1 } else { low };
-        let address = |host| Ipv4Addr::new(10, block, side + 1, host);
+        let address = |host: u8| match kind {
+            Kind::Ipv4 => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
+            Kind::Ipv6 => {
+                let link = u16::from(side) + 1;
+                IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, number, link, 0, 0, 0, host.into()))
+            }
+        };
         let mac = |role| Mac([0x02, 0x68, role, side, high, low]);
         Self {
             port,
@@ -246,7 +271,7 @@ mod tests {
         let plan = Plan::new(15);
         let mut tried = 0;
         for network in &plan.networks {
-            let own: Vec<Ipv4Addr> = network.hosts.iter().map(|host| host.address).collect();
+            let own: Vec<IpAddr> = network.hosts.iter().map(|host| host.address).collect();
             for host in &network.hosts {
                 let bridge_target = host.bridge_target.unwrap();
                 assert!(!own.contains(&bridge_target) && !own.contains(&host.routed_target.unwrap()));
@@ -256,6 +281,9 @@ mod tests {
             }
         }
         assert_eq!(tried, 60);
+        let six: Vec<_> = plan.networks.iter().filter(|network| network.kind == Kind::Ipv6).collect();
+        assert_eq!(six.iter().map(|network| network.name.as_str()).collect::<Vec<_>>(), ["olive", "teal"]);
+        assert!(six.iter().flat_map(|network| &network.hosts).all(|host| host.address.is_ipv6()));
         let alone = Plan::new(1);
         assert!(
             alone.networks[0]

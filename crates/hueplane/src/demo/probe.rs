@@ -3,7 +3,7 @@
 //! Every command ends by itself within seconds; an interrupted demo kills the running ones.
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,7 +83,7 @@ pub fn all<T: Sync, R: Send>(
 }
 
 /// Pings an address from a namespace.
-pub fn ping(namespace: &Namespace, to: Ipv4Addr, how: Ping) -> Result<Pinged, Failure> {
+pub fn ping(namespace: &Namespace, to: IpAddr, how: Ping) -> Result<Pinged, Failure> {
     let (count, gap) = (how.count.to_string(), how.gap.as_secs_f64().to_string());
     let (wait, to) = (how.wait.as_secs_f64().to_string(), to.to_string());
     let argv = ["ping", "-n", "-q", "-c", &count, "-i", &gap, "-W", &wait, &to];
@@ -93,7 +93,7 @@ pub fn ping(namespace: &Namespace, to: Ipv4Addr, how: Ping) -> Result<Pinged, Fa
 }
 
 /// Measures a TCP connection. Returns the received bits per second.
-pub fn iperf(from: &Namespace, to: &Namespace, address: Ipv4Addr, seconds: u16) -> Result<f64, Failure> {
+pub fn iperf(from: &Namespace, to: &Namespace, address: IpAddr, seconds: u16) -> Result<f64, Failure> {
     let mut server = start(to, &["iperf3", "-s", "-1", "--forceflush", "-p", IPERF_PORT])?;
     let ready = server.stdout.take().is_some_and(wait_until_listening);
     let result = if ready {

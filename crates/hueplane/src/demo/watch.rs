@@ -2,7 +2,8 @@
 //!
 //! Each host's namespace has a packet socket with a kernel filter. It passes only frames whose source MAC
 //! address is neither the host's own nor its router's on that link. Every frame that passes is a leak;
-//! without leaks, the watch costs nothing. Loopback frames are ignored: they come from the host itself.
+//! without leaks, the watch costs nothing. Loopback frames are ignored: they come from the host itself. So are reports of
+//! multicast listeners (MLD, RFC 3810) of IPv6 networks' routers: they are for everybody on the link.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -125,6 +126,16 @@ fn filter(own: &[Mac]) -> Vec<SockFilter> {
         SockFilter::new(JUMP_EQUAL, 1, 0, ETHERNET),
         SockFilter::new(RETURN, 0, 0, 0),
     ];
+    // To 33:33:00:00:00:16, from a MAC address of a router (02:68:01:… or its companion on a NIC).
+    program.extend([
+        SockFilter::new(LOAD_WORD, 0, 0, 0),
+        SockFilter::new(JUMP_EQUAL, 0, 5, 0x3333_0000),
+        SockFilter::new(LOAD_HALF, 0, 0, 4),
+        SockFilter::new(JUMP_EQUAL, 0, 3, 0x0016),
+        SockFilter::new(LOAD_HALF, 0, 0, 7),
+        SockFilter::new(JUMP_EQUAL, 0, 1, 0x6801),
+        SockFilter::new(RETURN, 0, 0, 0),
+    ]);
     for Mac([a, b, c, d, e, f]) in own {
         program.extend([
             SockFilter::new(LOAD_WORD, 0, 0, 6),

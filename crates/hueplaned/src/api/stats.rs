@@ -39,6 +39,9 @@ pub struct Stats {
 pub struct NetworkStats {
     /// The network.
     pub network: String,
+    /// Kind of its plane, which the reasons below belong to.
+    #[serde(default)]
+    pub kind: String,
     /// Since when they count: when the daemon started, the network was created or set up again.
     #[serde(default)]
     pub since: Timestamp,

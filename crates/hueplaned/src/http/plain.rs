@@ -86,7 +86,7 @@ fn value(reason: &str) -> String {
         "number too large to fit in target type" => "the number is too large".to_owned(),
         "number too small to fit in target type" => "the number is too small".to_owned(),
         "provided string was not `true` or `false`" => "expected true or false".to_owned(),
-        "invalid IPv4 address syntax" => "expected an IPv4 address such as 10.1.0.1".to_owned(),
+        "invalid IP address syntax" => "expected an address such as 10.1.0.1 or 2001:db8::1".to_owned(),
         _ if ["struct ", "enum ", "::", "variant"].iter().any(|word| reason.contains(word)) => {
             "the value is not what /openapi.json describes".to_owned()
         }
@@ -208,8 +208,8 @@ mod tests {
             ),
             ("missing field `to`", "query: to: this field is required"),
             (
-                "address: invalid IPv4 address syntax",
-                "query: address: expected an IPv4 address such as 10.1.0.1",
+                "address: invalid IP address syntax",
+                "query: address: expected an address such as 10.1.0.1 or 2001:db8::1",
             ),
             (
                 "to: unknown variant `x`, expected `card` or `soft`",

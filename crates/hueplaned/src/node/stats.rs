@@ -114,6 +114,7 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard, started: Ti
     });
     NetworkStats {
         network: view.api.name.clone(),
+        kind: view.kind.name().to_owned(),
         since,
         card_since: (lost > since).then_some(lost),
         received: forwarded + punted + dropped,

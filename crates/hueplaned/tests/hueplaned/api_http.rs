@@ -302,7 +302,10 @@ fn wrong_values_are_explained_by_field() {
         ),
         (get("/v1/events?since=-1"), "query: since: expected a whole number"),
         (get("/v1/events?sinc=1"), "query: sinc: unknown field, expected \"since\" or \"follow\""),
-        (get("/v1/routes?address=10.0.0.300"), "query: address: expected an IPv4 address such as 10.1.0.1"),
+        (
+            get("/v1/routes?address=10.0.0.300"),
+            "query: address: expected an address such as 10.1.0.1 or 2001:db8::1",
+        ),
         (get("/v1/networks/%ff"), "path: the name is not UTF-8"),
     ] {
         assert_eq!(found, expected);

@@ -238,6 +238,7 @@ pub fn network_stats(name: &str) -> NetworkStats {
     };
     NetworkStats {
         network: name.to_owned(),
+        kind: "ipv4".to_owned(),
         since: Timestamp::from_us(1_767_225_600_000_000),
         card_since: (name == "blue").then(|| Timestamp::from_us(1_767_225_660_000_000)),
         received: base + 15,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use hue_e2e::document::all;
+use hue_e2e::lab::address6;
 use hue_e2e::shell::{self, Output};
 use hue_e2e::{Cli, Daemon, Lab, Machine, Space, can_run, until, until_some};
 use nix::sched::{CloneFlags, setns};
@@ -35,8 +36,8 @@ fn run(lab: &Lab, cli: &Cli, arguments: &[&str]) -> Output {
     lab.node().run_command(&mut cli.command(arguments))
 }
 
-fn pings(from: &str, to: Ipv4Addr) -> bool {
-    let to = to.to_string();
+fn pings(from: &str, to: impl Into<IpAddr>) -> bool {
+    let to = to.into().to_string();
     let mut command = shell::command("ip");
     shell::run(command.args(["netns", "exec", from, "ping", "-c", "1", "-W", "1", &to])).ok()
 }
@@ -156,6 +157,36 @@ fn two_attached_hosts_ping_each_other_and_detach_leaves_nothing() {
     let refused = run(&lab, cli, &["detach", red]).expect_code(2);
     assert!(refused.stderr.contains("no such host"), "{}", refused.stderr);
     let _ = shell::run(shell::command("ip").args(["netns", "delete", &bob])).expect_ok();
+}
+
+#[test]
+fn hosts_of_an_ipv6_network_get_ipv6_addresses() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    lab.unplug(0);
+    lab.unplug(1);
+    let mut six = lab.pair_document("six", 1, 1, [0, 1]);
+    six.kind = "ipv6";
+    for (side, port) in (1..).zip(&mut six.ports) {
+        port.addresses = vec![format!("{}/64", address6(1, side, 1))];
+    }
+    let daemon = Daemon::start(&lab, &all(&[lab.node_document(""), six.yaml()]));
+    let cli = &daemon.cli;
+    let hosts = ["left", "right"].map(|port| {
+        let name = host(&lab, port);
+        let at = format!("{}/{port}", six.name);
+        let attached = run(&lab, cli, &["attach", &at, "--host", &name, "-o", "json"]).expect_ok().json();
+        assert_eq!(attached["default_route"], true, "{attached}");
+        (name, attached)
+    });
+    let [(left, _), (right, second)] = &hosts;
+    assert_eq!(second["address"], "2001:db8:1:2::2/64");
+    until("left reaches right", 20, || pings(left, address6(1, 2, 2)));
+    assert!(pings(right, address6(1, 1, 2)));
+    let _ = run(&lab, cli, &["detach", "--all"]).expect_ok();
+    assert!(!exists(left) && !exists(right));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Networks of kind `ipv6`, seen from their hosts.
 
 use hue_e2e::document::all;
+use hue_e2e::frr::{Frr, ospf6};
 use hue_e2e::lab::address6;
 use hue_e2e::{Daemon, Lab, can_run, until};
 
 use crate::card::{network, node, runs_on, start};
 use crate::forwarding::transfer;
+use crate::routing::routes;
 
 /// Pings both ways until both answer.
 fn warm_up(pair: &hue_e2e::Pair, n: u8) {
@@ -151,4 +153,56 @@ fn a_network_that_changes_its_kind_starts_anew() {
     daemon.cli.apply(&all(&[lab.node_document(""), six.document.yaml()]), &[]);
     warm_up(&six, 1);
     assert!(names("ipv6").0 < 5);
+}
+
+#[test]
+fn frr_runs_ospf_version_3_unmodified() {
+    if !can_run(&["zebra", "ospf6d", "vtysh"]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let six = lab.pair6("six", 1, 1, [0, 1]);
+    let daemon = Daemon::start(&lab, &all(&[lab.node_document(""), six.document.yaml()]));
+    warm_up(&six, 1);
+    let name = |end: &str| format!("{}{end}", six.name());
+    let inner = ospf6("10.1.1.1", &["left", "right"]);
+    let exec = |line: &[&str]| daemon.cli.exec(six.name(), line);
+    let mut routers = vec![Frr::start_with(lab.folder(), &name("-r"), &inner, "ospf6d", exec)];
+    for (side, host) in [&six.left, &six.right].into_iter().enumerate() {
+        // OSPF must find the route.
+        host.space.ip(&["-6", "route", "del", "default"]);
+        host.space.ip(&["-6", "address", "add", &format!("{}/128", loopback(side)), "dev", "lo"]);
+        let outer = ospf6(&format!("10.9.9.{side}"), &["eth0", "lo"]);
+        let run = |line: &[&str]| host.space.run(line[0], &line[1..]);
+        routers.push(Frr::start_with(lab.folder(), &name(["-a", "-b"][side]), &outer, "ospf6d", run));
+    }
+    until("routes of OSPF are in the data plane", 60, || routes(&daemon, six.name(), "ospf").len() >= 2);
+    // Their gateways are link-local, as in every OSPF version 3.
+    let gateways = routes(&daemon, six.name(), "ospf");
+    assert!(
+        gateways.iter().all(|one| one["via"].as_str().is_some_and(|via| via.starts_with("fe80:"))),
+        "{gateways:?}"
+    );
+    let ends = [(&six.left, &six.right, 1), (&six.right, &six.left, 0)];
+    for (from, _, side) in ends {
+        until("a loopback is reached by its OSPF route", 30, || {
+            from.ping_with(loopback(side), 1, &["-I", &loopback(1 - side).to_string()]).ok()
+        });
+    }
+    let before = daemon.cli.stats(six.name())["forwarded"].as_u64().unwrap();
+    for (from, to, side) in ends {
+        assert_eq!(transfer(from, to, loopback(side), 30 << 20), 30 << 20);
+    }
+    let packets = daemon.cli.stats(six.name())["forwarded"].as_u64().unwrap() - before;
+    assert!(packets > (60 << 20) / 1500, "the plane carried it, not the kernel: {packets}");
+    // A router outside ends: its routes leave.
+    drop(routers.remove(1));
+    let gone = format!("{}/128", loopback(0));
+    until("the ended router's route leaves the data plane", 40, || {
+        !routes(&daemon, six.name(), "ospf").iter().any(|route| route["prefix"] == gone.as_str())
+    });
+}
+
+fn loopback(side: usize) -> std::net::Ipv6Addr {
+    address6(0xff, side as u16, 1)
 }

@@ -10,7 +10,7 @@ use hue_e2e::{Daemon, Lab, Pair, bird, can_run, until};
 use serde_json::Value;
 
 /// Routes of a network by a protocol.
-fn routes(daemon: &Daemon, network: &str, protocol: &str) -> Vec<Value> {
+pub fn routes(daemon: &Daemon, network: &str, protocol: &str) -> Vec<Value> {
     let json = daemon.cli.json(&["get", "routes", "-n", network]);
     let all = json.as_array().cloned().unwrap_or_default();
     all.into_iter().filter(|route| route["protocol"] == protocol).collect()

@@ -5,13 +5,13 @@
 //! neither answers nor sends there.
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use hue_host::links::Links;
 use hue_host::netns::{self, Standing};
 use hue_host::{HostError, Namespace, addresses, ethtool, routes, sysctl};
 use hue_ports::Tap;
-use hue_tables::Prefix4;
+use hue_tables::AnyPrefix;
 use hueplaned::api::Port;
 
 use super::failed;
@@ -25,11 +25,11 @@ pub const HOST_MAX: u32 = 999;
 /// Highest number of an interface `ethN` in a host.
 const ETH_MAX: u32 = 64;
 
-/// A host's IPv4 address.
+/// A host's address.
 #[derive(Clone, Copy, Debug)]
 pub struct Address {
-    pub own: Ipv4Addr,
-    pub router: Ipv4Addr,
+    pub own: IpAddr,
+    pub router: IpAddr,
     pub len: u8,
 }
 
@@ -174,12 +174,12 @@ pub fn namespace(
 fn configure(inside: &mut Links, eth: &str, address: Address) -> Result<bool, HostError> {
     let link = inside.index_of(eth)?;
     addresses::add(inside.socket(), link, address.own, address.len)?;
-    let has = |route: &routes::Route| route.table == routes::MAIN && route.prefix.len() == 0;
+    let all = AnyPrefix::containing(address.router, 0);
+    let has = |route: &routes::Route| route.table == routes::MAIN && route.prefix == all;
     if routes::list(inside.socket())?.iter().any(has) {
         return Ok(false);
     }
-    let default =
-        routes::Wanted { prefix: Prefix4::containing(0, 0).into(), via: Some(address.router.into()), link };
+    let default = routes::Wanted { prefix: all, via: Some(address.router), link };
     match routes::add(inside.socket(), [&default])?.into_iter().next() {
         Some(failure) => Err(failure.into()),
         None => Ok(true),

@@ -5,7 +5,7 @@
 //! mark of its own, on the interface by which it is on the bridge. Invariant: an interface without a mark is never changed.
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use hue_host::links::Link;
 use hue_wire::Mac;
@@ -159,11 +159,12 @@ impl Segment {
 }
 
 /// A MAC address for a virtual machine. All machines of a hypervisor have the same one unless it is set, which does not work on one
-/// segment. It follows from the address, which is unique there, or else from the index of the TAP device. `52:54:00` is the prefix
+/// segment. It follows from the end of the address, which is unique there, or else from the index of the TAP device. `52:54:00` is the prefix
 /// that QEMU uses.
-pub fn mac_of(address: Option<Ipv4Addr>, index: u32) -> Mac {
+pub fn mac_of(address: Option<IpAddr>, index: u32) -> Mac {
     let (third, [_, a, b, c]) = match address {
-        Some(address) => (0x00, address.octets()),
+        Some(IpAddr::V4(address)) => (0x00, address.octets()),
+        Some(IpAddr::V6(address)) => (0x02, (address.to_bits() as u32).to_be_bytes()),
         None => (0x01, index.to_be_bytes()),
     };
     Mac([0x52, 0x54, third, a, b, c])

@@ -13,7 +13,7 @@ mod unmake;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{self, File, TryLockError};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use hue_host::links::{self, Link, Links};
 use hue_host::{HostError, Namespace, netns, sysctl};
-use hue_tables::Key;
+use hue_tables::{AnyPrefix, Key, Prefix};
 use hueplaned::api::{NeighbourFilter, Network, Port, PortState, VirtualPort};
 use hueplaned::client::Client;
 use nix::unistd::{Uid, User, geteuid};
@@ -281,14 +281,14 @@ fn usable(wire: &Port, links: &[Link]) -> Result<Option<Segment>, String> {
     }
 }
 
-/// A free address for a host; `None` if the virtual port has no IPv4 address.
+/// A free address for a host; `None` if the virtual port has no address.
 fn address(client: &Client, place: &Place, hosts: &[Host]) -> Result<Option<Address>, Failure> {
     let Place { network, port, wire, segment } = place;
     let Some((router, len)) = port.addresses.iter().find_map(|text| parse(text)) else { return Ok(None) };
     // Whoever is on the same segment must have another address, also routers and hosts of other networks.
     let networks = client.networks()?;
     let routers = networks.iter().flat_map(|network| &network.ports).filter(|port| port.port == wire.name);
-    let mut used: BTreeSet<Ipv4Addr> =
+    let mut used: BTreeSet<IpAddr> =
         routers.flat_map(|port| &port.addresses).filter_map(|text| Some(parse(text)?.0)).collect();
     let bridge = segment.as_ref().and_then(|segment| segment.bridge.as_ref());
     let near = |host: &&Host| {
@@ -298,14 +298,8 @@ fn address(client: &Client, place: &Place, hosts: &[Host]) -> Result<Option<Addr
     let addresses = hosts.iter().filter(near).filter_map(|host| host.address.as_ref());
     used.extend(addresses.filter_map(|text| Some(parse(text)?.0)));
     let filter = NeighbourFilter { network: Some(network.name.clone()), ..NeighbourFilter::default() };
-    used.extend(
-        client
-            .neighbours(&filter)?
-            .iter()
-            .filter(|n| n.port == port.name)
-            .filter_map(|n| u32::from_ip(n.address))
-            .map(Key::to_addr),
-    );
+    let neighbours = client.neighbours(&filter)?;
+    used.extend(neighbours.iter().filter(|known| known.port == port.name).map(|known| known.address));
     match free(router, len, &used) {
         Some(own) => Ok(Some(Address { own, router, len })),
         None => Err(Failure::Full(format!(
@@ -315,17 +309,27 @@ fn address(client: &Client, place: &Place, hosts: &[Host]) -> Result<Option<Addr
     }
 }
 
-fn parse(text: &str) -> Option<(Ipv4Addr, u8)> {
+fn parse(text: &str) -> Option<(IpAddr, u8)> {
     let (address, len) = text.split_once('/')?;
-    Some((address.parse().ok()?, len.parse().ok().filter(|len| *len <= 32)?))
+    let (address, len) = (address.parse().ok()?, len.parse().ok()?);
+    (len <= AnyPrefix::containing(address, 0).bits()).then_some((address, len))
 }
 
-/// The lowest address of a subnet that is not used; of subnets with 31 bits, both addresses are hosts (RFC 3021).
-fn free(router: Ipv4Addr, len: u8, used: &BTreeSet<Ipv4Addr>) -> Option<Ipv4Addr> {
-    let host_bits = u32::MAX.checked_shr(len.into()).unwrap_or(0);
-    let (first, last) = (router.to_bits() & !host_bits, router.to_bits() | host_bits);
-    let hosts = if len >= 31 { first..=last } else { first + 1..=last - 1 };
-    hosts.map(Ipv4Addr::from_bits).find(|address| !used.contains(address))
+/// The lowest address of a subnet that is not used.
+fn free(router: IpAddr, len: u8, used: &BTreeSet<IpAddr>) -> Option<IpAddr> {
+    match AnyPrefix::containing(router, len) {
+        AnyPrefix::V4(subnet) => free_in(subnet, subnet.last() - u32::from(len < 31), used),
+        AnyPrefix::V6(subnet) => free_in(subnet, subnet.last(), used), // there is no broadcast address
+    }
+}
+
+/// The lowest free address up to `last`. If the subnet has more than two addresses, the first one is no host's; of two, both
+/// are hosts' (RFC 3021, RFC 6164).
+fn free_in<K: Key>(subnet: Prefix<K>, last: K, used: &BTreeSet<IpAddr>) -> Option<IpAddr> {
+    let first = Some(subnet.addr());
+    let first = if subnet.len() + 2 <= K::BITS { first.and_then(Key::next) } else { first };
+    let hosts = std::iter::successors(first, |one| one.next()).take_while(|one| *one <= last);
+    hosts.map(Key::to_ip).find(|address| !used.contains(address))
 }
 
 /// The host's namespace, and whether it was created.
@@ -543,5 +547,11 @@ mod tests {
         assert_eq!(free_of("10.0.0.0", 31, &["10.0.0.0"]).as_deref(), Some("10.0.0.1"));
         assert_eq!(free_of("10.0.0.1", 32, &["10.0.0.1"]), None);
         assert_eq!(free_of("255.255.255.1", 24, &["255.255.255.1"]).as_deref(), Some("255.255.255.2"));
+        assert_eq!(free_of("2001:db8::1", 64, &["2001:db8::1"]).as_deref(), Some("2001:db8::2"));
+        assert_eq!(free_of("2001:db8::9", 64, &["2001:db8::9"]).as_deref(), Some("2001:db8::1"));
+        let last = free_of("2001:db8::1", 126, &["2001:db8::1", "2001:db8::2"]);
+        assert_eq!(last.as_deref(), Some("2001:db8::3"));
+        assert_eq!(free_of("2001:db8::", 127, &["2001:db8::"]).as_deref(), Some("2001:db8::1"));
+        assert_eq!(free_of("ffff::1", 128, &["ffff::1"]), None);
     }
 }

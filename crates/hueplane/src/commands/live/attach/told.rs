@@ -1,7 +1,7 @@
 //! What attach reports: as JSON, or in words with how to use the host.
 
 use std::fmt::Write as _;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub struct Attached {
     /// The port's interface.
     pub port_interface: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub router: Option<Ipv4Addr>,
+    pub router: Option<IpAddr>,
     pub created_namespace: bool,
     pub default_route: bool,
     /// For a virtual machine: MAC address, and the largest IP packet in bytes.
@@ -53,9 +53,7 @@ fn told_of_namespace(attached: &Attached) -> String {
     let interface = interface.as_deref().unwrap_or("-");
     let mut text = format!("{new}host {host}: {interface} is connected to {}\n", place_of(&attached.host));
     let Some(address) = address else {
-        text.push_str(
-            "the virtual port has no IPv4 address, so the host got only the wire: set it up yourself\n",
-        );
+        text.push_str("the virtual port has no address, so the host got only the wire: set it up yourself\n");
         return text;
     };
     let _ = write!(text, "address {address}");
@@ -81,7 +79,7 @@ fn told_of_tap(attached: &Attached) -> String {
         (Some(address), Some(router)) => {
             writeln!(text, "set in the virtual machine: address {address}, gateway {router}")
         }
-        _ => writeln!(text, "the virtual port has no IPv4 address: choose the machine's yourself"),
+        _ => writeln!(text, "the virtual port has no address: choose the machine's yourself"),
     };
     let mac = attached.mac.as_deref().unwrap_or_default();
     let mtu = if attached.mtu == MTU_USUAL { String::new() } else { format!(",host_mtu={}", attached.mtu) };
