@@ -7,7 +7,7 @@ use crate::world::{PATIENCE, World, until, world};
 use hue_demux::PortId;
 use hue_planes::ipv6::Outcome;
 use hue_planes::{Kind, Loss, Reason, Settings, ipv4};
-use hue_substrate::{Entries, Program};
+use hue_substrate::{Entries, Program, Substrate};
 use hue_tables::Prefix6;
 use hue_wire::{Mac, icmpv6, ipv6, ndp};
 
@@ -57,6 +57,24 @@ fn add_routes(world: &mut World, id: u16) {
         route("2001:db8:c::/48", 4),
     ];
     world.live.update(vid(id), &[], &routes).unwrap();
+}
+
+/// Its counters and the frames that wait are those of its kind.
+#[test]
+fn a_running_network_refuses_to_become_one_of_another_kind() {
+    let mut world = world(1, &[ipv4_program(1)]);
+    world.feed(0, &ipv4_packet(mac(1, 0), [10, 9, 9, 9]));
+    world.settled(1, 1);
+    let error = world.live.load(&[program(2), program(1)]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "network 'net1' runs as kind ipv4: unload it before it is loaded as kind ipv6"
+    );
+    assert_eq!((world.live.counters(vid(2)), world.live.capacity().networks), (None, 1));
+    world.feed(0, &ipv4_packet(mac(1, 0), [10, 9, 9, 9]));
+    assert_eq!(world.settled(1, 2).outcomes.get(ipv4::Outcome::Forward), 2);
+    world.live.unload(&[vid(1)]).unwrap();
+    world.live.load(&[program(1)]).unwrap();
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use crate::common::{hop, mac, packet, prefix, program, soft, vid};
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::{Adjacency, Outcome};
-use hue_planes::{Counters, Kind, Rate, RateLimit, Reason, Unclaimed};
+use hue_planes::{Counters, Kind, Rate, RateLimit, Reason, Settings, Unclaimed};
 use hue_soft::{Batch, COPIES_MAX, Fate, Frame, NETWORKS_MAX, Soft};
 use hue_substrate::{Entries, Program, Substrate, SubstrateError};
-use hue_tables::{Limits, Prefix4};
+use hue_tables::{Limits, Prefix4, Prefix6};
 use hue_wire::Mac;
 
 fn send(soft: &mut Soft, dst: Mac, address: [u8; 4]) -> Fate {
@@ -109,6 +109,40 @@ fn refused_programs_change_nothing() {
     assert_eq!(outcome(&mut soft, 1, [10, 9, 9, 9]), Outcome::Forward, "the table is the old one");
 }
 
+/// A network whose table does not fit into 1 MiB.
+fn large(id: u16) -> Program {
+    let scattered = (0..400_000u32).map(|n| Prefix4::containing(n.wrapping_mul(0x9e37_79b1), 32));
+    let distinct: std::collections::BTreeSet<_> = scattered.collect();
+    let routes = distinct.into_iter().map(|prefix| (prefix, hop(2 + (prefix.addr() % 3) as u16)));
+    Program { entries: Entries::Lpm32(routes.collect()), ..program(id) }
+}
+
+#[test]
+fn a_network_becomes_one_of_another_kind_or_stays_as_it_was() {
+    let mut soft = Soft::new(Limits { image_bytes_max: 1 << 20, ..Limits::default() }).unwrap();
+    soft.load(&[program(1)]).unwrap();
+    soft.set_quota(vid(1), Some(1 << 16)).unwrap();
+    assert_eq!(outcome(&mut soft, 1, [10, 9, 9, 9]), Outcome::Forward);
+    let before = state(&soft);
+    let routes = vec![("2001:db8::/32".parse().unwrap(), hop(2))];
+    let six = Program { settings: Settings::of(Kind::Ipv6), entries: Entries::Lpm128(routes), ..program(1) };
+    let error = soft.load(&[six.clone(), large(3)]).unwrap_err();
+    assert!(matches!(&error, SubstrateError::Table { name, .. } if name == "net3"), "{error}");
+    assert_eq!(state(&soft), before);
+    assert_eq!(outcome(&mut soft, 1, [10, 9, 9, 9]), Outcome::Forward, "the table is the old one");
+
+    let wrong = Program { entries: program(1).entries, ..six.clone() };
+    assert!(soft.load(&[wrong]).unwrap_err().to_string().contains("keys of 32 bits"));
+    soft.load(&[six]).unwrap();
+    assert_eq!(soft.counters(vid(1)), Some(Counters::new(Kind::Ipv6)), "counted anew");
+    assert_eq!(soft.account(vid(1)).unwrap().bytes_quota, Some(1 << 16));
+    assert_eq!(outcome(&mut soft, 1, [10, 9, 9, 9]), Reason::foreign(Kind::Ipv6));
+    let change = [("2001:db8::/32".parse::<Prefix6>().unwrap(), None)];
+    soft.update_routes(vid(1), &change).unwrap();
+    let other = soft.update_routes(vid(1), &[(prefix("10.0.0.0/8"), None)]);
+    assert!(matches!(other, Err(SubstrateError::Table { .. })), "{other:?}");
+}
+
 /// The table becomes full in the middle of a list: earlier entries are removed again.
 #[test]
 fn a_full_table_changes_nothing() {
@@ -118,12 +152,7 @@ fn a_full_table_changes_nothing() {
     let bytes = soft.capacity().table_bytes;
     let mut changed = program(1);
     changed.entries = Entries::Lpm32(vec![(prefix("11.0.0.0/8"), hop(2))]);
-    let mut large = program(3);
-    let scattered = (0..400_000u32).map(|n| Prefix4::containing(n.wrapping_mul(0x9e37_79b1), 32));
-    let distinct: std::collections::BTreeSet<_> = scattered.collect();
-    large.entries = Entries::Lpm32(
-        distinct.into_iter().map(|prefix| (prefix, hop(2 + (prefix.addr() % 3) as u16))).collect(),
-    );
+    let large = large(3);
     for _ in 0..3 {
         let error = soft.load(&[program(2), changed.clone(), large.clone()]).unwrap_err();
         assert!(matches!(&error, SubstrateError::Table { name, .. } if name == "net3"), "{error}");
