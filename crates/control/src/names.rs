@@ -75,8 +75,7 @@ impl NetworkNames {
     /// The longest route that contains `address`.
     #[must_use]
     pub fn route(&self, address: IpAddr) -> Option<&RouteName> {
-        let bits = AnyPrefix::containing(address, 0).bits();
-        (0..=bits).rev().find_map(|len| {
+        (0..=AnyPrefix::host(address).len()).rev().find_map(|len| {
             let prefix = AnyPrefix::containing(address, len);
             let index = self.routes.binary_search_by_key(&prefix, |route| route.prefix).ok()?;
             self.routes.get(index)

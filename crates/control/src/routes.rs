@@ -124,16 +124,16 @@ impl Builder<'_> {
     fn own(&mut self, spec: &NetworkSpec) -> Result<(), RouteFault> {
         for (vport, port) in spec.ports.iter().enumerate() {
             for own in &port.addresses {
-                self.add(host(own.address), Adjacency::local(), vport, Origin::Address)?;
+                self.add(AnyPrefix::host(own.address), Adjacency::local(), vport, Origin::Address)?;
             }
         }
         for (vport, port) in spec.ports.iter().enumerate() {
             for own in &port.addresses {
                 if let Some(last) = own.broadcast() {
-                    self.add(host(last), Adjacency::local(), vport, Origin::Broadcast)?;
+                    self.add(AnyPrefix::host(last), Adjacency::local(), vport, Origin::Broadcast)?;
                 }
-                if let Some(first) = own.network().filter(IpAddr::is_ipv6) {
-                    self.add(host(first), Adjacency::local(), vport, Origin::Anycast)?;
+                if let Some(first) = own.anycast() {
+                    self.add(AnyPrefix::host(first), Adjacency::local(), vport, Origin::Anycast)?;
                 }
                 self.add(own.link(), self.glean(vport)?, vport, Origin::Connected)?;
             }
@@ -181,7 +181,7 @@ impl Builder<'_> {
             }
         }
         for (neighbour, vport) in found {
-            let prefix = host(neighbour.address);
+            let prefix = AnyPrefix::host(neighbour.address);
             // A route of a whole address onto a port is the neighbour itself: the neighbour's route replaces it.
             self.routes.remove(&prefix);
             let adjacency = self.forward(vport, neighbour.mac)?;
@@ -191,10 +191,8 @@ impl Builder<'_> {
     }
 
     fn longest(&self, address: IpAddr) -> Option<&RouteName> {
-        (0..=host(address).len()).rev().find_map(|len| self.routes.get(&AnyPrefix::containing(address, len)))
+        (0..=AnyPrefix::host(address).len())
+            .rev()
+            .find_map(|len| self.routes.get(&AnyPrefix::containing(address, len)))
     }
-}
-
-fn host(address: IpAddr) -> AnyPrefix {
-    AnyPrefix::containing(address, u8::MAX)
 }

@@ -20,14 +20,10 @@ const PROTOCOL: u16 = 11;
 /// # Errors
 /// If the system call fails.
 pub fn list(socket: &mut Socket) -> Result<Vec<Address>, HostError> {
-    let mut found = Vec::new();
-    for dump in [Dump::Addresses4, Dump::Addresses6] {
-        found.extend(socket.dump(dump, |message| match message.notice()?.object {
-            Object::Address(address) => Some(address),
-            _ => None,
-        })?);
-    }
-    Ok(found)
+    socket.dump_all([Dump::Addresses4, Dump::Addresses6], |message| match message.notice()?.object {
+        Object::Address(address) => Some(address),
+        _ => None,
+    })
 }
 
 /// Adds an address to an interface: an IPv4 address with the broadcast address of its link, an IPv6 address without

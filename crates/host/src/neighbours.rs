@@ -22,14 +22,10 @@ const USE: u8 = 1;
 /// # Errors
 /// If the system call fails.
 pub fn list(socket: &mut Socket) -> Result<Vec<Neighbour>, HostError> {
-    let mut found = Vec::new();
-    for dump in [Dump::Neighbours4, Dump::Neighbours6] {
-        found.extend(socket.dump(dump, |message| match message.notice()?.object {
-            Object::Neighbour(neighbour) => Some(neighbour),
-            _ => None,
-        })?);
-    }
-    Ok(found)
+    socket.dump_all([Dump::Neighbours4, Dump::Neighbours6], |message| match message.notice()?.object {
+        Object::Neighbour(neighbour) => Some(neighbour),
+        _ => None,
+    })
 }
 
 /// Sets permanent neighbours (interface, address, MAC address), replacing the kernel's entries. Returns those

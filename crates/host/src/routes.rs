@@ -51,14 +51,10 @@ pub fn ours(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
 }
 
 fn select(socket: &mut Socket, wanted: impl Fn(&Route) -> bool) -> Result<Vec<Route>, HostError> {
-    let mut found = Vec::new();
-    for dump in [Dump::Routes4, Dump::Routes6] {
-        found.extend(socket.dump(dump, |message| match message.notice()?.object {
-            Object::Route(route) if !route.cloned && wanted(&route) => Some(route),
-            _ => None,
-        })?);
-    }
-    Ok(found)
+    socket.dump_all([Dump::Routes4, Dump::Routes6], |message| match message.notice()?.object {
+        Object::Route(route) if !route.cloned && wanted(&route) => Some(route),
+        _ => None,
+    })
 }
 
 /// Adds routes. Returns those that the kernel rejected; `EEXIST` means that a foreign route has the same

@@ -46,6 +46,12 @@ impl InterfaceAddress {
     pub fn network(self) -> Option<IpAddr> {
         (self.len + 2 <= self.link().bits()).then(|| self.link().addr())
     }
+
+    /// The address that all routers of an IPv6 link have besides their own: its first one (RFC 4291 §2.6.1).
+    #[must_use]
+    pub fn anycast(self) -> Option<IpAddr> {
+        self.network().filter(IpAddr::is_ipv6)
+    }
 }
 
 impl fmt::Display for InterfaceAddress {

@@ -326,14 +326,14 @@ impl Known {
                 let mut add = |prefix, what: &str| {
                     own.entry(prefix).or_insert_with(|| format!("{what} of \"{}\"", port.name));
                 };
-                add(host(address.address), "the address");
+                add(AnyPrefix::host(address.address), "the address");
                 if let Some(last) = address.broadcast() {
-                    add(host(last), "the broadcast address");
+                    add(AnyPrefix::host(last), "the broadcast address");
                 }
-                if let Some(first) = address.network() {
-                    if first.is_ipv6() {
-                        add(host(first), "the subnet-router anycast address");
-                    }
+                if let Some(first) = address.anycast() {
+                    add(AnyPrefix::host(first), "the subnet-router anycast address");
+                }
+                if address.network().is_some() {
                     add(address.link(), "the link");
                 }
             }
@@ -378,7 +378,7 @@ impl Known {
 
     /// Reports an address that no host on a link (of `vport`, if given) can have.
     fn on_link(&self, address: IpAddr, vport: Option<usize>, at: &Cursor<'_>, what: &str) {
-        if let Some(own) = self.own.get(&host(address)) {
+        if let Some(own) = self.own.get(&AnyPrefix::host(address)) {
             at.fault(format!("{address}, {own}"), format!("the address of {what}"), None);
             return;
         }
@@ -445,11 +445,6 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
             Target::Port(name) => drop(known.port(name, &at.field_or_self("port"))),
         }
     }
-}
-
-/// The prefix that contains only this address.
-fn host(address: IpAddr) -> AnyPrefix {
-    AnyPrefix::containing(address, u8::MAX)
 }
 
 /// What a route cannot lead to, because the plane passes it to the router itself.

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use hue_tables::Key;
 use hue_wire::ethernet;
 
 use crate::adjacency::Adjacency;
-use crate::plane::Explanation;
+use crate::plane::{Explanation, Plane};
 use crate::reason::Reason;
 use crate::spec::{Stage, Verdict};
 
@@ -29,6 +30,29 @@ pub(crate) fn end(
         }
     }
     Explanation { stages, outcome, hop, bytes }
+}
+
+/// The stages from the lookup on, of a packet that passed the first half of its plane. `changes` describes what the rewrite
+/// changed.
+pub(crate) fn after_front<P: Plane>(
+    frame: &[u8],
+    mut stages: Vec<Stage>,
+    carried: P::Carried,
+    lookup: impl FnOnce(P::Key) -> (Adjacency, String),
+    changes: impl FnOnce(&[u8], &[u8]) -> String,
+) -> Explanation {
+    let mut bytes = frame.to_vec();
+    let key = P::key(carried);
+    let (hop, matched) = lookup(key);
+    stages.push(stage("lookup", format!("{}: {matched}", key.to_ip())));
+    let outcome = P::back(&mut bytes, carried, &hop);
+    if outcome.row().stage != "lookup" {
+        stages.push(stage("next_hop", hop.to_string()));
+    }
+    if outcome.is_forward() {
+        stages.push(stage("rewrite", changes(frame, &bytes)));
+    }
+    end(stages, outcome, Some(hop), bytes)
 }
 
 /// The Ethernet header of a frame.

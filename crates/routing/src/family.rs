@@ -1,8 +1,6 @@
 //! What differs between the address families.
 
-use std::net::Ipv6Addr;
-
-use hue_planes::ipv4;
+use hue_planes::{ipv4, ipv6};
 use hue_tables::{Key, Prefix};
 
 /// The address family of a network's routes: `u32` is IPv4, `u128` is IPv6.
@@ -37,16 +35,12 @@ impl Family for u32 {
 }
 
 impl Family for u128 {
-    /// RFC 8200 §5.
-    const MTU_BYTES_MIN: u16 = 1280;
+    const MTU_BYTES_MIN: u16 = ipv6::MTU_BYTES_MIN;
     const ORDER: Order = Order::Siblings;
 
     fn is_never_looked_up(prefix: Prefix<Self>) -> bool {
-        let [multicast, link_local] = [(0xff00, 8), (0xfe80, 10)]
-            .map(|(first, len)| Prefix::containing(Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, 0).to_bits(), len));
-        [multicast, link_local]
-            .into_iter()
-            .any(|range| prefix.len() >= range.len() && range.contains(prefix.addr()))
+        let first = prefix.addr().to_addr();
+        first.is_multicast() && prefix.len() >= 8 || first.is_unicast_link_local() && prefix.len() >= 10
     }
 }
 

@@ -10,7 +10,7 @@ use hue_planes::{Counters, UnclaimedCounters};
 use hue_substrate::{
     Capacity, Claims, Entries, Program, Substrate, SubstrateError, check_programs, demux_of, with_routes,
 };
-use hue_tables::{Change, Key, NextHop, Prefix, TableError, Vid};
+use hue_tables::{Change, Dag, Key, NextHop, Prefix, TableError, Vid};
 
 use crate::engine::{NETWORKS_MAX, NO_SLOT, Soft, place};
 use crate::network::Network;
@@ -18,31 +18,8 @@ use crate::network::Network;
 /// Name of the substrate in `spec/kinds.toml`, intent and output.
 pub const NAME: &str = "soft";
 
-/// How to undo one network's table change.
-enum Undo {
-    Remove(Vid),
-    Apply32(Vid, Vec<Change<u32>>),
-    Apply128(Vid, Vec<Change<u128>>),
-    /// The network had keys of another width.
-    Restore(Vid, Entries),
-}
-
-/// Keys whose changes can be undone.
-trait UndoKey: Key {
-    fn undo(vid: Vid, changes: Vec<Change<Self>>) -> Undo;
-}
-
-impl UndoKey for u32 {
-    fn undo(vid: Vid, changes: Vec<Change<u32>>) -> Undo {
-        Undo::Apply32(vid, changes)
-    }
-}
-
-impl UndoKey for u128 {
-    fn undo(vid: Vid, changes: Vec<Change<u128>>) -> Undo {
-        Undo::Apply128(vid, changes)
-    }
-}
+/// Undoes one network's table change.
+type Undo = Box<dyn FnOnce(&mut Dag) -> Result<(), TableError>>;
 
 impl Substrate for Soft {
     fn name(&self) -> &'static str {
@@ -124,7 +101,7 @@ impl Soft {
             if let Err(error) = self.load_table(program, &mut undos) {
                 for undo in undos.into_iter().rev() {
                     // The previous contents fit: see the head of this file.
-                    let undone = self.undo(undo);
+                    let undone = undo(&mut self.dag);
                     assert!(undone.is_ok(), "a table change could not be undone: {undone:?}");
                 }
                 return Err(SubstrateError::Table { name: program.name.clone(), error });
@@ -133,20 +110,11 @@ impl Soft {
         Ok(())
     }
 
-    fn undo(&mut self, undo: Undo) -> Result<(), TableError> {
-        match undo {
-            Undo::Remove(vid) => self.dag.remove_network(vid),
-            Undo::Apply32(vid, changes) => self.dag.apply(vid, &changes),
-            Undo::Apply128(vid, changes) => self.dag.apply(vid, &changes),
-            Undo::Restore(vid, entries) => with_routes!(&entries, routes => self.replace_table(vid, routes)),
-        }
-    }
-
     fn load_table(&mut self, program: &Program, undos: &mut Vec<Undo>) -> Result<(), TableError> {
         with_routes!(&program.entries, routes => self.load_routes(program.vid, routes, undos))
     }
 
-    fn load_routes<K: UndoKey>(
+    fn load_routes<K: Key>(
         &mut self,
         vid: Vid,
         routes: &[(Prefix<K>, NextHop)],
@@ -155,7 +123,7 @@ impl Soft {
         match self.dag.key_bits(vid) {
             None => {
                 self.dag.add_network::<K>(vid)?;
-                undos.push(Undo::Remove(vid));
+                undos.push(Box::new(move |dag| dag.remove_network(vid)));
                 self.dag.apply(vid, &announced(routes))
             }
             Some(bits) if bits == K::BITS => self.change_routes(vid, routes, undos),
@@ -164,22 +132,15 @@ impl Soft {
                     32 => Entries::Lpm128(self.dag.routes(vid).collect()),
                     _ => Entries::Lpm32(self.dag.routes(vid).collect()),
                 };
-                undos.push(Undo::Restore(vid, before));
-                self.replace_table(vid, routes)
+                undos.push(Box::new(
+                    move |dag| with_routes!(&before, routes => replace_table(dag, vid, routes)),
+                ));
+                replace_table(&mut self.dag, vid, routes)
             }
         }
     }
 
-    /// Gives a network that has keys of another width a table of this width. Its quota stays.
-    fn replace_table<K: Key>(&mut self, vid: Vid, routes: &[(Prefix<K>, NextHop)]) -> Result<(), TableError> {
-        let quota = self.dag.account(vid)?.bytes_quota;
-        self.dag.remove_network(vid)?;
-        self.dag.add_network::<K>(vid)?;
-        self.dag.set_quota(vid, quota)?;
-        self.dag.apply(vid, &announced(routes))
-    }
-
-    fn change_routes<K: UndoKey>(
+    fn change_routes<K: Key>(
         &mut self,
         vid: Vid,
         routes: &[(Prefix<K>, NextHop)],
@@ -197,9 +158,18 @@ impl Soft {
         changes.extend(before.keys().map(|prefix| (*prefix, None)));
         back.extend(before.iter().map(|(prefix, hop)| (*prefix, Some(*hop))));
         self.dag.apply(vid, &changes)?;
-        undos.push(K::undo(vid, back));
+        undos.push(Box::new(move |dag| dag.apply(vid, &back)));
         Ok(())
     }
+}
+
+/// Gives a network that has keys of another width a table of this width. Its quota stays.
+fn replace_table<K: Key>(dag: &mut Dag, vid: Vid, routes: &[(Prefix<K>, NextHop)]) -> Result<(), TableError> {
+    let quota = dag.account(vid)?.bytes_quota;
+    dag.remove_network(vid)?;
+    dag.add_network::<K>(vid)?;
+    dag.set_quota(vid, quota)?;
+    dag.apply(vid, &announced(routes))
 }
 
 fn announced<K: Key>(routes: &[(Prefix<K>, NextHop)]) -> Vec<Change<K>> {

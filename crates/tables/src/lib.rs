@@ -29,7 +29,7 @@ pub use dag36_levels::Dag36Levels;
 pub use dir::Dir;
 pub use limits::{Account, Limits, TableError};
 pub use oracle::Oracle;
-pub use prefix::AnyPrefix;
+pub use prefix::{AnyPrefix, PrefixMap};
 pub use reader::{Guard, Reader};
 pub use tcam::Tcam;
 pub use types::{Key, NextHop, Prefix, Prefix4, Prefix6, PrefixError, Vid};

@@ -33,14 +33,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Limits for a store that is filled once, with this many IPv4 networks and routes in all. They always fit, and no
-    /// more address space is reserved than they can need.
-    #[must_use]
-    pub fn for_ipv4(networks: usize, routes: usize) -> Self {
-        Self::for_routes(networks, routes, 0)
-    }
-
-    /// The same with IPv6 routes too.
+    /// Limits for a store that is filled once, with this many networks, IPv4 routes and IPv6 routes in all. They always fit,
+    /// and no more address space is reserved than they can need.
     #[must_use]
     pub fn for_routes(networks: usize, ipv4: usize, ipv6: usize) -> Self {
         let top = (NODE_GRANULES_MAX * GRANULE_BYTES) as u64;
@@ -164,7 +158,7 @@ mod tests {
         ) {
             let routes = costly(&lengths, |n| n.wrapping_mul(spread));
             // The constant part would hide that the part for routes is too small.
-            let limits = Limits::for_ipv4(usize::from(networks), usize::from(networks) * routes.len());
+            let limits = Limits::for_routes(usize::from(networks), usize::from(networks) * routes.len(), 0);
             let limits = Limits { image_bytes_max: limits.image_bytes_max - STORE_BYTES, ..limits };
             let mut dag = Dag::new(limits).unwrap();
             for n in 1..=networks {
@@ -193,8 +187,8 @@ mod tests {
 
     #[test]
     fn limits_for_routes_end_at_the_default() {
-        assert_eq!(Limits::for_ipv4(usize::MAX, usize::MAX), Limits::default());
-        assert_eq!(Limits::for_ipv4(0, 0).image_bytes_max, STORE_BYTES);
-        assert!(Limits::for_ipv4(3, 1_000_000).image_bytes_max < 1 << 30);
+        assert_eq!(Limits::for_routes(usize::MAX, usize::MAX, 0), Limits::default());
+        assert_eq!(Limits::for_routes(0, 0, 0).image_bytes_max, STORE_BYTES);
+        assert!(Limits::for_routes(3, 1_000_000, 0).image_bytes_max < 1 << 30);
     }
 }

@@ -1,5 +1,6 @@
 //! A prefix of either address family, and its parser.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -47,6 +48,12 @@ impl AnyPrefix {
             IpAddr::V4(ip) => Self::V4(Prefix::containing(ip.to_bits(), len)),
             IpAddr::V6(ip) => Self::V6(Prefix::containing(ip.to_bits(), len)),
         }
+    }
+
+    /// The prefix that contains only this address.
+    #[must_use]
+    pub fn host(address: IpAddr) -> Self {
+        Self::containing(address, u8::MAX)
     }
 
     /// First address.
@@ -126,6 +133,31 @@ impl fmt::Display for AnyPrefix {
     }
 }
 
+/// Values by prefix of either family. A search tries each length that occurs.
+#[derive(Clone, Debug)]
+pub struct PrefixMap<V> {
+    by_len: BTreeMap<u8, HashMap<AnyPrefix, V>>,
+}
+
+impl<V> Default for PrefixMap<V> {
+    fn default() -> Self {
+        Self { by_len: BTreeMap::new() }
+    }
+}
+
+impl<V> PrefixMap<V> {
+    /// Stores a value, unless the prefix has one.
+    pub fn insert_first(&mut self, prefix: AnyPrefix, value: V) {
+        self.by_len.entry(prefix.len()).or_default().entry(prefix).or_insert(value);
+    }
+
+    /// The value of the longest prefix that contains an address.
+    #[must_use]
+    pub fn longest(&self, address: IpAddr) -> Option<&V> {
+        self.by_len.iter().rev().find_map(|(len, values)| values.get(&AnyPrefix::containing(address, *len)))
+    }
+}
+
 /// Parses the common case of large files: `a.b.c.d/len` without host bits. Returns `None` for everything
 /// else, valid or not, for the general parser.
 fn parse4(text: &[u8]) -> Option<Prefix4> {
@@ -197,6 +229,21 @@ mod tests {
             // "/008" is accepted as 8: harmless, and consistent with the standard number parser.
             assert_eq!(AnyPrefix::parse(text).is_ok(), text == "10.0.0.0/008", "{text}");
         }
+    }
+
+    #[test]
+    fn the_first_value_of_the_longest_prefix_is_found() {
+        let mut map = PrefixMap::default();
+        let texts = ["10.0.0.0/8", "10.1.0.0/16", "10.1.0.0/16", "::/0", "2001:db8::/32", "2001:db8::1/128"];
+        for (value, text) in texts.into_iter().enumerate() {
+            map.insert_first(text.parse().unwrap(), value);
+        }
+        let longest = |address: &str| map.longest(address.parse().unwrap()).copied();
+        assert_eq!([longest("10.9.9.9"), longest("10.1.0.9"), longest("11.0.0.1")], [Some(0), Some(1), None]);
+        assert_eq!(
+            [longest("2001:db8::1"), longest("2001:db8::2"), longest("::1")],
+            [Some(5), Some(4), Some(3)]
+        );
     }
 
     proptest! {

@@ -5,10 +5,10 @@
 //! documents, a gateway is on the longest link that contains its address, and the route is installed with
 //! that link. The order of additions and other routes therefore do not matter.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use hue_tables::AnyPrefix;
+use hue_tables::{AnyPrefix, PrefixMap};
 use hue_wire::Mac;
 use nix::errno::Errno;
 
@@ -25,14 +25,14 @@ pub(super) fn routes(
     indices: &[u32],
     changes: &mut Changes,
 ) -> Result<(), HostError> {
-    let on_link = OnLink::new(config, indices);
+    let on_link = links_of(config, indices);
     let wanted: HashSet<Wanted> = config
         .routes
         .iter()
         .filter_map(|route| match route.target {
             StaticTarget::Via(via) => {
                 // Not on any link: the kernel rejects it with a reason.
-                let link = on_link.of(via).unwrap_or(0);
+                let link = on_link.longest(via).copied().unwrap_or(0);
                 Some(Wanted { prefix: route.prefix, via: Some(via), link })
             }
             StaticTarget::ViaPort(via, port) => {
@@ -100,44 +100,24 @@ pub(super) fn neighbours(
     Ok(())
 }
 
-/// Finds the interface of an address.
-struct OnLink {
-    /// The interface of each link.
-    links: HashMap<AnyPrefix, u32>,
-    /// Their prefix lengths.
-    lens: BTreeSet<u8>,
-}
-
-impl OnLink {
-    /// Links are the prefixes of addresses, and routes directly onto a port; the former have priority.
-    fn new(config: &Config, indices: &[u32]) -> Self {
-        let mut on_link = Self { links: HashMap::new(), lens: BTreeSet::new() };
-        for (port, link) in config.ports.iter().zip(indices) {
-            for (address, len) in &port.addresses {
-                let prefix = AnyPrefix::containing(*address, *len);
-                let host = AnyPrefix::containing(*address, u8::MAX);
-                if prefix != host {
-                    on_link.add(prefix, *link);
-                }
+/// The interface of each link. Links are the prefixes of addresses, and routes directly onto a port; the former have
+/// priority.
+fn links_of(config: &Config, indices: &[u32]) -> PrefixMap<u32> {
+    let mut links = PrefixMap::default();
+    for (port, link) in config.ports.iter().zip(indices) {
+        for (address, len) in &port.addresses {
+            let prefix = AnyPrefix::containing(*address, *len);
+            if prefix != AnyPrefix::host(*address) {
+                links.insert_first(prefix, *link);
             }
         }
-        for route in &config.routes {
-            if let StaticTarget::Port(port) = route.target
-                && let Some(link) = indices.get(port)
-            {
-                on_link.add(route.prefix, *link);
-            }
+    }
+    for route in &config.routes {
+        if let StaticTarget::Port(port) = route.target
+            && let Some(link) = indices.get(port)
+        {
+            links.insert_first(route.prefix, *link);
         }
-        on_link
     }
-
-    fn add(&mut self, prefix: AnyPrefix, link: u32) {
-        self.lens.insert(prefix.len());
-        self.links.entry(prefix).or_insert(link);
-    }
-
-    fn of(&self, address: IpAddr) -> Option<u32> {
-        let mut lens = self.lens.iter().rev();
-        lens.find_map(|len| self.links.get(&AnyPrefix::containing(address, *len)).copied())
-    }
+    links
 }

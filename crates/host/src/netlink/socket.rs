@@ -377,6 +377,22 @@ impl Socket {
         Ok(())
     }
 
+    /// Dumps all objects of several types, one after the other; see [`Socket::dump`].
+    ///
+    /// # Errors
+    /// If the kernel rejects one.
+    pub fn dump_all<T>(
+        &mut self,
+        dumps: impl IntoIterator<Item = Dump>,
+        mut read: impl FnMut(Message<'_>) -> Option<T>,
+    ) -> Result<Vec<T>, HostError> {
+        let mut found = Vec::new();
+        for dump in dumps {
+            found.extend(self.dump(dump, &mut read)?);
+        }
+        Ok(found)
+    }
+
     /// Dumps all objects of a type; `read` selects and converts them. A dump that changes disturb is repeated
     /// a few times.
     ///

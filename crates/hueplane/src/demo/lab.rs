@@ -141,7 +141,7 @@ fn attach(node: &Namespace, inside: &Namespace, host: &Host, port: &str) -> Resu
     addresses::add(socket, link, host.address, host.link_len())?;
     let default = Wanted { prefix: AnyPrefix::containing(host.router, 0), via: Some(host.router), link };
     // A route to the foreign host on the same bridge, as if it were on the link.
-    let bridge_target = host.bridge_target.map(|address| AnyPrefix::containing(address, u8::MAX));
+    let bridge_target = host.bridge_target.map(AnyPrefix::host);
     let bridge_target = bridge_target.map(|prefix| Wanted { prefix, via: None, link });
     let wanted: Vec<Wanted> = [default].into_iter().chain(bridge_target).collect();
     match routes::add(socket, &wanted)?.into_iter().next() {

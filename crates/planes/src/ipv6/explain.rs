@@ -1,20 +1,16 @@
 //! Explains one packet: what each stage saw, which one decided, what changed. For `hueplane trace`.
 //!
-//! The decision comes from [`check`] and [`finish`] themselves; this file only describes it, stage by stage of
+//! The decision comes from both halves of the plane themselves; this file only describes it, stage by stage of
 //! the specification, up to the one that the outcome belongs to.
-
-use std::net::Ipv6Addr;
 
 use hue_wire::{ethernet, ipv6};
 
-use super::{Adjacency, Outcome, check, finish};
-use crate::explain::{end, ethernet, ethernet_changes, stage};
+use super::{Adjacency, Outcome, Plane, check};
+use crate::explain::{after_front, end, ethernet, ethernet_changes, stage};
 use crate::plane::Explanation;
-use crate::spec::Verdict;
 
 /// See [`Plane::explain`](crate::Plane::explain).
 pub(super) fn explain(frame: &[u8], lookup: impl FnOnce(u128) -> (Adjacency, String)) -> Explanation {
-    let mut bytes = frame.to_vec();
     let mut stages = vec![stage("ethernet", ethernet(frame))];
     let checked = match check(frame) {
         Ok(checked) => checked,
@@ -28,20 +24,11 @@ pub(super) fn explain(frame: &[u8], lookup: impl FnOnce(u128) -> (Adjacency, Str
             {
                 stages.push(stage("lookup", format!("{}: not looked up", header.destination())));
             }
-            return end(stages, outcome.into(), None, bytes);
+            return end(stages, outcome.into(), None, frame.to_vec());
         }
     };
     stages.push(stage("header", header(frame)));
-    let (hop, matched) = lookup(checked.key);
-    stages.push(stage("lookup", format!("{}: {matched}", Ipv6Addr::from_bits(checked.key))));
-    let outcome = finish(&mut bytes, checked, &hop);
-    if outcome.row().stage != "lookup" {
-        stages.push(stage("next_hop", hop.to_string()));
-    }
-    if outcome.verdict() == Verdict::Forward {
-        stages.push(stage("rewrite", changes(frame, &bytes)));
-    }
-    end(stages, outcome.into(), Some(hop), bytes)
+    after_front::<Plane>(frame, stages, checked, lookup, changes)
 }
 
 fn header_of(frame: &[u8]) -> Option<&ipv6::Header> {

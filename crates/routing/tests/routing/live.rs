@@ -9,31 +9,8 @@ use hue_routing::Rib;
 use hue_tables::Prefix4;
 use hue_wire::Mac;
 
+use crate::common::answers::{Random, at, forward, glean, kernel_does, lookup, route_get, table};
 use crate::common::lab::{Lab, Watch, inside, ip, ip_batch, mac, ports, root};
-
-/// How the network treats packets to an address: `None` without a route.
-fn lookup(table: &BTreeMap<Prefix4, Adjacency>, address: Ipv4Addr) -> Option<Adjacency> {
-    let prefixes = (0..=32).rev().map(|len| Prefix4::containing(address.to_bits(), len));
-    prefixes.into_iter().find_map(|prefix| table.get(&prefix).copied())
-}
-
-fn table(rib: &Rib) -> BTreeMap<Prefix4, Adjacency> {
-    rib.routes(None).map(|row| (row.prefix.of().unwrap(), row.adjacency)).collect()
-}
-
-fn at(rib: &mut Rib, address: &str) -> Option<Adjacency> {
-    rib.take_update();
-    lookup(&table(rib), address.parse().unwrap())
-}
-
-fn glean(port: usize) -> Option<Adjacency> {
-    Some(Adjacency::glean(ports()[port].port))
-}
-
-fn forward(port: usize, to: Mac) -> Option<Adjacency> {
-    let port = &ports()[port];
-    Some(Adjacency::forward(port.port, port.mac, to, port.mtu_bytes))
-}
 
 #[test]
 fn addresses_links_routes_and_neighbours_become_a_table() {
@@ -248,32 +225,21 @@ fn many_namespaces_one_thread() {
     );
 }
 
-/// A small deterministic generator (xorshift64*): a printed seed replays a test.
-struct Random(u64);
+/// Random commands, and what they are about.
+struct Commands(Random);
 
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) % bound
-    }
-
-    fn of<'a>(&mut self, what: &[&'a str]) -> &'a str {
-        what[self.below(what.len() as u64) as usize]
-    }
-
+impl Commands {
     /// One of few prefixes, so that collisions occur.
     fn prefix(&mut self) -> Prefix4 {
-        let len = [0, 8, 14, 16, 20, 24, 24, 28, 32][self.below(9) as usize];
+        let len = [0, 8, 14, 16, 20, 24, 24, 28, 32][self.0.below(9) as usize];
         Prefix4::containing(self.address().to_bits(), len)
     }
 
     fn address(&mut self) -> Ipv4Addr {
-        match self.below(3) {
-            0 => Ipv4Addr::new(10, 1, 0, self.below(6) as u8),
-            1 => Ipv4Addr::new(10, 2, 0, self.below(6) as u8),
-            _ => Ipv4Addr::new(172, 16 + self.below(2) as u8, self.below(3) as u8, self.below(3) as u8),
+        match self.0.below(3) {
+            0 => Ipv4Addr::new(10, 1, 0, self.0.below(6) as u8),
+            1 => Ipv4Addr::new(10, 2, 0, self.0.below(6) as u8),
+            _ => Ipv4Addr::new(172, 16 + self.0.below(2) as u8, self.0.below(3) as u8, self.0.below(3) as u8),
         }
     }
 
@@ -286,70 +252,36 @@ impl Random {
     }
 
     fn command(&mut self) -> String {
-        let port = self.below(2) + 1;
-        let gateway = self.below(4) + 2;
-        let way = match self.below(6) {
+        let port = self.0.below(2) + 1;
+        let gateway = self.0.below(4) + 2;
+        let way = match self.0.below(6) {
             0 => format!("dev v{}", port - 1),
             1 => "via 10.3.0.2".to_owned(),
             2 => "dev other".to_owned(),
             _ => format!("via 10.{port}.0.{gateway}"),
         };
-        let metric = self.below(3);
-        match self.below(20) {
+        let metric = self.0.below(3);
+        match self.0.below(20) {
             0..=7 => {
-                let verb = self.of(&["add", "append", "prepend", "replace", "change"]);
+                let verb = self.0.of(&["add", "append", "prepend", "replace", "change"]);
                 format!("route {verb} {} {way} metric {metric}", self.prefix())
             }
             8..=9 => {
-                let kind = self.of(&["unreachable", "prohibit", "blackhole"]);
+                let kind = self.0.of(&["unreachable", "prohibit", "blackhole"]);
                 format!("route add {kind} {} metric {metric}", self.prefix())
             }
             10..=13 => format!("route del {}", self.prefix()),
             14..=15 => format!(
                 "neigh replace 10.{port}.0.{gateway} lladdr 02:00:00:00:09:0{gateway} dev v{} nud {}",
                 port - 1,
-                self.of(&["permanent", "reachable", "stale"])
+                self.0.of(&["permanent", "reachable", "stale"])
             ),
             16 => format!("neigh del 10.{port}.0.{gateway} dev v{}", port - 1),
-            17 => format!("addr add {}/{} dev v{}", self.own(), 20 + self.below(10), port - 1),
-            18 => format!("addr del {}/{} dev v{}", self.own(), 20 + self.below(10), port - 1),
-            _ => format!("link set v{} {}", port - 1, self.of(&["up", "down", "up"])),
+            17 => format!("addr add {}/{} dev v{}", self.own(), 20 + self.0.below(10), port - 1),
+            18 => format!("addr del {}/{} dev v{}", self.own(), 20 + self.0.below(10), port - 1),
+            _ => format!("link set v{} {}", port - 1, self.0.of(&["up", "down", "up"])),
         }
     }
-}
-
-/// The action of the kernel according to `ip route get`, for addresses with one next hop.
-fn kernel_does(answer: &str, neighbours: &[(u16, Ipv4Addr, Mac)], address: Ipv4Addr) -> Adjacency {
-    let words: Vec<&str> = answer.split_whitespace().collect();
-    let after = |word: &str| words.iter().position(|at| *at == word).map(|at| words[at + 1]);
-    let vport = match after("dev") {
-        Some("v0") => 0,
-        Some("v1") => 1,
-        _ => return Adjacency::local(),
-    };
-    if ["local", "broadcast"].contains(&words[0]) {
-        return Adjacency::local();
-    }
-    let to = after("via").map_or(address, |via| via.parse().unwrap());
-    let port = &ports()[usize::from(vport)];
-    match neighbours.iter().find(|(at, neighbour, _)| *at == vport && *neighbour == to) {
-        Some((.., mac)) => Adjacency::forward(port.port, port.mac, *mac, port.mtu_bytes),
-        None => Adjacency::glean(port.port),
-    }
-}
-
-/// The answers of `ip route get`; `None` without a route.
-fn route_get(router: &hue_host::Namespace, addresses: &[Ipv4Addr]) -> Vec<Option<String>> {
-    let commands: String = addresses.iter().map(|address| format!("route get {address}\n")).collect();
-    let (output, errors) = ip_batch(router, &commands);
-    let failed: Vec<usize> = errors
-        .lines()
-        .filter_map(|line| line.strip_prefix("Command failed -:")?.parse::<usize>().ok())
-        .collect();
-    let mut answers = output.lines().filter(|line| !line.starts_with(' '));
-    (1..=addresses.len())
-        .map(|line| if failed.contains(&line) { None } else { Some(answers.next().unwrap().to_owned()) })
-        .collect()
 }
 
 #[test]
@@ -359,7 +291,7 @@ fn random_commands_agree_with_the_kernel() {
     }
     let seed = std::env::var("HUEPLANE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed_0001);
     println!("random_commands: HUEPLANE_SEED={seed}");
-    let mut random = Random(seed);
+    let mut random = Commands(Random(seed));
     let lab = Lab::new();
     let router = lab.router();
     let mut watch = Watch::new(&router);
@@ -378,7 +310,7 @@ fn random_commands_agree_with_the_kernel() {
                 let good = match answer {
                     // No route, or a route that rejects packets: the kernel must answer.
                     None => ours.is_none() || ours == Some(Adjacency::local()),
-                    Some(answer) => ours == Some(kernel_does(answer, &neighbours, *address)),
+                    Some(answer) => ours == Some(kernel_does::<u32>(answer, &neighbours, *address)),
                 };
                 (!good)
                     .then(|| format!("round {round}\n{commands}{address}: kernel {answer:?}, table {ours:?}"))

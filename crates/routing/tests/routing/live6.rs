@@ -1,6 +1,5 @@
 //! Monitor and RIB with the IPv6 of real kernels. All tests need root.
 
-use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 use hue_planes::Adjacency;
@@ -8,30 +7,8 @@ use hue_routing::Rib;
 use hue_tables::{Prefix, Prefix6};
 use hue_wire::Mac;
 
-use crate::common::lab::{Lab, Watch, ip, ip_batch, mac, ports, root};
-
-fn table(rib: &Rib<u128>) -> BTreeMap<Prefix6, Adjacency> {
-    rib.routes(None).map(|row| (row.prefix.of().unwrap(), row.adjacency)).collect()
-}
-
-/// How the network treats packets to an address: `None` without a route.
-fn lookup(table: &BTreeMap<Prefix6, Adjacency>, address: Ipv6Addr) -> Option<Adjacency> {
-    (0..=128).rev().find_map(|len| table.get(&Prefix::containing(address.to_bits(), len)).copied())
-}
-
-fn at(rib: &mut Rib<u128>, address: &str) -> Option<Adjacency> {
-    rib.take_update();
-    lookup(&table(rib), address.parse().unwrap())
-}
-
-fn glean(port: usize) -> Option<Adjacency> {
-    Some(Adjacency::glean(ports()[port].port))
-}
-
-fn forward(port: usize, to: Mac) -> Option<Adjacency> {
-    let port = &ports()[port];
-    Some(Adjacency::forward(port.port, port.mac, to, port.mtu_bytes))
-}
+use crate::common::answers::{Random, at, forward, glean, kernel_does, lookup, route_get, table};
+use crate::common::lab::{Lab, Watch, ip, ip_batch, mac, root};
 
 fn expect(watch: &mut Watch<u128>, address: &str, adjacency: Option<Adjacency>) {
     watch.until(&format!("{address} {adjacency:?}"), |rib| at(rib, address) == adjacency);
@@ -146,104 +123,59 @@ fn next_hops_of_ipv6_routes_come_and_go_one_by_one() {
     expect(&mut watch, "2001:db8:2::7", glean(1));
 }
 
-/// A small deterministic generator (xorshift64*): a printed seed replays a test.
-struct Random(u64);
+/// Random commands, and what they are about.
+struct Commands(Random);
 
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) % bound
-    }
-
-    fn of<'a>(&mut self, what: &[&'a str]) -> &'a str {
-        what[self.below(what.len() as u64) as usize]
-    }
-
+impl Commands {
     /// One of few addresses, so that collisions occur; never one of the router.
     fn address(&mut self) -> Ipv6Addr {
-        let last = 2 + self.below(5) as u16;
-        match self.below(3) {
+        let last = 2 + self.0.below(5) as u16;
+        match self.0.below(3) {
             0 => Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, last),
             1 => Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, last),
-            _ => Ipv6Addr::new(0x2001, 0xdb8, 0x70 + self.below(3) as u16, 0, 0, 0, 0, last),
+            _ => Ipv6Addr::new(0x2001, 0xdb8, 0x70 + self.0.below(3) as u16, 0, 0, 0, 0, last),
         }
     }
 
     fn prefix(&mut self) -> Prefix6 {
-        let len = [0, 32, 44, 48, 64, 120, 126, 128][self.below(8) as usize];
+        let len = [0, 32, 44, 48, 64, 120, 126, 128][self.0.below(8) as usize];
         Prefix::containing(self.address().to_bits(), len)
     }
 
     fn command(&mut self) -> String {
-        let port = self.below(2);
-        let way = match self.below(7) {
+        let port = self.0.below(2);
+        let way = match self.0.below(7) {
             0 => format!("dev v{port}"),
             1 => "via 2001:db8:3::2".to_owned(),
             2 => "dev other".to_owned(),
-            3 | 4 => format!("via fe80::{} dev v{port}", self.below(3) + 2),
-            _ => format!("via 2001:db8:{}::{}", port + 1, self.below(3) + 2),
+            3 | 4 => format!("via fe80::{} dev v{port}", self.0.below(3) + 2),
+            _ => format!("via 2001:db8:{}::{}", port + 1, self.0.below(3) + 2),
         };
-        let metric = 10 + self.below(3);
-        let neighbour = match self.below(2) {
-            0 => format!("fe80::{}", self.below(3) + 2),
-            _ => format!("2001:db8:{}::{}", port + 1, self.below(3) + 2),
+        let metric = 10 + self.0.below(3);
+        let neighbour = match self.0.below(2) {
+            0 => format!("fe80::{}", self.0.below(3) + 2),
+            _ => format!("2001:db8:{}::{}", port + 1, self.0.below(3) + 2),
         };
-        match self.below(20) {
+        match self.0.below(20) {
             0..=7 => {
-                let verb = self.of(&["add", "append", "replace", "append"]);
+                let verb = self.0.of(&["add", "append", "replace", "append"]);
                 format!("route {verb} {} {way} metric {metric}", self.prefix())
             }
             8..=9 => {
-                let kind = self.of(&["unreachable", "prohibit", "blackhole"]);
+                let kind = self.0.of(&["unreachable", "prohibit", "blackhole"]);
                 format!("route add {kind} {} metric {metric}", self.prefix())
             }
             10..=11 => format!("route del {}", self.prefix()),
             12..=13 => format!("route del {} {way}", self.prefix()),
             14..=16 => format!(
                 "neigh replace {neighbour} lladdr 02:00:00:00:09:0{} dev v{port} nud {}",
-                self.below(3) + 2,
-                self.of(&["permanent", "reachable", "stale"])
+                self.0.below(3) + 2,
+                self.0.of(&["permanent", "reachable", "stale"])
             ),
             17 => format!("neigh del {neighbour} dev v{port}"),
-            _ => format!("link set v{port} {}", self.of(&["up", "down", "up", "up"])),
+            _ => format!("link set v{port} {}", self.0.of(&["up", "down", "up", "up"])),
         }
     }
-}
-
-/// What the kernel does according to `ip route get`.
-fn kernel_does(answer: &str, neighbours: &[(u16, Ipv6Addr, Mac)], address: Ipv6Addr) -> Adjacency {
-    let words: Vec<&str> = answer.split_whitespace().collect();
-    let after = |word: &str| words.iter().position(|at| *at == word).map(|at| words[at + 1]);
-    let vport = match after("dev") {
-        Some("v0") => 0,
-        Some("v1") => 1,
-        _ => return Adjacency::local(),
-    };
-    if ["local", "anycast", "unreachable", "prohibit", "blackhole"].contains(&words[0]) {
-        return Adjacency::local();
-    }
-    let to = after("via").map_or(address, |via| via.parse().unwrap());
-    let port = &ports()[usize::from(vport)];
-    match neighbours.iter().find(|(at, neighbour, _)| *at == vport && *neighbour == to) {
-        Some((.., mac)) => Adjacency::forward(port.port, port.mac, *mac, port.mtu_bytes),
-        None => Adjacency::glean(port.port),
-    }
-}
-
-/// The answers of `ip route get`; `None` without a route.
-fn route_get(router: &hue_host::Namespace, addresses: &[Ipv6Addr]) -> Vec<Option<String>> {
-    let commands: String = addresses.iter().map(|address| format!("route get {address}\n")).collect();
-    let (output, errors) = ip_batch(router, &commands);
-    let failed: Vec<usize> = errors
-        .lines()
-        .filter_map(|line| line.strip_prefix("Command failed -:")?.parse::<usize>().ok())
-        .collect();
-    let mut answers = output.lines().filter(|line| !line.starts_with(' '));
-    (1..=addresses.len())
-        .map(|line| if failed.contains(&line) { None } else { Some(answers.next().unwrap().to_owned()) })
-        .collect()
 }
 
 /// The actions of all next hops of the longest route, if it has several: the kernel uses each for some flows.
@@ -252,7 +184,7 @@ fn ways(rib: &Rib<u128>, neighbours: &[(u16, Ipv6Addr, Mac)], address: Ipv6Addr)
     let ways = longest.filter(|row| row.ways.len() > 1).map(|row| row.ways).unwrap_or_default();
     let does = |way: &hue_routing::rib::RouteWay| {
         let via = way.via.map_or_else(String::new, |via| format!("via {via} "));
-        kernel_does(&format!("{address} {via}dev {}", way.interface), neighbours, address)
+        kernel_does::<u128>(&format!("{address} {via}dev {}", way.interface), neighbours, address)
     };
     ways.iter().map(does).collect()
 }
@@ -264,7 +196,7 @@ fn random_ipv6_commands_agree_with_the_kernel() {
     }
     let seed = std::env::var("HUEPLANE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed_0006);
     println!("random_ipv6_commands: HUEPLANE_SEED={seed}");
-    let mut random = Random(seed);
+    let mut random = Commands(Random(seed));
     let lab = Lab::new();
     let router = lab.router6();
     let mut watch = Watch::<u128>::of(&router);
@@ -284,7 +216,7 @@ fn random_ipv6_commands_agree_with_the_kernel() {
                     // No route, or a route that rejects packets: the kernel must answer.
                     None => ours.is_none() || ours == Some(Adjacency::local()),
                     Some(answer) => {
-                        let does = kernel_does(answer, &neighbours, *address);
+                        let does = kernel_does::<u128>(answer, &neighbours, *address);
                         let ways = ways(rib, &neighbours, *address);
                         ours == Some(does)
                             || (ways.contains(&does) && ours.is_some_and(|ours| ways.contains(&ours)))

@@ -43,7 +43,7 @@ pub fn snapshot(config: &Config) -> Vec<Event> {
             let state = AddressState::Usable;
             let told = Address { link, address, len, peer, broadcast, protocol, state };
             events.push(Event::Address(Change::Listed, told));
-            let own = AnyPrefix::containing(address, u8::MAX);
+            let own = AnyPrefix::host(address);
             let local = Route {
                 kind: RouteKind::Local,
                 table: LOCAL,

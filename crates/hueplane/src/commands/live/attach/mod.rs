@@ -312,7 +312,7 @@ fn address(client: &Client, place: &Place, hosts: &[Host]) -> Result<Option<Addr
 fn parse(text: &str) -> Option<(IpAddr, u8)> {
     let (address, len) = text.split_once('/')?;
     let (address, len) = (address.parse().ok()?, len.parse().ok()?);
-    (len <= AnyPrefix::containing(address, 0).bits()).then_some((address, len))
+    (len <= AnyPrefix::host(address).len()).then_some((address, len))
 }
 
 /// The lowest address of a subnet that is not used.
