@@ -163,6 +163,8 @@ fn the_card_is_drained_and_filled_again_and_hosts_see_nothing() {
     daemon.cli.apply(&own, &[]);
     assert_eq!((&card(&daemon)["image"], &card(&daemon)["drained"]), (&"default".into(), &true.into()));
     in_software(&daemon);
+    // A card that another document brings has closed the ports and opened them again.
+    [&red, &blue, &green, &late].iter().for_each(|pair| pair.warm_up());
 
     let running = flows();
     let undrained = daemon.cli.json(&["undrain", "card"]);
