@@ -1,0 +1,484 @@
+//! The table of a network that learns: which port a MAC address is behind.
+//!
+//! One worker owns it, looks addresses up and enters what frames teach, so there is no lock; nothing is allocated after it
+//! is made. Layout: an index with open addressing, at most half full, and a slab of entries. Learnt entries are in a list in
+//! the order in which they were last seen, so that those whose time is up are found at its head. The hash has random
+//! keys: nobody can choose addresses that collide.
+//!
+//! Time is an argument, nanoseconds from any origin. A time before the latest one counts as the latest.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+/// A MAC address in the low 48 bits.
+pub type MacKey = u64;
+
+/// Empty slot of the index, and end of a list.
+const NONE: u32 = u32::MAX;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// See the head of this file.
+#[derive(Clone, Debug)]
+pub struct MacTable {
+    /// Slots: MAC address, and place of the entry in the slab plus 1; 0 for an empty one. A power of two of them.
+    index: Box<[u64]>,
+    /// Slots - 1.
+    mask: usize,
+    keys: [u64; 2],
+    slab: Vec<Entry>,
+    /// List of unused entries of the slab.
+    free: u32,
+    /// Learnt entries by the time they were seen, oldest first.
+    oldest: u32,
+    newest: u32,
+    learnt: usize,
+    learnt_max: usize,
+    ageing_ns: u64,
+    /// Least time after which it is worth recording that an address was seen again.
+    refresh_ns: u64,
+    latest_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    mac: MacKey,
+    seen_ns: u64,
+    previous: u32,
+    next: u32,
+    hop: u16,
+    fixed: bool,
+}
+
+/// An entry that was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Where the address is.
+    pub hop: u16,
+    /// Whether the entry is static, not learnt.
+    pub fixed: bool,
+}
+
+/// What became of an address that a frame taught.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Learnt {
+    /// It was entered.
+    New,
+    /// It was there.
+    Known,
+    /// It was somewhere else; its entry was changed.
+    Moved,
+    /// It has a static entry, which stays.
+    Fixed,
+    /// It was not entered: there are as many entries as there may be.
+    Full,
+}
+
+/// An entry of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MacEntry {
+    /// The address.
+    pub mac: MacKey,
+    /// Where it is.
+    pub hop: u16,
+    /// Whether the entry is static, not learnt.
+    pub fixed: bool,
+    /// Time since the address was seen, as far as recorded; meaningless for a static entry.
+    pub age_ns: u64,
+}
+
+impl MacTable {
+    /// Most entries, static and learnt ones together.
+    pub const ENTRIES_MAX: usize = 65_535;
+
+    /// A table with static entries, and room for `learnt_max` learnt ones; static entries beyond
+    /// [`MacTable::ENTRIES_MAX`] are left out. A learnt entry is gone when its address has not been seen for more than
+    /// `ageing_ns`.
+    #[must_use]
+    pub fn new(fixed: &[(MacKey, u16)], learnt_max: usize, ageing_ns: u64) -> Self {
+        let fixed = fixed.get(..Self::ENTRIES_MAX).unwrap_or(fixed);
+        let learnt_max = learnt_max.min(Self::ENTRIES_MAX - fixed.len());
+        let entries = fixed.len() + learnt_max;
+        let slots = (2 * entries).next_power_of_two().max(2);
+        let random = RandomState::new();
+        let mut table = Self {
+            index: vec![0; slots].into_boxed_slice(),
+            mask: slots - 1,
+            keys: [random.hash_one(0u8), random.hash_one(1u8) | 1],
+            slab: Vec::with_capacity(entries),
+            free: NONE,
+            oldest: NONE,
+            newest: NONE,
+            learnt: 0,
+            learnt_max,
+            ageing_ns,
+            refresh_ns: SECOND_NS.min(ageing_ns / 8),
+            latest_ns: 0,
+        };
+        for (mac, hop) in fixed {
+            table.fix(*mac, *hop);
+        }
+        table
+    }
+
+    /// Replaces settings and static entries. Learnt entries stay as far as there is room, those seen last first; `keep`
+    /// gives where an entry's address is now, or `None` to forget it. Allocates.
+    pub fn configure(
+        &mut self,
+        fixed: &[(MacKey, u16)],
+        learnt_max: usize,
+        ageing_ns: u64,
+        keep: impl Fn(u16) -> Option<u16>,
+    ) {
+        let before = std::mem::replace(self, Self::new(fixed, learnt_max, ageing_ns));
+        self.latest_ns = before.latest_ns;
+        let mut kept: Vec<Entry> = Vec::new();
+        let mut at = before.newest;
+        while let Some(entry) = before.slab.get(at as usize) {
+            if kept.len() == self.learnt_max || before.latest_ns - entry.seen_ns > ageing_ns {
+                break;
+            }
+            if let Some(hop) = keep(entry.hop).filter(|_| self.find(entry.mac).is_none()) {
+                kept.push(Entry { hop, ..*entry });
+            }
+            at = entry.previous;
+        }
+        for entry in kept.into_iter().rev() {
+            self.enter(entry.mac, entry.hop, entry.seen_ns);
+        }
+    }
+
+    /// The entry of an address.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, mac: MacKey, now_ns: u64) -> Option<Found> {
+        let entry = self.find(mac).and_then(|place| self.slab.get(place as usize))?;
+        let is_old = now_ns.max(self.latest_ns) - entry.seen_ns > self.ageing_ns;
+        (entry.fixed || !is_old).then_some(Found { hop: entry.hop, fixed: entry.fixed })
+    }
+
+    /// Enters where an address is. That it was seen again where it was is recorded only after an eighth of the ageing time,
+    /// or a second if that is less, so that most frames write nothing.
+    #[inline]
+    pub fn learn(&mut self, mac: MacKey, hop: u16, now_ns: u64) -> Learnt {
+        if let Some(entry) = self.find(mac).and_then(|place| self.slab.get(place as usize)) {
+            if entry.fixed {
+                return Learnt::Fixed;
+            }
+            if entry.hop == hop && now_ns.max(self.latest_ns) - entry.seen_ns < self.refresh_ns {
+                return Learnt::Known;
+            }
+        }
+        self.learn_rest(mac, hop, now_ns)
+    }
+
+    #[inline(never)]
+    fn learn_rest(&mut self, mac: MacKey, hop: u16, now_ns: u64) -> Learnt {
+        self.latest_ns = self.latest_ns.max(now_ns);
+        let now_ns = self.latest_ns;
+        self.forget_old();
+        if let Some(place) = self.find(mac) {
+            let moved = self.slab.get(place as usize).is_some_and(|entry| entry.hop != hop);
+            self.unlink(place);
+            if let Some(entry) = self.slab.get_mut(place as usize) {
+                (entry.hop, entry.seen_ns) = (hop, now_ns);
+            }
+            self.link(place);
+            return if moved { Learnt::Moved } else { Learnt::Known };
+        }
+        if self.learnt == self.learnt_max {
+            return Learnt::Full;
+        }
+        self.enter(mac, hop, now_ns);
+        Learnt::New
+    }
+
+    /// Its entries, in no order.
+    pub fn entries(&self, now_ns: u64) -> impl Iterator<Item = MacEntry> + '_ {
+        let now_ns = now_ns.max(self.latest_ns);
+        let places = self.index.iter().filter_map(|slot| place_of(*slot));
+        let entries = places.filter_map(|place| self.slab.get(place as usize));
+        entries.map(move |entry| (entry, now_ns - entry.seen_ns)).filter_map(|(entry, age_ns)| {
+            let Entry { mac, hop, fixed, .. } = *entry;
+            (fixed || age_ns <= self.ageing_ns).then_some(MacEntry { mac, hop, fixed, age_ns })
+        })
+    }
+
+    /// Removes learnt entries whose time is up.
+    fn forget_old(&mut self) {
+        while let Some(entry) = self.slab.get(self.oldest as usize)
+            && self.latest_ns - entry.seen_ns > self.ageing_ns
+        {
+            let (place, mac) = (self.oldest, entry.mac);
+            self.unlink(place);
+            self.unindex(mac);
+            if let Some(entry) = self.slab.get_mut(place as usize) {
+                entry.next = self.free;
+            }
+            self.free = place;
+            self.learnt -= 1;
+        }
+    }
+
+    /// Enters a static address.
+    fn fix(&mut self, mac: MacKey, hop: u16) {
+        if self.find(mac).is_none() {
+            self.place(Entry { mac, seen_ns: 0, previous: NONE, next: NONE, hop, fixed: true });
+        }
+    }
+
+    /// Enters a learnt address, which has no entry; there is room for it.
+    fn enter(&mut self, mac: MacKey, hop: u16, seen_ns: u64) {
+        let place = self.place(Entry { mac, seen_ns, previous: NONE, next: NONE, hop, fixed: false });
+        self.link(place);
+        self.learnt += 1;
+    }
+
+    /// Stores an entry, and indexes it.
+    fn place(&mut self, entry: Entry) -> u32 {
+        let place = self.free;
+        let place = match self.slab.get_mut(place as usize) {
+            Some(unused) => {
+                self.free = unused.next;
+                *unused = entry;
+                place
+            }
+            None => {
+                self.slab.push(entry);
+                self.slab.len() as u32 - 1 // at most ENTRIES_MAX
+            }
+        };
+        let mut at = self.home(entry.mac);
+        while let Some(slot) = self.index.get_mut(at) {
+            if *slot == 0 {
+                *slot = entry.mac << 16 | u64::from(place + 1);
+                break;
+            }
+            at = (at + 1) & self.mask;
+        }
+        place
+    }
+
+    /// Appends an entry to the list.
+    fn link(&mut self, place: u32) {
+        let before = std::mem::replace(&mut self.newest, place);
+        if let Some(entry) = self.slab.get_mut(place as usize) {
+            (entry.previous, entry.next) = (before, NONE);
+        }
+        match self.slab.get_mut(before as usize) {
+            Some(entry) => entry.next = place,
+            None => self.oldest = place,
+        }
+    }
+
+    /// Takes an entry off the list.
+    fn unlink(&mut self, place: u32) {
+        let Some(Entry { previous, next, .. }) = self.slab.get(place as usize).copied() else { return };
+        match self.slab.get_mut(previous as usize) {
+            Some(entry) => entry.next = next,
+            None => self.oldest = next,
+        }
+        match self.slab.get_mut(next as usize) {
+            Some(entry) => entry.previous = previous,
+            None => self.newest = previous,
+        }
+    }
+
+    /// Removes an address from the index, and moves those behind it so that each is still found from its home.
+    fn unindex(&mut self, mac: MacKey) {
+        let mut hole = self.home(mac);
+        while self.index.get(hole).is_some_and(|slot| *slot != 0 && slot >> 16 != mac) {
+            hole = (hole + 1) & self.mask;
+        }
+        let mut at = hole;
+        loop {
+            at = (at + 1) & self.mask;
+            let Some(slot) = self.index.get(at).copied().filter(|slot| *slot != 0) else { break };
+            // The slot may move into the hole unless its home is behind the hole.
+            let (from_home, from_hole) = (at.wrapping_sub(self.home(slot >> 16)), at.wrapping_sub(hole));
+            if from_home & self.mask >= from_hole & self.mask {
+                if let Some(empty) = self.index.get_mut(hole) {
+                    *empty = slot;
+                }
+                hole = at;
+            }
+        }
+        if let Some(empty) = self.index.get_mut(hole) {
+            *empty = 0;
+        }
+    }
+
+    /// Where the search for an address begins.
+    #[inline(always)]
+    fn home(&self, mac: MacKey) -> usize {
+        let product = u128::from(mac ^ self.keys[0]) * u128::from(self.keys[1]);
+        ((product >> 64) as u64 ^ product as u64) as usize & self.mask
+    }
+
+    /// The place of an address's entry, which may be old.
+    #[inline(always)]
+    fn find(&self, mac: MacKey) -> Option<u32> {
+        let mut at = self.home(mac);
+        // The index is at most half full, so there is an empty slot.
+        loop {
+            let slot = *self.index.get(at)?;
+            if slot >> 16 == mac && slot != 0 {
+                return place_of(slot);
+            }
+            if slot == 0 {
+                return None;
+            }
+            at = (at + 1) & self.mask;
+        }
+    }
+}
+
+/// The place in the slab that a slot names.
+#[inline(always)]
+fn place_of(slot: u64) -> Option<u32> {
+    (slot as u16).checked_sub(1).map(u32::from)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic: that is how it fails
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The same in the simplest form.
+    struct Model {
+        fixed: HashMap<MacKey, u16>,
+        /// Hop, time seen, and a number that rises with each record.
+        learnt: HashMap<MacKey, (u16, u64, u64)>,
+        learnt_max: usize,
+        ageing_ns: u64,
+        latest_ns: u64,
+        records: u64,
+    }
+
+    impl Model {
+        fn forget_old(&mut self) {
+            self.learnt.retain(|_, (_, seen, _)| self.latest_ns - *seen <= self.ageing_ns);
+        }
+
+        fn get(&self, mac: MacKey, now_ns: u64) -> Option<Found> {
+            let now_ns = now_ns.max(self.latest_ns);
+            let learnt = self.learnt.get(&mac).filter(|(_, seen, _)| now_ns - seen <= self.ageing_ns);
+            let fixed = self.fixed.get(&mac).map(|hop| Found { hop: *hop, fixed: true });
+            fixed.or(learnt.map(|(hop, ..)| Found { hop: *hop, fixed: false }))
+        }
+
+        fn learn(&mut self, mac: MacKey, hop: u16, now_ns: u64) -> Learnt {
+            if self.fixed.contains_key(&mac) {
+                return Learnt::Fixed;
+            }
+            let refresh_ns = SECOND_NS.min(self.ageing_ns / 8);
+            let now_ns = now_ns.max(self.latest_ns);
+            if self.learnt.get(&mac).is_some_and(|(old, seen, _)| *old == hop && now_ns - seen < refresh_ns) {
+                return Learnt::Known;
+            }
+            self.latest_ns = now_ns;
+            self.forget_old();
+            self.records += 1;
+            let count = self.learnt.len();
+            match self.learnt.get_mut(&mac) {
+                Some(entry) => {
+                    let moved = entry.0 != hop;
+                    *entry = (hop, now_ns, self.records);
+                    if moved { Learnt::Moved } else { Learnt::Known }
+                }
+                None if count == self.learnt_max => Learnt::Full,
+                None => {
+                    self.learnt.insert(mac, (hop, now_ns, self.records));
+                    Learnt::New
+                }
+            }
+        }
+
+        fn configure(&mut self, fixed: HashMap<MacKey, u16>, learnt_max: usize, ageing_ns: u64) {
+            (self.fixed, self.learnt_max, self.ageing_ns) = (fixed, learnt_max, ageing_ns);
+            self.forget_old();
+            let mut kept: Vec<_> = self.learnt.drain().collect();
+            kept.retain(|(mac, (hop, ..))| !self.fixed.contains_key(mac) && *hop != 3);
+            kept.sort_unstable_by_key(|(_, (_, _, record))| std::cmp::Reverse(*record));
+            kept.truncate(learnt_max);
+            let now = |(mac, (hop, seen, record)): (MacKey, (u16, u64, u64))| (mac, (hop ^ 1, seen, record));
+            self.learnt = kept.into_iter().map(now).collect();
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Learn(MacKey, u16, i64),
+        Configure(HashMap<MacKey, u16>, usize, u64),
+    }
+
+    fn mac() -> impl Strategy<Value = MacKey> {
+        // The least, the largest, and some of both.
+        prop_oneof![0u64..12, (0u64..4).prop_map(|n| (1 << 48) - 1 - n)]
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let wait = prop_oneof![8 => 0i64..400_000_000, 1 => 0..30_000_000_000i64, 1 => -2_000_000_000i64..0];
+        let learn = (mac(), 0u16..4, wait).prop_map(|(mac, hop, wait)| Step::Learn(mac, hop, wait));
+        let fixed = prop::collection::hash_map(mac(), 0u16..4, 0..3);
+        let ageing = prop_oneof![Just(4_000_000_000), Just(20_000_000_000)];
+        let configure =
+            (fixed, 0usize..8, ageing).prop_map(|(fixed, max, ageing)| Step::Configure(fixed, max, ageing));
+        prop_oneof![60 => learn, 1 => configure]
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_map(steps in prop::collection::vec(step(), 1..300)) {
+            let (max, ageing_ns) = (5, 10_000_000_000);
+            let mut table = MacTable::new(&[(1, 2)], max, ageing_ns);
+            let mut model = Model {
+                fixed: [(1, 2)].into(),
+                learnt: HashMap::new(),
+                learnt_max: max,
+                ageing_ns,
+                latest_ns: 0,
+                records: 0,
+            };
+            let mut now_ns = 5_000_000_000_u64;
+            for step in steps {
+                match step {
+                    Step::Learn(mac, hop, wait) => {
+                        now_ns = now_ns.saturating_add_signed(wait);
+                        prop_assert_eq!(table.get(mac, now_ns), model.get(mac, now_ns));
+                        prop_assert_eq!(table.learn(mac, hop, now_ns), model.learn(mac, hop, now_ns));
+                    }
+                    Step::Configure(fixed, max, ageing_ns) => {
+                        let list: Vec<_> = fixed.iter().map(|(mac, hop)| (*mac, *hop)).collect();
+                        table.configure(&list, max, ageing_ns, |hop| (hop != 3).then_some(hop ^ 1));
+                        model.configure(fixed, max, ageing_ns);
+                    }
+                }
+                let mut found: Vec<_> = table.entries(now_ns).map(|one| (one.mac, one.hop, one.fixed)).collect();
+                let all = model.fixed.keys().chain(model.learnt.keys());
+                let all = all.filter_map(|mac| Some((*mac, model.get(*mac, now_ns)?)));
+                let mut expected: Vec<_> = all.map(|(mac, one)| (mac, one.hop, one.fixed)).collect();
+                found.sort_unstable();
+                expected.sort_unstable();
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_table_fills_empties_and_fills_again() {
+        let max = MacTable::ENTRIES_MAX;
+        let mut table = MacTable::new(&[], max + 7, SECOND_NS);
+        let mac = |n: usize| (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
+        for pass in [0u64, 10] {
+            let now_ns = pass * SECOND_NS;
+            assert!((0..max).all(|n| table.learn(mac(n + pass as usize), n as u16, now_ns) == Learnt::New));
+            assert_eq!(table.learn(mac(max + 20), 0, now_ns), Learnt::Full);
+            assert!((0..max).all(|n| table.get(mac(n + pass as usize), now_ns).unwrap().hop == n as u16));
+            assert_eq!(table.entries(now_ns).count(), max);
+        }
+    }
+}
