@@ -2,29 +2,29 @@
 //! are edited, and the explanation says the same.
 //!
 //! Run: `cargo +nightly fuzz run planes -- -max_len=512 -max_total_time=60` in this folder's parent. The first bytes of an
-//! input choose the next hop; the rest is the frame. `crates/planes/tests` has the same checks against an oracle.
+//! input choose what the tables answer; the rest is the frame. `crates/planes/tests` has the same checks against an oracle.
 
 #![no_main]
 
 use hue_demux::PortId;
-use hue_planes::{Adjacency, Kind, Plane, Settings, with_plane};
+use hue_planes::{Adjacency, Kind, Looked, Plane, Settings, Source, with_plane};
 use hue_wire::Mac;
 use libfuzzer_sys::fuzz_target;
 
-fn check<P: Plane>(frame: &[u8], hop: &Adjacency) {
+fn check<P: Plane>(frame: &[u8], looked: &Looked) {
     let settings = P::settings(&Settings::of(P::KIND));
     let mut bytes = frame.to_vec();
     let outcome = match P::front(frame, settings) {
         Ok(carried) => {
-            let outcome = P::back(&mut bytes, carried, hop);
-            assert_eq!(outcome, P::decide(carried, hop));
+            let outcome = P::back(&mut bytes, carried, looked.answer());
+            assert_eq!(outcome, P::decide(carried, looked.answer()));
             outcome
         }
         Err(outcome) => outcome,
     };
     assert_eq!(outcome.kind(), P::KIND);
     assert!(outcome.is_forward() || bytes == frame, "{outcome:?}: edited");
-    let explained = P::explain(frame, settings, |_| (*hop, String::new()));
+    let explained = P::explain(frame, settings, |_| looked.clone());
     assert_eq!((explained.outcome, &explained.bytes), (outcome, &bytes));
 }
 
@@ -32,13 +32,17 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&[kind, high, low], frame)) = bytes.split_first_chunk() else { return };
     let port = PortId::new(1);
     let mtu_bytes = u16::from_be_bytes([high, low]);
-    let hop = match kind % 4 {
+    let hop = match kind % 5 {
         0 => Adjacency::NONE,
         1 => Adjacency::local(),
         2 => Adjacency::glean(port),
+        3 => Adjacency::out(port, mtu_bytes),
         _ => Adjacency::forward(port, Mac([2; 6]), Mac([4; 6]), mtu_bytes),
     };
+    let arrival = Adjacency::out(PortId::new(kind / 5 % 2), mtu_bytes);
+    let source = (kind >= 64).then_some(Source { port, fixed: kind >= 128 });
+    let looked = Looked { hop, arrival, source, text: String::new() };
     for kind in Kind::ALL {
-        with_plane!(kind, P => check::<P>(frame, &hop));
+        with_plane!(kind, P => check::<P>(frame, &looked));
     }
 });

@@ -82,5 +82,29 @@ package hue_kinds_pkg;
       default: return VERDICT_DROP;
     endcase
   endfunction
+
+  // Kind `l2`: outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+  localparam int unsigned KIND_L2 = 3;
+  localparam logic [4:0] L2_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
+  localparam logic [4:0] L2_RATE_LIMITED = 5'd2;  // The packet exceeds the network's rate limit.
+  localparam logic [4:0] L2_BAD_SOURCE = 5'd3;  // The source MAC address is a group address or zero.
+  localparam logic [4:0] L2_BAD_DESTINATION = 5'd4;  // The destination MAC address is zero.
+  localparam logic [4:0] L2_RESERVED = 5'd5;  // For the switch itself: protocols of a single link, which a switch never forwards (STP, LACP, LLDP).
+  localparam logic [4:0] L2_WRONG_PORT = 5'd6;  // The sender's address belongs to another port: it is static, or learnt and the network is sticky.
+  localparam logic [4:0] L2_SAME_PORT = 5'd7;  // The destination is behind the port at which the frame arrived.
+  localparam logic [4:0] L2_MTU = 5'd8;  // The frame exceeds the MTU of the network's ports.
+  localparam logic [4:0] L2_STORM = 5'd9;  // The frame would be sent to all ports, and exceeds the network's limit for such frames.
+  localparam logic [4:0] L2_FLOOD = 5'd10;  // Sent, unchanged, to all ports of the network but the one at which it arrived.
+  localparam logic [4:0] L2_FORWARD = 5'd11;  // Sent, unchanged, to the port of the destination's entry.
+  localparam int unsigned L2_COUNT = 11;
+
+  // The verdict of an outcome. Code 0, no outcome, gives a drop.
+  function automatic logic [1:0] l2_verdict(logic [4:0] outcome);
+    case (outcome)
+      L2_FLOOD, L2_FORWARD: return VERDICT_FORWARD;
+      L2_RESERVED: return VERDICT_PUNT;
+      default: return VERDICT_DROP;
+    endcase
+  endfunction
 endpackage
 /* verilator lint_on UNUSEDPARAM */

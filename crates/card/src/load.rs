@@ -8,7 +8,9 @@
 use std::collections::HashMap;
 
 use hue_planes::{Counters, Kind, UnclaimedCounters};
-use hue_substrate::{Capacity, Claims, Program, Substrate, SubstrateError, check_programs, demux_of};
+use hue_substrate::{
+    Capacity, Claims, Entries, Program, Substrate, SubstrateError, check_programs, demux_of,
+};
 use hue_tables::Vid;
 
 use crate::banks::Arrival;
@@ -264,7 +266,16 @@ impl<R: Registers> Card<R> {
                 Layout::Dag36 | Layout::Sram | Layout::Dir => net % planes.len() as u8,
             };
             let place = Place { net, plane };
-            changes.push(Change { place, before, program: program.clone(), switch: None, arrival: None });
+            let program = match has_rows(program.kind()) {
+                true => program.clone(),
+                // Its place on the card only finds its frames; software has the rest.
+                false => Program {
+                    next_hops: Vec::new(),
+                    entries: Entries::none(program.kind()),
+                    ..program.clone()
+                },
+            };
+            changes.push(Change { place, before, program, switch: None, arrival: None });
         }
         Ok(changes)
     }
@@ -585,15 +596,18 @@ fn free(places: &mut [bool]) -> Option<u8> {
     u8::try_from(index).ok()
 }
 
+/// Whether the driver has rows for the next hops and entries of a kind, whatever an image says.
+const fn has_rows(kind: Kind) -> bool {
+    match kind {
+        Kind::Ipv4 => true,
+        Kind::Ipv6 | Kind::L2 => false,
+    }
+}
+
 /// Checks whether the card can decide packets of the program's kind.
 fn check_kind(program: &Program, description: &Description) -> Result<(), SubstrateError> {
     let kind = program.kind();
-    let has_rows = match kind {
-        Kind::Ipv4 => true,
-        // The driver has no rows for it, whatever an image says.
-        Kind::Ipv6 => false,
-    };
-    if has_rows && description.kinds.contains(&kind) {
+    if has_rows(kind) && description.kinds.contains(&kind) {
         return Ok(());
     }
     Err(SubstrateError::Kind { name: program.name.clone(), kind, substrate: NAME })

@@ -7,9 +7,10 @@ use std::collections::HashMap;
 
 use hue_demux::{Match, PortId, Row};
 use hue_intent::{Intent, Martians, Network, NetworkSpec, RateLimit, Select};
-use hue_planes::{Kind, MeterError, Rate, Settings, ipv4};
+use hue_planes::{Adjacency, MeterError, Rate, Settings, ipv4, l2};
 use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::{Key, NextHop, Prefix, Vid};
+use hue_wire::Mac;
 
 use crate::error::CompileError;
 use crate::ids::Ids;
@@ -76,7 +77,7 @@ fn one(
         let mtu_bytes = port.mtu.unwrap_or(*mtu);
         ports.push(VirtualPort { name: port.name.to_string(), port: *id, mac: port.mac, mtu_bytes });
     }
-    let set = routes::build(spec, &ports).map_err(|fault| {
+    let mut set = routes::build(spec, &ports).map_err(|fault| {
         let network = name.clone();
         match fault {
             RouteFault::Via(via) => CompileError::Via { network, via },
@@ -84,6 +85,19 @@ fn one(
             RouteFault::NextHops => CompileError::NextHops { network },
         }
     })?;
+    let entries = match Entries::none(spec.plane.kind) {
+        Entries::Exact(_) => {
+            set.next_hops = ports.iter().map(|port| Adjacency::out(port.port, port.mtu_bytes)).collect();
+            Entries::Exact(
+                static_macs(spec, &ports)
+                    .ok_or_else(|| CompileError::VirtualPort { network: name.clone() })?,
+            )
+        }
+        Entries::Lpm32(_) => Entries::Lpm32(entries(&set.routes)),
+        Entries::Lpm128(_) => Entries::Lpm128(entries(&set.routes)),
+    };
+    let wrong_limit = |error| CompileError::RateLimit { network: name.clone(), error };
+    let settings = settings(spec).map_err(wrong_limit)?;
     let rate_limit = spec.rate_limit.map(meter).transpose();
     let names = NetworkNames {
         vid,
@@ -95,11 +109,11 @@ fn one(
     };
     let program = Program {
         vid,
-        settings: settings(spec),
+        settings,
         rows: rows(vid, &spec.select, &ports),
         ports,
         next_hops: set.next_hops,
-        entries: entries(spec.plane.kind, &names.routes),
+        entries,
         rate_limit: rate_limit.map_err(|error| CompileError::RateLimit { network: name.clone(), error })?,
         weight: spec.weight,
         gated: spec.gated,
@@ -110,24 +124,34 @@ fn one(
 }
 
 /// What the network says about its plane.
-fn settings(spec: &NetworkSpec) -> Settings {
-    match Settings::of(spec.plane.kind) {
+fn settings(spec: &NetworkSpec) -> Result<Settings, MeterError> {
+    let plane = &spec.plane;
+    Ok(match Settings::of(plane.kind) {
         Settings::Ipv4(_) => {
-            Settings::Ipv4(ipv4::Settings { forward_martians: spec.plane.martians == Martians::Forward })
+            Settings::Ipv4(ipv4::Settings { forward_martians: plane.martians == Martians::Forward })
         }
-        other => other,
-    }
+        Settings::L2(default) => Settings::L2(l2::Settings {
+            macs_max: plane.macs_max.unwrap_or(default.macs_max),
+            ageing_s: plane.ageing_seconds.unwrap_or(default.ageing_s),
+            sticky: plane.sticky,
+            storm_limit: plane.storm_limit.map(meter).transpose()?,
+        }),
+        other @ Settings::Ipv6(_) => other,
+    })
 }
 
-/// The routes in the form of a kind. A document has none of another family.
-fn entries(kind: Kind, routes: &[RouteName]) -> Entries {
-    fn of<K: Key>(routes: &[RouteName]) -> Vec<(Prefix<K>, NextHop)> {
-        routes.iter().filter_map(|route| Some((route.prefix.of()?, route.hop))).collect()
-    }
-    match Entries::none(kind) {
-        Entries::Lpm32(_) => Entries::Lpm32(of(routes)),
-        Entries::Lpm128(_) => Entries::Lpm128(of(routes)),
-    }
+/// The routes as entries with keys of this width. A document has none of another family.
+fn entries<K: Key>(routes: &[RouteName]) -> Vec<(Prefix<K>, NextHop)> {
+    routes.iter().filter_map(|route| Some((route.prefix.of()?, route.hop))).collect()
+}
+
+/// The static MAC addresses; `None` if one is at a port that does not exist.
+fn static_macs(spec: &NetworkSpec, ports: &[VirtualPort]) -> Option<Vec<(Mac, NextHop)>> {
+    let row = |one: &hue_intent::StaticMac| {
+        let vport = ports.iter().position(|port| port.name == one.port.as_str())?;
+        Some((one.mac, NextHop::new(u16::try_from(vport).ok()?)?))
+    };
+    spec.static_macs.iter().map(row).collect()
 }
 
 /// The claims of a network on frames: one row for each virtual port, or for each of its prefixes.

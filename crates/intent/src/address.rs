@@ -71,6 +71,8 @@ impl Serialize for InterfaceAddress {
 pub(crate) enum Family {
     V4,
     V6,
+    /// None: the kind does not look at IP.
+    None,
     /// Either: the network's kind is not known, because its document is wrong.
     Any,
 }
@@ -78,34 +80,38 @@ pub(crate) enum Family {
 impl Family {
     /// The family of a kind's addresses.
     pub fn of(kind: Kind) -> Self {
-        if kind.limits().key_bits == u32::BITS { Self::V4 } else { Self::V6 }
+        match kind.limits().key_bits {
+            u32::BITS => Self::V4,
+            u128::BITS => Self::V6,
+            _ => Self::None,
+        }
     }
 
     /// Length of an address, bits.
     pub const fn bits(self) -> u8 {
         match self {
             Self::V4 => <u32 as Key>::BITS,
-            Self::V6 | Self::Any => <u128 as Key>::BITS,
+            Self::V6 | Self::None | Self::Any => <u128 as Key>::BITS,
         }
     }
 
     pub const fn address(self) -> &'static str {
         match self {
-            Self::V4 | Self::Any => "an IPv4 address such as 10.2.0.2",
+            Self::V4 | Self::None | Self::Any => "an IPv4 address such as 10.2.0.2",
             Self::V6 => "an IPv6 address such as 2001:db8:2::2",
         }
     }
 
     pub const fn interface(self) -> &'static str {
         match self {
-            Self::V4 | Self::Any => "an IPv4 address with prefix length, such as 10.1.0.1/24",
+            Self::V4 | Self::None | Self::Any => "an IPv4 address with prefix length, such as 10.1.0.1/24",
             Self::V6 => "an IPv6 address with prefix length, such as 2001:db8:1::1/64",
         }
     }
 
     pub const fn prefix(self) -> &'static str {
         match self {
-            Self::V4 | Self::Any => "an IPv4 prefix such as 10.9.0.0/16",
+            Self::V4 | Self::None | Self::Any => "an IPv4 prefix such as 10.9.0.0/16",
             Self::V6 => "an IPv6 prefix such as 2001:db8:9::/48",
         }
     }
@@ -114,7 +120,7 @@ impl Family {
         match self {
             Self::V4 => address.is_ipv4(),
             Self::V6 => address.is_ipv6(),
-            Self::Any => true,
+            Self::None | Self::Any => true,
         }
     }
 

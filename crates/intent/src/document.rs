@@ -3,7 +3,7 @@
 //! Flow: cursor → **drafts** (typed values with their places; invalid ones are missing) → validator →
 //! `types`. Decoding continues after an error, so that one load reports all of them.
 
-use hue_planes::Kind;
+use hue_planes::{Kind, l2};
 use hue_tables::Vid;
 use hue_wire::Mac;
 
@@ -18,7 +18,7 @@ use crate::needs::{Bandwidth, Latency, Needs, Scheduler, SchedulerKind, SoftCapa
 use crate::table::{TableBytes, TableLimit};
 use crate::types::{
     ApiVersion, Bucket, Colour, Martians, Metadata, Name, Neighbour, NetworkPort, NetworkSpec, NodeLink,
-    NodePort, NodeSpec, Plane, RateLimit, Route, Select, Target,
+    NodePort, NodeSpec, Plane, RateLimit, Route, Select, StaticMac, Target,
 };
 
 const NAME: &str = "a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit";
@@ -94,6 +94,7 @@ pub(crate) struct NetworkDraft<'t> {
     pub(crate) ports: Items<'t, NetworkPort>,
     pub(crate) routes: Items<'t, Route>,
     pub(crate) neighbours: Items<'t, Neighbour>,
+    pub(crate) static_macs: Items<'t, StaticMac>,
     pub(crate) weight: Option<u16>,
     pub(crate) gated: Option<bool>,
     pub(crate) rate_limit: Option<RateLimit>,
@@ -115,6 +116,7 @@ impl NetworkDraft<'_> {
             ports: self.ports.take()?,
             routes: self.routes.take()?,
             neighbours: self.neighbours.take()?,
+            static_macs: self.static_macs.take()?,
             weight: self.weight?,
             gated: self.gated?,
             rate_limit: self.rate_limit,
@@ -314,7 +316,7 @@ fn optional<'t, T>(
     }
 }
 
-const NETWORK_FIELDS: [&str; 15] = [
+const NETWORK_FIELDS: [&str; 16] = [
     "colour",
     "vid",
     "plane",
@@ -324,6 +326,7 @@ const NETWORK_FIELDS: [&str; 15] = [
     "ports",
     "routes",
     "neighbours",
+    "static_macs",
     "weight",
     "gated",
     "rate_limit",
@@ -350,6 +353,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
             ports: Items { list: Vec::new(), complete: false },
             routes: Items::EMPTY,
             neighbours: Items::EMPTY,
+            static_macs: Items::EMPTY,
             weight: None,
             gated: None,
             rate_limit: None,
@@ -358,17 +362,23 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
             resources: None,
         };
     };
-    let list = |name| spec.field(name);
     let plane = spec.required("plane", "a mapping with kind").and_then(|at| plane(&at));
     let family = plane.as_ref().map_or(Family::Any, |plane| Family::of(plane.kind));
+    let kind = plane.as_ref().map(|plane| plane.kind);
+    let is_legal = |field: &str| legal(&spec, kind, field);
     let ports = "a list of virtual ports";
     let ports = spec
         .required("ports", ports)
         .map(|at| items(at, limits::NETWORK_PORTS_MAX, ports, |at| network_port(at, family)));
+    let list = |name| spec.field(name).filter(|_| is_legal(name));
     let routes =
         list("routes").map(|at| items(at, limits::ROUTES_MAX, "a list of routes", |at| route(at, family)));
     let neighbours = list("neighbours")
         .map(|at| items(at, limits::NEIGHBOURS_MAX, "a list of neighbours", |at| neighbour(at, family)));
+    let static_macs = list("static_macs")
+        .map(|at| items(at, limits::STATIC_MACS_MAX, "a list of MAC addresses", static_mac));
+    let select_default = if kind == Some(Kind::L2) { Select::Port } else { Select::default() };
+    is_legal("table");
     NetworkDraft {
         name,
         colour: optional(&spec, "colour", colour).flatten(),
@@ -376,10 +386,11 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
         plane,
         placement: optional(&spec, "placement", placement).map(Option::unwrap_or_default),
         needs: optional(&spec, "needs", needs).flatten(),
-        select: optional(&spec, "select", select).map(Option::unwrap_or_default),
+        select: optional(&spec, "select", select).map(|select| select.unwrap_or(select_default)),
         ports: ports.unwrap_or(Items { list: Vec::new(), complete: false }),
         routes: routes.unwrap_or(Items::EMPTY),
         neighbours: neighbours.unwrap_or(Items::EMPTY),
+        static_macs: static_macs.unwrap_or(Items::EMPTY),
         weight: optional(&spec, "weight", |at| at.number(1, limits::WEIGHT_MAX, ""))
             .map(|weight| weight.unwrap_or(1)),
         gated: optional(&spec, "gated", |at| at.flag()).map(Option::unwrap_or_default),
@@ -390,6 +401,28 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
         spec,
         at,
     }
+}
+
+/// Whether networks of a kind have a field of the specification; reports one that they do not have.
+fn legal(spec: &Cursor<'_>, kind: Option<Kind>, name: &str) -> bool {
+    let (Some(kind), Some(field)) = (kind, spec.field(name)) else { return true };
+    let has_ip = Family::of(kind) != Family::None;
+    let (expected, hint) = match name {
+        "static_macs" if has_ip => ("none: only kind l2 has them", "neighbours have fixed MAC addresses too"),
+        "routes" | "neighbours" if !has_ip => ("none: this kind does not look at IP", "see static_macs"),
+        "table" if !has_ip => ("none: this kind has no routes", "plane.macs_max limits its table"),
+        _ => return true,
+    };
+    field.fault(format!("{name} with kind {}", kind.name()), expected, Some(hint.to_owned()));
+    false
+}
+
+fn static_mac(at: &Cursor<'_>) -> Option<StaticMac> {
+    at.mapping(&["mac", "port"])?;
+    let mac = at.required("mac", MAC).and_then(|at| unicast(&at));
+    let port_name = "the name of a virtual port";
+    let port = at.required("port", port_name).and_then(|at| at.parse(port_name));
+    Some(StaticMac { mac: mac?, port: port? })
 }
 
 fn colour(at: &Cursor<'_>) -> Option<Colour> {
@@ -409,22 +442,36 @@ fn mtu(at: &Cursor<'_>) -> Option<u16> {
 }
 
 fn plane(at: &Cursor<'_>) -> Option<Plane> {
-    at.mapping(&["kind", "martians"])?;
+    let settings = Plane::SETTINGS.map(|(name, _)| name);
+    at.mapping(&[&["kind"], settings.as_slice()].concat())?;
     let names = Kind::ALL.map(Kind::name);
     let field = at.required("kind", &one_of(names))?;
     let name = field.word(&names)?;
     let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name)?;
-    if kind != Kind::Ipv4
-        && let Some(field) = at.field("martians")
-    {
-        field.fault(format!("martians with kind {name}"), "none: only kind ipv4 has this setting", None);
-        return None;
+    for (setting, whose) in Plane::SETTINGS.into_iter().filter(|(_, whose)| *whose != kind) {
+        if let Some(field) = at.field(setting) {
+            let expected = format!("none: only kind {} has this setting", whose.name());
+            field.fault(format!("{setting} with kind {name}"), expected, None);
+            return None;
+        }
     }
     let martians = optional(at, "martians", |at| {
         let name = at.word(&Martians::ALL.map(Martians::name))?;
         Martians::ALL.into_iter().find(|martians| martians.name() == name)
-    })?;
-    Some(Plane { kind, martians: martians.unwrap_or_default() })
+    });
+    let macs_max = optional(at, "macs_max", |at| at.number(0, l2::MACS_MAX, ""));
+    let ageing =
+        optional(at, "ageing_seconds", |at| at.number(l2::AGEING_S_MIN, l2::AGEING_S_MAX, " seconds"));
+    let sticky = optional(at, "sticky", Cursor::flag);
+    let storm_limit = optional(at, "storm_limit", rate_limit);
+    Some(Plane {
+        kind,
+        martians: martians?.unwrap_or_default(),
+        macs_max: macs_max?,
+        ageing_seconds: ageing?,
+        sticky: sticky?.unwrap_or_default(),
+        storm_limit: storm_limit?,
+    })
 }
 
 fn placement(at: &Cursor<'_>) -> Option<Placement> {
@@ -456,6 +503,10 @@ fn network_port(at: &Cursor<'_>, family: Family) -> Option<NetworkPort> {
     let port = at.required("port", "the name of a physical port").and_then(|at| at.parse(NAME));
     let mac = at.required("mac", MAC).and_then(|at| unicast(&at));
     let addresses = match at.field("addresses") {
+        Some(field) if family == Family::None => {
+            field.fault("addresses", "none: this kind does not look at IP", None);
+            None
+        }
         Some(field) => {
             let expected = "a list of addresses";
             items(field, limits::PORT_ADDRESSES_MAX, expected, |at| address::interface(at, family)).take()

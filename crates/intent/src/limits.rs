@@ -26,6 +26,8 @@ pub const NETWORK_PORTS_MAX: usize = 256;
 pub const PORT_ADDRESSES_MAX: usize = 256;
 /// Most neighbours of a network; each needs one of 65,535 next-hop indices.
 pub const NEIGHBOURS_MAX: usize = 32_768;
+/// Most static MAC addresses of a network.
+pub const STATIC_MACS_MAX: usize = 4_096;
 /// Most static routes of one network.
 pub const ROUTES_MAX: usize = 2_000_000;
 /// Most prefixes by which a network selects frames.

@@ -12,7 +12,9 @@ use crate::address::InterfaceAddress;
 use crate::limits;
 use crate::live::InterfaceName;
 use crate::needs::Bandwidth;
-use crate::types::{Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route};
+use crate::types::{
+    Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route, StaticMac,
+};
 
 /// Identifier of the schema.
 const ID: &str = "https://hueplane.dev/schema/v1.json";
@@ -101,6 +103,18 @@ pub(crate) fn routes(generator: &mut SchemaGenerator) -> Schema {
 
 pub(crate) fn neighbours(generator: &mut SchemaGenerator) -> Schema {
     list_or_null::<Neighbour>(generator, limits::NEIGHBOURS_MAX)
+}
+
+pub(crate) fn static_macs(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<StaticMac>(generator, limits::STATIC_MACS_MAX)
+}
+
+pub(crate) fn macs_max(_: &mut SchemaGenerator) -> Schema {
+    range(0, hue_planes::l2::MACS_MAX.into())
+}
+
+pub(crate) fn ageing(_: &mut SchemaGenerator) -> Schema {
+    range(hue_planes::l2::AGEING_S_MIN.into(), hue_planes::l2::AGEING_S_MAX.into())
 }
 
 pub(crate) fn mtu(_: &mut SchemaGenerator) -> Schema {

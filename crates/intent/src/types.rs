@@ -240,6 +240,11 @@ pub struct NetworkSpec {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::neighbours")]
     pub neighbours: Vec<Neighbour>,
+    /// Kind `l2`: MAC addresses that are not learnt but fixed. Frames from one of them that arrive at another port are
+    /// dropped.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, schema_with = "schema::static_macs")]
+    pub static_macs: Vec<StaticMac>,
     /// Share of a core or an output port relative to other networks.
     #[schemars(default = "one", schema_with = "schema::weight")]
     pub weight: u16,
@@ -297,6 +302,36 @@ pub struct Plane {
     #[serde(skip_serializing_if = "Martians::is_default")]
     #[schemars(default)]
     pub martians: Martians,
+    /// Kind `l2`: most MAC addresses that the network learns; by default 4096. Frames from further hosts are forwarded, but
+    /// frames to them go to all ports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::macs_max")]
+    pub macs_max: Option<u16>,
+    /// Kind `l2`: seconds for which a learnt MAC address is kept after the last frame from it; by default 300.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::ageing")]
+    pub ageing_seconds: Option<u32>,
+    /// Kind `l2`: whether a learnt MAC address stays at its port until it ages out. Frames from it that arrive at another port
+    /// are dropped.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schemars(default)]
+    pub sticky: bool,
+    /// Kind `l2`: limit on the frames that are sent to all ports: broadcasts, multicasts, and frames to hosts that are not
+    /// known; by default no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<RateLimit>")]
+    pub storm_limit: Option<RateLimit>,
+}
+
+impl Plane {
+    /// The settings of each kind.
+    pub(crate) const SETTINGS: [(&str, Kind); 5] = [
+        ("martians", Kind::Ipv4),
+        ("macs_max", Kind::L2),
+        ("ageing_seconds", Kind::L2),
+        ("sticky", Kind::L2),
+        ("storm_limit", Kind::L2),
+    ];
 }
 
 /// How a network treats packets from or to addresses that no host can have.
@@ -390,6 +425,18 @@ pub struct Neighbour {
     pub mac: Mac,
 }
 
+/// A MAC address with a fixed place.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct StaticMac {
+    /// The address.
+    #[serde(serialize_with = "text")]
+    #[schemars(schema_with = "schema::mac")]
+    pub mac: Mac,
+    /// The virtual port that it is behind.
+    pub port: Name,
+}
+
 /// A token bucket: a rate and a burst size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bucket {
@@ -416,10 +463,11 @@ pub struct RateLimit {
 #[serde(into = "SelectText")]
 #[schemars(with = "SelectText", rename = "Select")]
 pub enum Select {
-    /// Frames with the router MAC address of one of its virtual ports as destination.
+    /// Frames with the router MAC address of one of its virtual ports as destination; not for kind `l2`.
     #[default]
     Mac,
-    /// All frames that arrive on the network's physical ports.
+    /// All frames that arrive on the network's physical ports, but for those to MAC addresses of other networks. The
+    /// default of kind `l2`.
     Port,
     /// Frames by IPv4 destination; for a tunnel, that of the inner packet.
     Inner(Vec<Prefix4>),

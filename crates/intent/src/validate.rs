@@ -81,6 +81,7 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>], rules:
         neighbours(network, known.as_ref());
         routes(network, known.as_ref());
         burst_bits(network);
+        static_macs(network, known.as_ref());
     }
     physical_ports(nodes, networks);
     shared_ports(networks);
@@ -278,7 +279,16 @@ fn virtual_ports(network: &NetworkDraft<'_>) {
 /// Selection by inner destination reads IPv4 headers.
 fn select_of_kind(network: &NetworkDraft<'_>) {
     let Some(kind) = network.plane.as_ref().map(|plane| plane.kind) else { return };
-    if kind != Kind::Ipv4 && matches!(network.select, Some(Select::Inner(_))) {
+    if kind == Kind::L2 && !matches!(network.select, None | Some(Select::Port)) {
+        let at = network.spec.field_or_self("select").field_or_self("by");
+        let hint =
+            Some("a switch takes frames to all destinations, so each of its ports is its own".to_owned());
+        at.fault(
+            format!("{} with kind l2", at.description()),
+            "port, which is the default of this kind",
+            hint,
+        );
+    } else if kind != Kind::Ipv4 && matches!(network.select, Some(Select::Inner(_))) {
         let at = network.spec.field_or_self("select").field_or_self("by");
         let hint = Some("inner is the IPv4 destination of a packet".to_owned());
         at.fault(format!("inner with kind {}", kind.name()), "mac or port", hint);
@@ -462,6 +472,36 @@ fn reserved_prefix(to: AnyPrefix) -> Option<&'static str> {
     }
 }
 
+/// Static MAC addresses are different, and at ports of the network; with the learnt ones they fit the table.
+fn static_macs(network: &NetworkDraft<'_>, known: Option<&Known>) {
+    let mut seen = Seen::new();
+    for (one, at) in present(&network.static_macs) {
+        let mac = at.field_or_self("mac");
+        if let Some(first) = seen.insert(one.mac.0, mac.clone()) {
+            duplicate(&mac, first, format!("MAC {}", one.mac), "a unique MAC");
+        }
+        if let Some(known) = known {
+            known.port(&one.port, &at.field_or_self("port"));
+        }
+    }
+}
+
+/// A switch sends a frame to all ports or to none, so all of its ports carry the same packets. `mtu_of` gives the MTU of a
+/// physical port.
+fn same_mtu(network: &NetworkDraft<'_>, mtu_of: impl Fn(&Name) -> Option<u16>) {
+    if network.plane.as_ref().is_none_or(|plane| plane.kind != Kind::L2) {
+        return;
+    }
+    let mut ports = present(&network.ports)
+        .filter_map(|(port, at)| Some((port, at, port.mtu.or_else(|| mtu_of(&port.port))?)));
+    let Some((first, _, mtu)) = ports.next() else { return };
+    if let Some((port, at, other)) = ports.find(|(.., other)| *other != mtu) {
+        let field = at.field_or_self(if port.mtu.is_some() { "mtu" } else { "port" });
+        let hint = format!("port \"{}\" has {mtu}; set the mtu of both", first.name);
+        field.fault(format!("an MTU of {other}"), "the same MTU at all ports of a switch", Some(hint));
+    }
+}
+
 /// A bucket of bits must hold a frame of the largest MTU; otherwise such frames would never pass.
 fn burst_bits(network: &NetworkDraft<'_>) {
     let Some(bits) = network.rate_limit.and_then(|limit| limit.bits) else { return };
@@ -479,6 +519,12 @@ fn burst_bits(network: &NetworkDraft<'_>) {
 fn physical_ports(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
     let known: Vec<NodePort> = nodes.first().into_iter().flat_map(all_ports).map(|(port, _)| port).collect();
     let (mut implied, mut on_ends) = (BTreeSet::new(), Seen::new());
+    for network in networks {
+        same_mtu(network, |name| match nodes.first() {
+            None => Some(limits::MTU_DEFAULT),
+            Some(_) => known.iter().find(|port| port.name == *name).map(|port| port.mtu),
+        });
+    }
     let all = networks.iter().flat_map(|network| {
         let kind = network.plane.as_ref().map(|plane| plane.kind);
         present(&network.ports).map(move |(port, at)| (kind, port, at))

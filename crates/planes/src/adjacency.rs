@@ -21,6 +21,8 @@ pub enum AdjacencyKind {
     Glean = 2,
     /// A neighbour: rewrite and send.
     Forward = 3,
+    /// A port of the network: send unchanged.
+    Port = 4,
 }
 
 /// One next hop.
@@ -63,12 +65,18 @@ impl Adjacency {
         Self { macs, mtu_bytes, port, kind: AdjacencyKind::Forward }
     }
 
+    /// A port of the network, on which frames are sent unchanged. `mtu_bytes` is the longest IP packet that it accepts.
+    #[must_use]
+    pub const fn out(port: PortId, mtu_bytes: u16) -> Self {
+        Self { mtu_bytes, ..Self::without_neighbour(AdjacencyKind::Port, port) }
+    }
+
     /// The same row on another port; unchanged if the row names no port.
     #[must_use]
     pub const fn on_port(self, port: PortId) -> Self {
         match self.kind {
             AdjacencyKind::None | AdjacencyKind::Local => self,
-            AdjacencyKind::Glean | AdjacencyKind::Forward => Self { port, ..self },
+            AdjacencyKind::Glean | AdjacencyKind::Forward | AdjacencyKind::Port => Self { port, ..self },
         }
     }
 
@@ -86,7 +94,7 @@ impl Adjacency {
         self.port
     }
 
-    /// Longest IP packet that the port accepts, bytes; 0 unless the row forwards.
+    /// Longest IP packet that the port accepts, bytes; 0 unless the row forwards or is a port.
     #[inline(always)]
     #[must_use]
     pub const fn mtu_bytes(&self) -> u16 {
@@ -125,6 +133,7 @@ impl fmt::Display for Adjacency {
             AdjacencyKind::None => f.write_str("none"),
             AdjacencyKind::Local => f.write_str("local"),
             AdjacencyKind::Glean => write!(f, "glean on port {}", self.port),
+            AdjacencyKind::Port => write!(f, "port {}, MTU {}", self.port, self.mtu_bytes()),
             AdjacencyKind::Forward => write!(
                 f,
                 "forward on port {}, source {}, destination {}, MTU {}",

@@ -26,7 +26,8 @@ impl Loss {
             | Self::ControlFull
             | Self::PortFull
             | Self::PortDown
-            | Self::HandoverSendFull => false,
+            | Self::HandoverSendFull
+            | Self::CopyFull => false,
         }
     }
 }
@@ -112,6 +113,12 @@ impl Counters {
     #[must_use]
     pub fn forwarded(&self) -> u64 {
         self.of(Verdict::Forward)
+    }
+
+    /// Packets that were sent to all ports of the network but the one at which they arrived.
+    #[must_use]
+    pub fn flooded(&self) -> u64 {
+        self.iter().filter(|(reason, _)| reason.is_flood()).map(|(_, count)| count).sum()
     }
 
     /// Packets handed to the control plane.
@@ -218,7 +225,9 @@ mod tests {
             }
             let count = Reason::all(kind).count() as u64;
             let drops: u64 = counters.drops().map(|(_, count)| count).sum();
-            assert_eq!(counters.forwarded(), count);
+            let forward: u64 = (u64::from(kind.first_forward())..=count).sum();
+            assert_eq!(counters.forwarded(), forward);
+            assert_eq!(counters.flooded(), u64::from(kind.flood()));
             assert_eq!(counters.received(), counters.forwarded() + counters.punted() + drops);
             assert_eq!(counters.received(), (1..=count).sum());
         }

@@ -6,7 +6,7 @@ use hue_tables::Key;
 use hue_wire::ethernet;
 
 use crate::adjacency::Adjacency;
-use crate::plane::{Explanation, Plane};
+use crate::plane::{Answer, Explanation, Looked, Plane};
 use crate::reason::Reason;
 use crate::spec::{Stage, Verdict};
 
@@ -38,14 +38,16 @@ pub(crate) fn after_front<P: Plane>(
     frame: &[u8],
     mut stages: Vec<Stage>,
     carried: P::Carried,
-    lookup: impl FnOnce(P::Key) -> (Adjacency, String),
+    look: impl FnOnce(P::Carried) -> Looked,
     changes: impl FnOnce(&[u8], &[u8]) -> String,
-) -> Explanation {
+) -> Explanation
+where
+    P::Key: Key,
+{
     let mut bytes = frame.to_vec();
-    let key = P::key(carried);
-    let (hop, matched) = lookup(key);
-    stages.push(stage("lookup", format!("{}: {matched}", key.to_ip())));
-    let outcome = P::back(&mut bytes, carried, &hop);
+    let Looked { hop, text, .. } = look(carried);
+    stages.push(stage("lookup", format!("{}: {text}", P::key(carried).to_ip())));
+    let outcome = P::back(&mut bytes, carried, Answer::of(&hop));
     if outcome.row().stage != "lookup" {
         stages.push(stage("next_hop", hop.to_string()));
     }

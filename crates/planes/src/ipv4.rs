@@ -11,7 +11,7 @@ use hue_wire::{ethernet, ipv4};
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
 use crate::generated::Kind;
 pub use crate::generated::ipv4::{KEY_BITS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
-use crate::plane::Explanation;
+use crate::plane::{Answer, Explanation, LongestPrefix, Looked};
 use crate::reason::Reason;
 
 /// The plane of this kind.
@@ -27,6 +27,7 @@ pub struct Settings {
 impl crate::Plane for Plane {
     const KIND: Kind = Kind::Ipv4;
     const NOTHING: Checked = Checked::EMPTY;
+    type Match = LongestPrefix;
     type Key = u32;
     type Carried = Checked;
     type Settings = Settings;
@@ -50,21 +51,17 @@ impl crate::Plane for Plane {
     }
 
     #[inline(always)]
-    fn decide(checked: Checked, hop: &Adjacency) -> Reason {
-        decide(checked, hop).into()
+    fn decide(checked: Checked, answer: Answer<'_>) -> Reason {
+        decide(checked, answer.hop).into()
     }
 
     #[inline(always)]
-    fn back(frame: &mut [u8], checked: Checked, hop: &Adjacency) -> Reason {
-        finish(frame, checked, hop).into()
+    fn back(frame: &mut [u8], checked: Checked, answer: Answer<'_>) -> Reason {
+        finish(frame, checked, answer.hop).into()
     }
 
-    fn explain(
-        frame: &[u8],
-        settings: Settings,
-        lookup: impl FnOnce(u32) -> (Adjacency, String),
-    ) -> Explanation {
-        explain::explain(frame, settings, lookup)
+    fn explain(frame: &[u8], settings: Settings, look: impl FnOnce(Checked) -> Looked) -> Explanation {
+        explain::explain(frame, settings, look)
     }
 }
 

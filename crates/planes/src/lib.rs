@@ -10,6 +10,7 @@ mod explain;
 mod generated;
 pub mod ipv4;
 pub mod ipv6;
+pub mod l2;
 mod meter;
 mod plane;
 mod reason;
@@ -23,7 +24,9 @@ pub use generated::{
     METRIC_UNCLAIMED, METRIC_VERDICTS, PortLoss, Unclaimed,
 };
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
-pub use plane::{Explanation, Limits, Plane, Settings};
+pub use plane::{
+    Answer, Exact, Explanation, Learning, Limits, LongestPrefix, Looked, Plane, Settings, Source,
+};
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};
 

@@ -4,10 +4,12 @@
 //! Both halves are pure functions: no state, no clock. Substrates take a batch through them for a kind that is known
 //! when the code is compiled ([`with_plane`](crate::with_plane)), so that a kind costs no branch a packet.
 
-use hue_tables::Key;
+use hue_demux::PortId;
+use hue_tables::MacKey;
 
 use crate::adjacency::Adjacency;
 use crate::generated::Kind;
+use crate::meter::RateLimit;
 use crate::reason::Reason;
 use crate::spec::Stage;
 
@@ -17,8 +19,10 @@ pub trait Plane: 'static {
     const KIND: Kind;
     /// Filler for arrays.
     const NOTHING: Self::Carried;
+    /// How its questions are answered: [`LongestPrefix`] or [`Exact`].
+    type Match;
     /// The key of its question.
-    type Key: Key;
+    type Key: Copy + Default;
     /// What the second half needs to know about a packet.
     type Carried: Copy;
     /// What a network says about its plane.
@@ -36,20 +40,109 @@ pub trait Plane: 'static {
     /// The key that is looked up.
     fn key(carried: Self::Carried) -> Self::Key;
 
-    /// The outcome of a packet whose key names `hop` ([`Adjacency::NONE`] without a match).
-    fn decide(carried: Self::Carried, hop: &Adjacency) -> Reason;
+    /// Of kinds that learn: the second key, whose entry the packet teaches.
+    #[inline(always)]
+    fn source(_: Self::Carried) -> Option<MacKey> {
+        None
+    }
+
+    /// Of kinds that learn: whether a packet with this outcome teaches its source.
+    #[inline(always)]
+    fn teaches(_: Reason) -> bool {
+        false
+    }
+
+    /// Of kinds that learn: the limits of what a network learns.
+    fn learning(_: Self::Settings) -> Option<Learning> {
+        None
+    }
+
+    /// The outcome of a packet.
+    fn decide(carried: Self::Carried, answer: Answer<'_>) -> Reason;
 
     /// Decides, and edits the frame if it is forwarded; otherwise leaves it unchanged. `carried` must be the result of
     /// this frame.
-    fn back(frame: &mut [u8], carried: Self::Carried, hop: &Adjacency) -> Reason;
+    fn back(frame: &mut [u8], carried: Self::Carried, answer: Answer<'_>) -> Reason;
 
-    /// Explains a frame that passed the gate and the meter. `lookup` returns the row for a key
-    /// ([`Adjacency::NONE`] without a match), and a text that describes the match.
+    /// Explains a frame that passed the gate and the meter. `look` answers its questions.
     fn explain(
         frame: &[u8],
         settings: Self::Settings,
-        lookup: impl FnOnce(Self::Key) -> (Adjacency, String),
+        look: impl FnOnce(Self::Carried) -> Looked,
     ) -> Explanation;
+}
+
+/// The longest prefix of the network's table that contains the key.
+pub struct LongestPrefix;
+
+/// The entry of the network's table with the key.
+pub struct Exact;
+
+/// What the tables say about a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Answer<'a> {
+    /// The row that the key names; [`Adjacency::NONE`] without a match.
+    pub hop: &'a Adjacency,
+    /// Of kinds that learn, else [`Adjacency::NONE`]: the row of the port at which the packet arrived.
+    pub arrival: &'a Adjacency,
+    /// Of kinds that learn: the entry of the packet's source, if there is one.
+    pub source: Option<Source>,
+}
+
+impl<'a> Answer<'a> {
+    /// Of a kind that does not learn.
+    #[inline(always)]
+    #[must_use]
+    pub const fn of(hop: &'a Adjacency) -> Self {
+        Self { hop, arrival: &Adjacency::NONE, source: None }
+    }
+}
+
+/// The entry of a packet's source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Source {
+    /// Where it is.
+    pub port: PortId,
+    /// Whether the entry is static, not learnt.
+    pub fixed: bool,
+}
+
+/// An [`Answer`] for an explanation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Looked {
+    /// See [`Answer::hop`].
+    pub hop: Adjacency,
+    /// See [`Answer::arrival`].
+    pub arrival: Adjacency,
+    /// See [`Answer::source`].
+    pub source: Option<Source>,
+    /// What matched.
+    pub text: String,
+}
+
+impl Looked {
+    /// Of a kind that does not learn.
+    #[must_use]
+    pub const fn of(hop: Adjacency, text: String) -> Self {
+        Self { hop, arrival: Adjacency::NONE, source: None, text }
+    }
+
+    /// The answer.
+    #[must_use]
+    pub const fn answer(&self) -> Answer<'_> {
+        Answer { hop: &self.hop, arrival: &self.arrival, source: self.source }
+    }
+}
+
+/// Limits of what a network learns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Learning {
+    /// Most learnt entries.
+    pub entries_max: usize,
+    /// How long an entry is kept after the last packet that teaches it, nanoseconds.
+    pub ageing_ns: u64,
+    /// Limit on packets that are sent to all ports.
+    pub storm_limit: Option<RateLimit>,
 }
 
 /// The outcome of one packet and why.
@@ -82,6 +175,14 @@ macro_rules! settings {
             pub fn of(kind: Kind) -> Self {
                 match kind {
                     $(Kind::$variant => Self::$variant(crate::$kind::Settings::default()),)*
+                }
+            }
+
+            /// The limits of what the network learns, if its kind learns.
+            #[must_use]
+            pub fn learning(&self) -> Option<Learning> {
+                match self {
+                    $(Self::$variant(settings) => crate::$kind::Plane::learning(*settings),)*
                 }
             }
 

@@ -38,17 +38,16 @@ impl Reason {
         Self { kind, code: CODE_RATE_LIMITED }
     }
 
-    /// The packet is forwarded.
+    /// The packet is forwarded; other outcomes of its kind may forward too.
     #[must_use]
     pub const fn forward(kind: Kind) -> Self {
         Self { kind, code: kind.outcomes().len() as u8 }
     }
 
-    /// The kind's outcome for frames of protocols that it does not handle.
+    /// The kind's outcome of a class of which a kind has at most one outcome: `Foreign`, `Flood`, `Storm`.
     #[must_use]
-    pub fn foreign(kind: Kind) -> Self {
-        // The specification has exactly one such outcome in each kind.
-        Self::all(kind).find(|one| one.class() == Some(Class::Foreign)).unwrap_or(Self::gated(kind))
+    pub fn of_class(kind: Kind, class: Class) -> Option<Self> {
+        Self::all(kind).find(|one| one.class() == Some(class))
     }
 
     /// All outcomes of a kind, in order.
@@ -98,7 +97,14 @@ impl Reason {
     #[inline(always)]
     #[must_use]
     pub const fn is_forward(self) -> bool {
-        self.code as usize == self.kind.outcomes().len()
+        self.code >= self.kind.first_forward()
+    }
+
+    /// Whether the packet is sent to all ports of its network but the one at which it arrived.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_flood(self) -> bool {
+        self.code == self.kind.flood()
     }
 
     /// Whether the packet is for the router itself, so that it may use the whole punt limit.
@@ -153,8 +159,11 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(Reason::gated(kind).name(), "gated");
             assert_eq!(Reason::rate_limited(kind).name(), "rate_limited");
-            assert_eq!(Reason::foreign(kind).class(), Some(Class::Foreign));
-            assert!(Reason::all(kind).filter(|one| one.is_forward()).eq([Reason::forward(kind)]));
+            assert!(Reason::forward(kind).is_forward() && !Reason::forward(kind).is_flood());
+            for one in Reason::all(kind) {
+                assert_eq!(one.is_forward(), one.verdict() == Verdict::Forward, "{one:?}");
+                assert_eq!(one.is_flood(), one.class() == Some(Class::Flood), "{one:?}");
+            }
         }
     }
 
@@ -163,5 +172,6 @@ mod tests {
         let own = |kind| Reason::all(kind).filter(|one| one.is_own()).map(Reason::name).collect::<Vec<_>>();
         assert_eq!(own(Kind::Ipv4), ["arp", "local"]);
         assert_eq!(own(Kind::Ipv6), ["local"]);
+        assert_eq!(own(Kind::L2), ["reserved"]);
     }
 }

@@ -44,6 +44,10 @@ pub enum Class {
     Unreachable,
     /// The protocol of the frame (its EtherType) is not one that the kind handles.
     Foreign,
+    /// The frame is sent to all ports of the network but the one at which it arrived.
+    Flood,
+    /// Such a frame, beyond the network's limit for them. The substrate decides it, not the plane.
+    Storm,
 }
 
 /// A row of `spec/kinds.toml` or of a kind's file.

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)] // a test may panic: that is how it fails
 
 use hue_demux::PortId;
-use hue_planes::{Adjacency, FRAME_BYTES_MIN, Kind, Plane, Reason, Settings, Verdict, with_plane};
+use hue_planes::{
+    Adjacency, FRAME_BYTES_MIN, Kind, Looked, Plane, Reason, Settings, Source, Verdict, with_plane,
+};
 use hue_wire::Mac;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -34,20 +36,31 @@ fn hop() -> impl Strategy<Value = Adjacency> {
         Just(Adjacency::NONE),
         Just(Adjacency::local()),
         Just(Adjacency::glean(port)),
+        (0u8..4, any::<u16>()).prop_map(|(port, mtu)| Adjacency::out(PortId::new(port), mtu)),
         (any::<[u8; 6]>(), any::<[u8; 6]>(), any::<u16>()).prop_map(move |(source, destination, mtu)| {
             Adjacency::forward(port, Mac(source), Mac(destination), mtu)
         }),
     ]
 }
 
+fn looked() -> impl Strategy<Value = Looked> {
+    let source = (0u8..4, any::<bool>()).prop_map(|(port, fixed)| Source { port: PortId::new(port), fixed });
+    (hop(), (0u8..4, any::<u16>()), prop::option::of(source)).prop_map(|(hop, (port, mtu), source)| Looked {
+        hop,
+        arrival: Adjacency::out(PortId::new(port), mtu),
+        source,
+        text: "matched".to_owned(),
+    })
+}
+
 /// What a plane did with a frame: its outcome, and the bytes afterwards.
-fn run<P: Plane>(frame: &[u8], hop: &Adjacency) -> (Reason, Vec<u8>) {
+fn run<P: Plane>(frame: &[u8], looked: &Looked) -> (Reason, Vec<u8>) {
     let settings = P::settings(&Settings::of(P::KIND));
     let mut bytes = frame.to_vec();
     let outcome = match P::front(frame, settings) {
         Ok(carried) => {
-            let decided = P::decide(carried, hop);
-            let outcome = P::back(&mut bytes, carried, hop);
+            let decided = P::decide(carried, looked.answer());
+            let outcome = P::back(&mut bytes, carried, looked.answer());
             assert_eq!(decided, outcome, "both halves of the decision agree");
             outcome
         }
@@ -56,17 +69,17 @@ fn run<P: Plane>(frame: &[u8], hop: &Adjacency) -> (Reason, Vec<u8>) {
     (outcome, bytes)
 }
 
-fn check<P: Plane>(frame: &[u8], hop: &Adjacency) -> Result<(), TestCaseError> {
-    let (outcome, bytes) = run::<P>(frame, hop);
+fn check<P: Plane>(frame: &[u8], looked: &Looked) -> Result<(), TestCaseError> {
+    let (outcome, bytes) = run::<P>(frame, looked);
     prop_assert_eq!(outcome.kind(), P::KIND);
     prop_assert!(outcome != Reason::gated(P::KIND) && outcome != Reason::rate_limited(P::KIND));
     prop_assert_eq!(outcome.is_forward(), outcome.verdict() == Verdict::Forward);
     if !outcome.is_forward() {
         prop_assert_eq!(&bytes[..], frame, "only a forwarded frame is edited");
     }
-    prop_assert_eq!(run::<P>(frame, hop), (outcome, bytes.clone()), "no state");
+    prop_assert_eq!(run::<P>(frame, looked), (outcome, bytes.clone()), "no state");
     let settings = P::settings(&Settings::of(P::KIND));
-    let explained = P::explain(frame, settings, |_| (*hop, "matched".to_owned()));
+    let explained = P::explain(frame, settings, |_| looked.clone());
     prop_assert_eq!((explained.outcome, &explained.bytes), (outcome, &bytes));
     let last = explained.stages.last().unwrap();
     prop_assert_eq!((last.name, last.outcome), (outcome.row().stage, Some(outcome.name())));
@@ -77,9 +90,9 @@ proptest! {
     #![proptest_config(Config { cases: 5_000, ..Config::default() })]
 
     #[test]
-    fn any_frame_has_an_outcome_of_the_planes_kind(frame in frame(), hop in hop()) {
+    fn any_frame_has_an_outcome_of_the_planes_kind(frame in frame(), looked in looked()) {
         for kind in Kind::ALL {
-            with_plane!(kind, P => check::<P>(&frame, &hop))?;
+            with_plane!(kind, P => check::<P>(&frame, &looked))?;
         }
     }
 }

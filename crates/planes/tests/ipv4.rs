@@ -39,7 +39,7 @@ proptest! {
 
     #[test]
     fn explanations_say_what_happens(frame in oracle::frame(), hop in oracle::hop()) {
-        let explained = ipv4::Plane::explain(&frame, Settings::default(), |_| (hop, "matched".to_owned()));
+        let explained = ipv4::Plane::explain(&frame, Settings::default(), |_| hue_planes::Looked::of(hop, "matched".to_owned()));
         let (outcome, bytes) = oracle::expected(&frame, &hop);
         prop_assert_eq!(explained.outcome, outcome);
         prop_assert_eq!(explained.bytes, bytes);
@@ -52,7 +52,7 @@ proptest! {
     #[test]
     fn no_bytes_panic(mut frame in prop::collection::vec(any::<u8>(), 0..80), hop in oracle::hop()) {
         plane(&mut frame, &hop);
-        ipv4::Plane::explain(&frame, Settings::default(), |_| (hop, String::new()));
+        ipv4::Plane::explain(&frame, Settings::default(), |_| hue_planes::Looked::of(hop, String::new()));
     }
 }
 

@@ -7,7 +7,7 @@ mod oracle_ipv6;
 
 use hue_demux::PortId;
 use hue_planes::ipv6::{self, Adjacency, Outcome, Settings};
-use hue_planes::{FRAME_BYTES_MAX, Plane as _};
+use hue_planes::{FRAME_BYTES_MAX, Looked, Plane as _};
 use hue_wire::Mac;
 use oracle_ipv6 as oracle;
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ proptest! {
 
     #[test]
     fn explanations_say_what_happens(frame in oracle::frame(), hop in oracle::hop()) {
-        let explained = ipv6::Plane::explain(&frame, Settings::default(), |_| (hop, "matched".to_owned()));
+        let explained = ipv6::Plane::explain(&frame, Settings::default(), |_| Looked::of(hop, "matched".to_owned()));
         let (outcome, bytes) = oracle::expected(&frame, &hop);
         prop_assert_eq!(explained.outcome, outcome);
         prop_assert_eq!(explained.bytes, bytes);
@@ -55,7 +55,7 @@ proptest! {
     #[test]
     fn no_bytes_panic(mut frame in prop::collection::vec(any::<u8>(), 0..80), hop in oracle::hop()) {
         plane(&mut frame, &hop);
-        ipv6::Plane::explain(&frame, Settings::default(), |_| (hop, String::new()));
+        ipv6::Plane::explain(&frame, Settings::default(), |_| Looked::of(hop, String::new()));
     }
 
     /// The fixed header decides: what follows it does not matter.

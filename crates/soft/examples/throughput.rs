@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p hue-soft --example throughput -- [NETWORKS[,NETWORKS…]] [ROUTES-FILE [ROUTES-FILE]]`: networks
 //! (default `1,15`), and text files with a prefix at the start of each line (default: 16 IPv4 routes of /8). With IPv6 routes
-//! too, each number of networks runs three times: all of kind `ipv4`, all of kind `ipv6`, and both in turn. Each network has
+//! too, each number of networks runs with networks of one kind, and of several in turn. Each network has
 //! its own next hop for each route; packets take turns over networks at random, destinations are drawn from the table. The
 //! runs are interleaved; median, tenth and ninetieth percentile of short passes are printed. Compare within one run only.
 
@@ -19,6 +19,8 @@ use hue_wire::Mac;
 const PACKETS: usize = 8192;
 const PACKET_BYTES: usize = 64;
 const HOPS: u16 = 256;
+/// Hosts behind each port of an `l2` network.
+const HOSTS: usize = 64;
 const ROUNDS: usize = 15;
 const ROUND_PACKETS: usize = 4 << 20;
 
@@ -77,7 +79,7 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
         .zip(0u16..)
         .map(|(port, vport)| Row { vid: vid_, vport, select: Match::Mac { port: port.port, mac: port.mac } })
         .collect();
-    let next_hops = (0..HOPS)
+    let routers = (0..HOPS)
         .map(|hop| {
             let port = (hop % 4) as u8;
             let [high, low] = hop.to_be_bytes();
@@ -92,6 +94,16 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
     let entries = match kind {
         Kind::Ipv4 => Entries::Lpm32(with_hops(&routes.ipv4, vid)),
         Kind::Ipv6 => Entries::Lpm128(with_hops(&routes.ipv6, vid)),
+        // The destinations are static entries, because design select finds frames by them; senders are learnt.
+        Kind::L2 => Entries::Exact(
+            (0..4u8)
+                .filter_map(|port| Some((router_mac(vid, port), NextHop::new((u16::from(port) + 1) % 4)?)))
+                .collect(),
+        ),
+    };
+    let next_hops = match kind {
+        Kind::L2 => ports.iter().map(|port| Adjacency::out(port.port, port.mtu_bytes)).collect(),
+        Kind::Ipv4 | Kind::Ipv6 => routers,
     };
     let name = format!("net{vid}");
     Ok(Program {
@@ -135,6 +147,13 @@ fn packet(random: &mut Random, vid: u16, kind: Kind, routes: &Routes) -> (PortId
             bytes[38..54].copy_from_slice(&destination(random, &routes.ipv6).to_be_bytes());
             let source = 0x2001_0db8_u128 << 96 | u128::from(random.next());
             bytes[22..38].copy_from_slice(&source.to_be_bytes());
+        }
+        Kind::L2 => {
+            // Frames are selected by MAC address here, as those of the other kinds are, so the destination is the network's
+            // own, and a static entry: a port of another number than that of arrival.
+            let [high, low] = vid.to_be_bytes();
+            let host = random.below(HOSTS) as u16;
+            bytes[6..12].copy_from_slice(&[2, 9, high, low, port, host as u8]);
         }
     }
     (PortId::new(port), bytes)
@@ -212,9 +231,15 @@ fn main() -> Result<(), Error> {
     let counts = args.next().unwrap_or_else(|| "1,15".to_owned());
     let routes = read(args)?;
     let turns: &[&[Kind]] = match (routes.ipv4.is_empty(), routes.ipv6.is_empty()) {
-        (false, true) => &[&[Kind::Ipv4]],
+        (false, true) => &[&[Kind::Ipv4], &[Kind::L2]],
         (true, _) => &[&[Kind::Ipv6]],
-        (false, false) => &[&[Kind::Ipv4], &[Kind::Ipv6], &[Kind::Ipv4, Kind::Ipv6]],
+        (false, false) => &[
+            &[Kind::Ipv4],
+            &[Kind::Ipv6],
+            &[Kind::L2],
+            &[Kind::Ipv4, Kind::Ipv6],
+            &[Kind::Ipv4, Kind::Ipv6, Kind::L2],
+        ],
     };
     let mut benches = Vec::new();
     for count in counts.split(',') {
@@ -239,9 +264,10 @@ fn main() -> Result<(), Error> {
         let forwarded: u64 = (1..).zip(&bench.kinds).filter_map(counted).sum();
         let of = |kind: Kind| bench.kinds.iter().filter(|one| **one == kind).count();
         println!(
-            "{:4} ipv4, {:4} ipv6: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
+            "{:4} ipv4, {:4} ipv6, {:4} l2: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
             of(Kind::Ipv4),
             of(Kind::Ipv6),
+            of(Kind::L2),
             bench.rates[bench.rates.len() / 2],
             bench.rates[bench.rates.len() / 10],
             bench.rates[bench.rates.len() * 9 / 10],

@@ -3,9 +3,12 @@
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
+use hue_tables::Vid;
 
 use crate::engine::Soft;
 use crate::frame::{Fate, Frame};
+use crate::network::Network;
+use crate::switch::{MacRow, SwitchCounts};
 
 /// Frames in the order they arrived. Keeps its memory when cleared.
 #[derive(Clone, Default, Debug)]
@@ -14,7 +17,7 @@ pub struct Batch {
     frames: Vec<Frame>,
 }
 
-/// A frame, or one network's copy of it, and its fate.
+/// A frame, or a copy of it for one network or one port, and its fate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Output<'a> {
     /// Which frame of the batch.
@@ -23,7 +26,8 @@ pub struct Output<'a> {
     pub port: PortId,
     /// When it arrived, nanoseconds.
     pub time_ns: u64,
-    /// Its fate; never `Pending` or `Flooded`.
+    /// Its fate; never `Pending` or `Flooded`. The copies of a frame that a network sends to several ports differ in the
+    /// egress port.
     pub fate: Fate,
     /// Its bytes: rewritten when forwarded, else unchanged.
     pub bytes: &'a [u8],
@@ -68,6 +72,31 @@ impl Batch {
 }
 
 impl Soft {
+    /// Passes on a fate; one that sends a frame to several ports once for each of them.
+    fn spread(&self, fate: Fate, mut each: impl FnMut(Fate)) {
+        let Fate::Network { vid, vport, outcome, .. } = fate else { return each(fate) };
+        if !outcome.is_flood() {
+            return each(fate);
+        }
+        let ports = self.network(vid).map_or(&[][..], |network| &network.shape.ports);
+        for (port, _) in ports.iter().zip(0u16..).filter(|(_, at)| *at != vport) {
+            each(Fate::Network { vid, vport, outcome, egress: port.port });
+        }
+    }
+
+    /// The table of MAC addresses of a network that learns, sorted by address; empty for other networks.
+    #[must_use]
+    pub fn macs(&self, vid: Vid, now_ns: u64) -> Vec<MacRow> {
+        let switch = self.network(vid).and_then(|network| network.switch.as_deref());
+        switch.map(|switch| switch.rows(now_ns)).unwrap_or_default()
+    }
+
+    /// What happened to MAC addresses since the network was loaded; zeros if its kind does not learn.
+    #[must_use]
+    pub fn switch_counts(&self, vid: Vid) -> Option<SwitchCounts> {
+        self.network(vid).map(Network::switch_counts)
+    }
+
     /// Processes a batch and passes every frame, or every network's copy of a flooded one, to `each`, in order.
     pub fn run(&mut self, batch: &mut Batch, each: impl FnMut(Output<'_>)) {
         self.run_timed(batch, each);
@@ -91,10 +120,10 @@ impl Soft {
                     bytes,
                 };
                 if frame.fate != Fate::Flooded {
-                    each(output(frame.fate, own));
+                    self.spread(frame.fate, |fate| each(output(fate, own)));
                 }
                 while let Some(copy) = copies.next_if(|copy| copy.frame == index) {
-                    each(output(copy.fate, copy.bytes.unwrap_or(own)));
+                    self.spread(copy.fate, |fate| each(output(fate, copy.bytes.unwrap_or(own))));
                 }
             }
             done += processed;

@@ -25,6 +25,7 @@ use hue_tables::{Account, Change, Dag, Delta, Key, Limits, Reader, Refusals, Tab
 
 use crate::flood::{COPIES_MAX, Copies, FloodCopy};
 use crate::frame::{Fate, Frame};
+use crate::matching::{At, Matching};
 use crate::network::Network;
 
 /// Frames that go through the stages together.
@@ -104,7 +105,7 @@ macro_rules! lines {
                 buffer: &mut [u8],
                 batch: &mut [Frame],
             ) {
-                $(self.$kind.finish(networks, reader, buffer, batch);)*
+                $(finish_line(&mut self.$kind, networks, reader, buffer, batch);)*
             }
         }
 
@@ -156,22 +157,22 @@ impl<P: Plane> Line<P> {
         self.set(self.count, origin, carried);
         self.count += 1;
     }
+}
 
-    /// Stages 2 and 3: empties the line.
-    #[inline(always)]
-    fn finish(
-        &mut self,
-        networks: &mut [Network],
-        reader: &mut Reader,
-        buffer: &mut [u8],
-        batch: &mut [Frame],
-    ) {
-        let lined = std::mem::take(&mut self.count).min(BATCH_MAX);
-        if lined > 0 {
-            let Self { vids, keys, hops, .. } = self;
-            reader.pin().lookup_batch(&vids[..lined], &keys[..lined], &mut hops[..lined]);
-            finish(networks, self, buffer, batch, lined);
-        }
+/// Stages 2 and 3: empties the line.
+#[inline(always)]
+fn finish_line<P: Plane<Match: Matching<P>>>(
+    line: &mut Line<P>,
+    networks: &mut [Network],
+    reader: &mut Reader,
+    buffer: &mut [u8],
+    batch: &mut [Frame],
+) {
+    let lined = std::mem::take(&mut line.count).min(BATCH_MAX);
+    if lined > 0 {
+        let Line { vids, keys, hops, .. } = line;
+        P::Match::look_up(&reader.pin(), &vids[..lined], &keys[..lined], &mut hops[..lined]);
+        finish(networks, line, buffer, batch, lined);
     }
 }
 
@@ -426,7 +427,7 @@ fn check_claimed<P: Plane>(
 
 /// Stage 3, for the collected packets.
 #[inline(never)]
-fn finish<P: Plane>(
+fn finish<P: Plane<Match: Matching<P>>>(
     networks: &mut [Network],
     line: &Line<P>,
     buffer: &mut [u8],
@@ -439,11 +440,13 @@ fn finish<P: Plane>(
         let Some(frame) = batch.get_mut(usize::from(origin.frame)) else { continue };
         let Some(network) = networks.get_mut(usize::from(origin.slot)) else { continue };
         let Some(bytes) = frame.bytes_mut(buffer) else { continue };
-        let hop = network.hops.get(*hop);
-        let outcome = P::back(bytes, *carried, hop);
-        let egress = if outcome.is_forward() { hop.port() } else { frame.port };
-        network.counters.count(outcome);
         let Target { vid, vport } = origin.target;
+        let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len() };
+        let answer = P::Match::answer(network, *hop, *carried, at);
+        let (outcome, hop) = (P::back(bytes, *carried, answer), answer.hop.port());
+        let outcome = P::Match::settle(network, *carried, outcome, at);
+        let egress = P::Match::egress(outcome, hop, frame.port);
+        network.counters.count(outcome);
         frame.fate = Fate::Network { vid, vport, outcome, egress };
     }
 }

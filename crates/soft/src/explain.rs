@@ -4,14 +4,15 @@ use std::net::IpAddr;
 
 use hue_demux::{By, PortId, Selection, Target, inner_destination};
 use hue_planes::{
-    Adjacency, Explanation, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Meter, Plane, Reason, Stage, Unclaimed,
-    with_plane,
+    Class, Explanation, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Meter, Plane, Reason, Stage, Unclaimed, with_plane,
 };
-use hue_tables::{Key, Prefix, Vid};
+use hue_tables::Vid;
 use hue_wire::Mac;
 
 use crate::engine::Soft;
+use crate::matching::{At, Matching};
 use crate::network::Network;
+use crate::switch::Switch;
 
 /// The fate of a frame, with the reasons.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,25 +40,39 @@ pub struct NetworkTrace {
     pub outcome: Reason,
     /// The address that was looked up, if any was.
     pub key: Option<IpAddr>,
-    /// Port to send on, if forwarded.
+    /// Port to send on, if forwarded to one port.
     pub egress: Option<PortId>,
     /// The frame afterwards: rewritten if forwarded, else unchanged.
     pub bytes: Vec<u8>,
 }
 
+/// The parts of a network's state that packets change and a decision depends on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    pub meter: Option<Box<Meter>>,
+    pub switch: Option<Box<Switch>>,
+}
+
+impl State {
+    pub fn of(network: &Network) -> Self {
+        Self { meter: network.meter.clone(), switch: network.switch.clone() }
+    }
+}
+
 impl Soft {
     /// Explains what would happen now to a frame that arrives on `port` at `time_ns`.
     pub fn explain(&self, port: PortId, time_ns: u64, frame: &[u8]) -> Trace {
-        self.explain_metered(port, time_ns, frame, |vid| self.network(vid)?.meter.clone())
+        let state = |vid| self.network(vid).map(State::of).unwrap_or_default();
+        self.explain_with(port, time_ns, frame, state)
     }
 
-    /// The same, with the caller's meters.
-    pub(crate) fn explain_metered(
+    /// The same, with the state of networks that the caller provides.
+    pub(crate) fn explain_with(
         &self,
         port: PortId,
         time_ns: u64,
         frame: &[u8],
-        meter: impl Fn(Vid) -> Option<Box<Meter>>,
+        state: impl Fn(Vid) -> State,
     ) -> Trace {
         let mut stages = vec![stage("frame", format!("{} bytes on port {port}", frame.len()), None)];
         let unclaimed = |mut stages: Vec<Stage>, reason: Unclaimed| {
@@ -90,7 +105,7 @@ impl Soft {
         stages.push(stage("demux", matched, None));
         let networks = targets
             .into_iter()
-            .filter_map(|target| self.explain_one(target, time_ns, frame, &meter))
+            .filter_map(|target| self.explain_one(target, time_ns, frame, &state))
             .collect();
         Trace { stages, unclaimed: None, networks }
     }
@@ -100,7 +115,7 @@ impl Soft {
         target: Target,
         time_ns: u64,
         frame: &[u8],
-        meter: impl Fn(Vid) -> Option<Box<Meter>>,
+        state: impl Fn(Vid) -> State,
     ) -> Option<NetworkTrace> {
         let network = self.network(target.vid)?;
         let (vid, name) = (network.vid, network.shape.name.clone());
@@ -111,7 +126,8 @@ impl Soft {
             let (vport, bytes) = (target.vport, frame.to_vec());
             return Some(NetworkTrace { vid, name, vport, stages, outcome, key: None, egress: None, bytes });
         }
-        if let Some(mut meter) = meter(vid) {
+        let mut state = state(vid);
+        if let Some(meter) = &mut state.meter {
             let conforms = meter.conforms(time_ns, frame.len());
             let limited = Reason::rate_limited(network.kind());
             let outcome = (!conforms).then_some(limited);
@@ -131,10 +147,22 @@ impl Soft {
                 });
             }
         }
-        let (explained, key) = with_plane!(network.kind(), P => self.explain_plane::<P>(network, frame));
+        let at = At { vport: target.vport, time_ns, bytes: frame.len() };
+        let mut switch = state.switch;
+        let (mut explained, key) =
+            with_plane!(network.kind(), P => self.explain_plane::<P>(network, switch.as_deref(), frame, at));
+        if explained.outcome.is_flood()
+            && switch.as_mut().is_some_and(|switch| !switch.may_flood(time_ns, frame.len()))
+            && let Some(storm) = Reason::of_class(network.kind(), Class::Storm)
+        {
+            explained.outcome = storm;
+            explained.stages.pop();
+            explained.stages.push(stage("storm", storm.row().when.to_owned(), Some(storm.name())));
+        }
         stages.extend(explained.stages);
         let outcome = explained.outcome;
-        let egress = outcome.is_forward().then_some(explained.hop).flatten();
+        let one = outcome.is_forward() && !outcome.is_flood();
+        let egress = one.then_some(explained.hop).flatten();
         Some(NetworkTrace {
             vid,
             name,
@@ -150,18 +178,18 @@ impl Soft {
 
 impl Soft {
     /// Explains what a network's plane does with a frame, and names the address that it looks up.
-    fn explain_plane<P: Plane>(&self, network: &Network, frame: &[u8]) -> (Explanation, Option<IpAddr>) {
+    fn explain_plane<P: Plane<Match: Matching<P>>>(
+        &self,
+        network: &Network,
+        switch: Option<&Switch>,
+        frame: &[u8],
+        at: At,
+    ) -> (Explanation, Option<IpAddr>) {
         let mut asked = None;
-        let explanation = P::explain(frame, P::settings(&network.settings), |key| {
-            asked = Some(key.to_ip());
-            let matched = (0..=<P::Key as Key>::BITS).rev().find_map(|len| {
-                let prefix = Prefix::containing(key, len);
-                self.dag.route(network.vid, prefix).map(|hop| (prefix, hop.get()))
-            });
-            match matched {
-                Some((prefix, hop)) => (*network.hops.get(hop), format!("matches {prefix}, next hop {hop}")),
-                None => (Adjacency::NONE, "no prefix matches".to_owned()),
-            }
+        let explanation = P::explain(frame, P::settings(&network.settings), |carried| {
+            let (looked, key) = P::Match::explain(self, network, switch, carried, at);
+            asked = key;
+            looked
         });
         (explanation, asked)
     }

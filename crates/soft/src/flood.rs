@@ -4,10 +4,11 @@
 
 use hue_demux::{PortId, Target};
 use hue_planes::{Plane, Reason, with_plane};
-use hue_tables::{Guard, NextHop};
+use hue_tables::Guard;
 
 use crate::engine::place;
 use crate::frame::{Fate, Frame};
+use crate::matching::{At, Matching};
 use crate::network::Network;
 
 /// Most copies of one batch, unless a single frame needs more.
@@ -62,16 +63,17 @@ impl Copies {
             let Some(network) = networks.get_mut(place(slot)) else { continue };
             let start = self.bytes.len();
             let (outcome, egress) =
-                with_plane!(network.kind(), P => self.copy::<P>(frame, bytes, network, table));
+                with_plane!(network.kind(), P => self.copy::<P>(frame, target.vport, bytes, network, table));
             let fate = Fate::Network { vid: target.vid, vport: target.vport, outcome, egress };
             self.rows.push(Copy { frame: index, fate, start, len: self.bytes.len() - start });
         }
     }
 
     /// Passes one network's copy through all stages after design select, and appends its bytes if it is forwarded.
-    fn copy<P: Plane>(
+    fn copy<P: Plane<Match: Matching<P>>>(
         &mut self,
         frame: &Frame,
+        vport: u16,
         bytes: &[u8],
         network: &mut Network,
         table: &Guard<'_>,
@@ -82,13 +84,20 @@ impl Copies {
         let outcome = carried.map_or_else(
             |outcome| outcome,
             |carried| {
-                let hop = network.hops.get(NextHop::word(table.lookup(network.vid, P::key(carried))));
-                let start = self.bytes.len();
-                if P::decide(carried, hop).is_forward() {
+                let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len() };
+                let word = P::Match::word(table, network.vid, P::key(carried));
+                let answer = P::Match::answer(network, word, carried, at);
+                let (start, hop) = (self.bytes.len(), answer.hop.port());
+                if P::decide(carried, answer).is_forward() {
                     self.bytes.extend_from_slice(bytes);
-                    egress = hop.port();
                 }
-                P::back(self.bytes.get_mut(start..).unwrap_or_default(), carried, hop)
+                let outcome = P::back(self.bytes.get_mut(start..).unwrap_or_default(), carried, answer);
+                let outcome = P::Match::settle(network, carried, outcome, at);
+                egress = P::Match::egress(outcome, hop, frame.port);
+                if !outcome.is_forward() {
+                    self.bytes.truncate(start);
+                }
+                outcome
             },
         );
         network.counters.count(outcome);

@@ -23,7 +23,8 @@ pub enum Fate {
         vport: u16,
         /// What the plane decided.
         outcome: Reason,
-        /// Port to send on, when forwarded; else the port it came from.
+        /// Port to send on, when forwarded to one port; else the port it came from. An outcome that floods sends it to
+        /// all ports of the network but `vport`.
         egress: PortId,
     },
 }

@@ -11,7 +11,9 @@ mod flood;
 mod frame;
 pub mod live;
 mod load;
+mod matching;
 mod network;
+mod switch;
 
 pub use batch::{Batch, Output};
 pub use engine::{BATCH_MAX, NETWORKS_MAX, Soft};
@@ -23,3 +25,4 @@ pub use live::{
     NetworkTotals, PortEvent, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals, add_unclaimed,
 };
 pub use load::NAME;
+pub use switch::{MacRow, SwitchCounts};

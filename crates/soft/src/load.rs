@@ -111,7 +111,12 @@ impl Soft {
     }
 
     fn load_table(&mut self, program: &Program, undos: &mut Vec<Undo>) -> Result<(), TableError> {
-        with_routes!(&program.entries, routes => self.load_routes(program.vid, routes, undos))
+        // A network without routes has a table too, so that it has an account and a quota like the others.
+        with_routes!(
+            &program.entries,
+            routes => self.load_routes(program.vid, routes, undos),
+            else self.load_routes::<u32>(program.vid, &[], undos)
+        )
     }
 
     fn load_routes<K: Key>(
@@ -133,7 +138,7 @@ impl Soft {
                     _ => Entries::Lpm32(self.dag.routes(vid).collect()),
                 };
                 undos.push(Box::new(
-                    move |dag| with_routes!(&before, routes => replace_table(dag, vid, routes)),
+                    move |dag| with_routes!(&before, routes => replace_table(dag, vid, routes), else Ok(())),
                 ));
                 replace_table(&mut self.dag, vid, routes)
             }

@@ -5,6 +5,8 @@ use hue_planes::{Adjacency, Class, Counters, Kind, Meter, Plane, RateLimit, Reas
 use hue_substrate::{Program, VirtualPort};
 use hue_tables::Vid;
 
+use crate::switch::{Switch, SwitchCounts};
+
 /// Next-hop rows, followed by a row for "no route".
 #[derive(Clone, Debug)]
 pub struct Hops(Box<[Adjacency]>);
@@ -57,6 +59,8 @@ pub struct Network {
     pub settings: Settings,
     pub gated: bool,
     pub meter: Option<Box<Meter>>,
+    /// What a network of a kind that learns knows.
+    pub switch: Option<Box<Switch>>,
     pub shape: Box<Shape>,
 }
 
@@ -70,8 +74,8 @@ pub struct Shape {
 }
 
 impl Network {
-    /// Creates the state of a network that is loaded, or loaded again: counters are kept if the kind is the same, and the
-    /// meter if the rate limit is the same.
+    /// Creates the state of a network that is loaded, or loaded again: counters and what was learnt are kept if the
+    /// kind is the same, and the meter if the rate limit is the same.
     pub fn new(program: &Program, before: Option<&Self>) -> Self {
         let same_kind = before.filter(|before| before.kind() == program.kind());
         let kept = before.filter(|before| before.shape.rate_limit == program.rate_limit);
@@ -79,7 +83,16 @@ impl Network {
             Some(before) => before.meter.clone(),
             None => program.rate_limit.map(|limit| Box::new(Meter::new(limit))),
         };
+        let vport_now = |vport: u16| {
+            let name = &before?.shape.ports.get(usize::from(vport))?.name;
+            program.ports.iter().zip(0u16..).find(|(port, _)| port.name == *name).map(|(_, now)| now)
+        };
+        let switch = program.settings.learning().map(|learning| {
+            let before = same_kind.and_then(|before| before.switch.as_deref());
+            Box::new(Switch::new(program, learning, before, vport_now))
+        });
         Self {
+            switch,
             counters: same_kind.map_or(Counters::new(program.kind()), |before| before.counters),
             vid: program.vid,
             hops: Hops::new(&program.next_hops),
@@ -93,6 +106,11 @@ impl Network {
                 rate_limit: program.rate_limit,
             }),
         }
+    }
+
+    /// What happened to MAC addresses; zeros if its kind does not learn.
+    pub fn switch_counts(&self) -> SwitchCounts {
+        self.switch.as_deref().map(Switch::counts).unwrap_or_default()
     }
 
     /// Its kind.

@@ -2,6 +2,7 @@
 
 use hue_planes::Kind;
 use hue_tables::{NextHop, Prefix4, Prefix6};
+use hue_wire::Mac;
 
 /// The entries of a network, in the form of its kind's match type. Routes have no prefix twice, and any order.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -10,15 +11,18 @@ pub enum Entries {
     Lpm32(Vec<(Prefix4, NextHop)>),
     /// Routes of 128-bit keys: longest prefix match.
     Lpm128(Vec<(Prefix6, NextHop)>),
+    /// Static MAC addresses.
+    Exact(Vec<(Mac, NextHop)>),
 }
 
-/// Does `$work` with the routes of [`Entries`] of any width as `$routes`.
+/// Does `$work` with the routes of [`Entries`] of any width as `$routes`; `$other` with entries that are no routes.
 #[macro_export]
 macro_rules! with_routes {
-    ($entries:expr, $routes:ident => $work:expr) => {
+    ($entries:expr, $routes:ident => $work:expr, else $other:expr) => {
         match $entries {
             $crate::Entries::Lpm32($routes) => $work,
             $crate::Entries::Lpm128($routes) => $work,
+            $crate::Entries::Exact(_) => $other,
         }
     };
 }
@@ -29,7 +33,8 @@ impl Entries {
     pub fn none(kind: Kind) -> Self {
         match kind.limits().key_bits {
             u32::BITS => Self::Lpm32(Vec::new()),
-            _ => Self::Lpm128(Vec::new()),
+            u128::BITS => Self::Lpm128(Vec::new()),
+            _ => Self::Exact(Vec::new()),
         }
     }
 
@@ -39,13 +44,18 @@ impl Entries {
         match self {
             Self::Lpm32(_) => u32::BITS,
             Self::Lpm128(_) => u128::BITS,
+            Self::Exact(_) => MAC_BITS,
         }
     }
 
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        with_routes!(self, routes => routes.len())
+        match self {
+            Self::Lpm32(routes) => routes.len(),
+            Self::Lpm128(routes) => routes.len(),
+            Self::Exact(macs) => macs.len(),
+        }
     }
 
     /// Whether there are none.
@@ -59,7 +69,16 @@ impl Entries {
     pub fn lpm32(&self) -> &[(Prefix4, NextHop)] {
         match self {
             Self::Lpm32(routes) => routes,
-            Self::Lpm128(_) => &[],
+            Self::Lpm128(_) | Self::Exact(_) => &[],
+        }
+    }
+
+    /// The static MAC addresses; entries of other forms have none.
+    #[must_use]
+    pub fn macs(&self) -> &[(Mac, NextHop)] {
+        match self {
+            Self::Exact(macs) => macs,
+            Self::Lpm32(_) | Self::Lpm128(_) => &[],
         }
     }
 
@@ -70,10 +89,13 @@ impl Entries {
         }
         match self {
             Self::Lpm32(routes) => routes,
-            Self::Lpm128(_) => unreachable!("replaced above"),
+            Self::Lpm128(_) | Self::Exact(_) => unreachable!("replaced above"),
         }
     }
 }
+
+/// Width of a MAC address, bits.
+const MAC_BITS: u32 = 48;
 
 impl From<Vec<(Prefix4, NextHop)>> for Entries {
     fn from(routes: Vec<(Prefix4, NextHop)>) -> Self {

@@ -4,8 +4,8 @@
 //! hops, and those send on its own ports under its own MAC addresses.
 
 use hue_demux::{Attachment, Match, PortId, Row};
-use hue_planes::{Adjacency, AdjacencyKind, Kind, RateLimit, Settings};
-use hue_tables::{Key, NextHop, Prefix, Vid};
+use hue_planes::{Adjacency, AdjacencyKind, Kind, Learning, RateLimit, Settings};
+use hue_tables::{Key, MacTable, NextHop, Prefix, Vid};
 use hue_wire::Mac;
 use thiserror::Error;
 
@@ -137,6 +137,28 @@ pub enum ProgramError {
         /// Kind of the network.
         kind: Kind,
     },
+    /// The next hops of a network that learns are not its ports.
+    #[error("the next hops are not the ports in their order")]
+    Ways,
+    /// Two ports of a network that learns have different MTUs.
+    #[error("ports '{first}' and '{second}' have different MTUs")]
+    Mtus {
+        /// Name of the first.
+        first: String,
+        /// Name of the second.
+        second: String,
+    },
+    /// A static MAC address is a group address or zero.
+    #[error("static MAC {0} is not a unicast address")]
+    StaticMac(Mac),
+    /// More MAC addresses than a table has room for.
+    #[error("{count} static and learnt MAC addresses: at most {max}")]
+    Macs {
+        /// How many.
+        count: usize,
+        /// How many there may be.
+        max: usize,
+    },
     /// The weight is 0.
     #[error("weight 0: expected at least 1")]
     Weight,
@@ -195,7 +217,25 @@ impl Program {
         if self.entries.key_bits() != self.kind().limits().key_bits {
             return Err(ProgramError::Width { found: self.entries.key_bits(), kind: self.kind() });
         }
-        with_routes!(&self.entries, routes => check_routes(routes, count))
+        if let Some(learning) = self.settings.learning() {
+            self.check_learning(learning)?;
+        }
+        with_routes!(&self.entries, routes => check_routes(routes, count), else check_macs(self.entries.macs(), count))
+    }
+
+    /// Networks that learn have a next hop for each port, in their order, and the same MTU at all of them, so that a frame
+    /// fits every port or none.
+    fn check_learning(&self, learning: Learning) -> Result<(), ProgramError> {
+        let expected = self.ports.iter().map(|port| Adjacency::out(port.port, port.mtu_bytes));
+        if !self.next_hops.iter().copied().eq(expected) {
+            return Err(ProgramError::Ways);
+        }
+        if let Some(other) = self.ports.iter().find(|port| port.mtu_bytes != self.ports[0].mtu_bytes) {
+            let (first, second) = (&self.ports[0], other);
+            return Err(ProgramError::Mtus { first: first.name.clone(), second: second.name.clone() });
+        }
+        let (count, max) = (learning.entries_max + self.entries.len(), MacTable::ENTRIES_MAX);
+        if count > max { Err(ProgramError::Macs { count, max }) } else { Ok(()) }
     }
 
     fn check_ports(&self) -> Result<(), ProgramError> {
@@ -254,6 +294,24 @@ fn check_routes<K: Key>(routes: &[(Prefix<K>, NextHop)], count: usize) -> Result
     }
 }
 
+/// Checks the static MAC addresses of a network with `count` next hops.
+fn check_macs(macs: &[(Mac, NextHop)], count: usize) -> Result<(), ProgramError> {
+    for (mac, hop) in macs {
+        if !mac.is_unicast() {
+            return Err(ProgramError::StaticMac(*mac));
+        }
+        if usize::from(hop.get()) >= count {
+            return Err(ProgramError::RouteHop { prefix: mac.to_string(), hop: hop.get(), count });
+        }
+    }
+    let mut sorted: Vec<_> = macs.iter().map(|(mac, _)| *mac).collect();
+    sorted.sort_unstable();
+    match sorted.array_windows().find(|[one, other]| one == other) {
+        Some([mac, _]) => Err(ProgramError::RouteTwice(mac.to_string())),
+        None => Ok(()),
+    }
+}
+
 /// Checks that a network with these virtual ports can use a next hop, so that routes may refer to it.
 ///
 /// # Errors
@@ -263,6 +321,11 @@ pub fn check_hop(ports: &[VirtualPort], hop: &Adjacency) -> Result<(), &'static 
     match hop.kind() {
         AdjacencyKind::None => Err("a route cannot use it"),
         AdjacencyKind::Local => Ok(()),
+        AdjacencyKind::Port => match here.map(|port| port.mtu_bytes).max() {
+            None => Err("the network is not on that port"),
+            Some(mtu_bytes) if hop.mtu_bytes() > mtu_bytes => Err("the MTU is above the MTU of the port"),
+            Some(_) => Ok(()),
+        },
         AdjacencyKind::Glean => here.next().map(drop).ok_or("the network is not on that port"),
         AdjacencyKind::Forward => {
             match here.filter(|port| port.mac == hop.src()).map(|port| port.mtu_bytes).max() {

@@ -55,6 +55,8 @@ The class of an outcome says what other parts of hueplane need to know about it:
 | `guard_nd` | the same, and the packet must pass the guard if it is a message of neighbour discovery |
 | `unreachable` | no route of the plane leads to the destination |
 | `foreign` | the protocol of the frame (its EtherType) is not one that the kind handles |
+| `flood` | the frame is sent to all ports of the network but the one it came from |
+| `storm` | such a frame, beyond the network's limit for them |
 ";
 
 fn plane(out: &mut String, kind: &Kind) {

@@ -196,7 +196,7 @@ impl Kind {{
         }
     }
 
-    /// Its outcomes, in the order of their codes, from 1. The last one forwards.
+    /// Its outcomes, in the order of their codes, from 1. Those from [`Kind::first_forward`] on forward.
     #[must_use]
     pub const fn outcomes(self) -> &'static [OutcomeRow] {
         match self {
@@ -204,6 +204,34 @@ impl Kind {{
     );
     for kind in &spec.kind {
         let _ = writeln!(out, "            Self::{} => &{}::Outcome::ROWS,", variant(&kind.name), kind.name);
+    }
+    out.push_str(
+        "        }
+    }
+
+    /// Code of its first outcome that forwards.
+    #[inline(always)]
+    #[must_use]
+    pub const fn first_forward(self) -> u8 {
+        match self {
+",
+    );
+    for kind in &spec.kind {
+        let _ = writeln!(out, "            Self::{} => {},", variant(&kind.name), kind.first_forward());
+    }
+    out.push_str(
+        "        }
+    }
+
+    /// Code of its outcome of class [`Class::Flood`]; 0 if it has none.
+    #[inline(always)]
+    #[must_use]
+    pub const fn flood(self) -> u8 {
+        match self {
+",
+    );
+    for kind in &spec.kind {
+        let _ = writeln!(out, "            Self::{} => {},", variant(&kind.name), kind.flood());
     }
     out.push_str("        }\n    }\n}\n");
     planes(out, spec);

@@ -1,7 +1,7 @@
 //! The types of `spec/kinds.toml` and `spec/kinds/NAME.toml`, and the rules that they must follow.
 //!
-//! Files that parse here have codes 1, 2, 3 … in each table, unique names in snake case, and exactly one `forward`
-//! outcome in each kind, which is the last one and always holds. A kind has the name of its file.
+//! Files that parse here have codes 1, 2, 3 … in each table, and unique names in snake case. In each kind, the outcomes that
+//! forward are the last ones, and the last one always holds. A kind has the name of its file.
 
 use std::collections::HashSet;
 
@@ -48,6 +48,8 @@ pub enum Class {
     GuardNd,
     Unreachable,
     Foreign,
+    Flood,
+    Storm,
 }
 
 impl Class {
@@ -64,6 +66,8 @@ impl Class {
             Self::GuardNd => "guard_nd",
             Self::Unreachable => "unreachable",
             Self::Foreign => "foreign",
+            Self::Flood => "flood",
+            Self::Storm => "storm",
         }
     }
 
@@ -71,7 +75,8 @@ impl Class {
     const fn verdict(self) -> Verdict {
         match self {
             Self::Own | Self::GuardArp | Self::GuardNd | Self::Unreachable => Verdict::Punt,
-            Self::Foreign => Verdict::Drop,
+            Self::Foreign | Self::Storm => Verdict::Drop,
+            Self::Flood => Verdict::Forward,
         }
     }
 }
@@ -197,6 +202,19 @@ pub struct Kind {
     pub outcome: Vec<Outcome>,
 }
 
+impl Kind {
+    /// Code of the first outcome that forwards; those behind it do too.
+    pub fn first_forward(&self) -> usize {
+        let others = self.outcome.iter().rposition(|one| one.verdict != Verdict::Forward);
+        others.map_or(1, |last| last + 2)
+    }
+
+    /// Code of its outcome of class flood; 0 if it has none.
+    pub fn flood(&self) -> usize {
+        self.outcome.iter().position(|one| one.class == Some(Class::Flood)).map_or(0, |at| at + 1)
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -210,6 +228,7 @@ pub struct Limits {
 #[serde(rename_all = "snake_case")]
 pub enum Match {
     LongestPrefix,
+    Exact,
 }
 
 impl Match {
@@ -217,6 +236,7 @@ impl Match {
     pub const fn words(self) -> &'static str {
         match self {
             Self::LongestPrefix => "longest prefix",
+            Self::Exact => "exact",
         }
     }
 }
@@ -323,16 +343,29 @@ fn check_kind(kind: &Kind) -> Result<(), SpecError> {
     check_codes(&table, kind.outcome.iter().zip(1u8..).map(|(one, code)| (one.name.as_str(), code)))?;
     for (index, one) in kind.outcome.iter().enumerate() {
         let last = index + 1 == kind.outcome.len();
-        if (one.verdict == Verdict::Forward) != last || (one.when == "true") != last {
-            return Err(row(&table, &one.name, "exactly the last outcome must forward and always hold"));
+        if (one.when == "true") != last {
+            return Err(row(&table, &one.name, "exactly the last outcome must always hold"));
+        }
+        if (one.verdict == Verdict::Forward) != (index + 1 >= kind.first_forward()) {
+            return Err(row(&table, &one.name, "expected the outcomes that forward after all others"));
+        }
+        if last && (one.verdict != Verdict::Forward || one.class.is_some()) {
+            return Err(row(&table, &one.name, "the last outcome must forward, and has no class"));
         }
         if let Some(class) = one.class.filter(|class| class.verdict() != one.verdict) {
             let what = format!("class {}: expected verdict {}", class.word(), class.verdict().word());
             return Err(row(&table, &one.name, &what));
         }
     }
-    if kind.outcome.iter().filter(|one| one.class == Some(Class::Foreign)).count() != 1 {
-        return Err(row(&table, &kind.name, "expected exactly one outcome of class foreign"));
+    for class in [Class::Foreign, Class::Flood, Class::Storm] {
+        if kind.outcome.iter().filter(|one| one.class == Some(class)).count() > 1 {
+            let what = format!("expected at most one outcome of class {}", class.word());
+            return Err(row(&table, &kind.name, &what));
+        }
+    }
+    let has = |class| kind.outcome.iter().any(|one| one.class == Some(class));
+    if has(Class::Storm) && !has(Class::Flood) {
+        return Err(row(&table, &kind.name, "an outcome of class storm, but none of class flood"));
     }
     if kind.question.is_empty() || kind.question.len() > QUESTIONS_MAX {
         let what = format!("{} questions: expected 1 to {QUESTIONS_MAX}", kind.question.len());
@@ -408,14 +441,19 @@ mod tests {
         assert!(error_of("code = 4", "code = 5").contains("'arp_foreign': code 5: expected 4"));
         assert!(error_of("name = \"arp\"", "name = \"Arp\"").contains("snake_case"));
         assert!(error_of("name = \"arp\"", "name = \"rate_limited\"").contains("twice"));
-        assert!(error_of("verdict = \"punt\"", "verdict = \"forward\"").contains("exactly the last"));
+        assert!(
+            error_of("verdict = \"punt\"", "verdict = \"forward\"").contains("that forward after all others")
+        );
         assert!(error_of("[\"soft\", \"card\"]", "[\"moon\"]").contains("'moon'"));
         assert!(error_of("stage = \"queue\"", "stage = \"moon\"").contains("moon"));
         assert!(
             error_of("name = \"ipv4\"", "name = \"ipv9\"").contains("expected 'ipv4', the name of its file")
         );
         assert!(error_of("id = 1", "id = 0").contains("id 0: expected one of its own"));
-        assert!(error_of("class = \"foreign\"\n", "").contains("exactly one outcome of class foreign"));
+        assert!(
+            error_of("class = \"own\"", "class = \"foreign\"")
+                .contains("class foreign: expected verdict drop")
+        );
         assert!(
             error_of("class = \"foreign\"", "class = \"own\"").contains("class own: expected verdict punt")
         );

@@ -64,7 +64,8 @@ impl Demand {
             let row = program.next_hops.get(usize::from(hop.get()));
             row.is_some_and(|row| row.kind() == AdjacencyKind::Local)
         };
-        let (locals, neighbours) = with_routes!(&program.entries, routes => addresses(routes, is_local));
+        let (locals, neighbours) =
+            with_routes!(&program.entries, routes => addresses(routes, is_local), else (0, 0));
         Self {
             name: network.name().to_owned(),
             kind: spec.plane.kind,

@@ -32,7 +32,7 @@ fn lookup(program: &Program, address: IpAddr) -> Option<Adjacency> {
 }
 
 fn routes(program: &Program) -> Vec<(AnyPrefix, NextHop)> {
-    with_routes!(&program.entries, routes => routes.iter().map(|(prefix, hop)| ((*prefix).into(), *hop)).collect())
+    with_routes!(&program.entries, routes => routes.iter().map(|(prefix, hop)| ((*prefix).into(), *hop)).collect(), else Vec::new())
 }
 
 const RED: &str = r#"
@@ -377,7 +377,7 @@ proptest! {
                     AdjacencyKind::Local => Meaning::Local,
                     AdjacencyKind::Glean => Meaning::Ask(usize::from(hop.port().get())),
                     AdjacencyKind::Forward => Meaning::Send(usize::from(hop.port().get()), hop.dst()),
-                    AdjacencyKind::None => panic!("a route without a target"),
+                    AdjacencyKind::None | AdjacencyKind::Port => panic!("a route without a target"),
                 },
             };
             // Each virtual port is on the physical port with its number, if that exists.

@@ -113,6 +113,8 @@ impl Families {
     pub const V4: Self = Self { v4: true, v6: false };
     /// Only IPv6.
     pub const V6: Self = Self { v4: false, v6: true };
+    /// Neither: a network whose kind does not look at IP.
+    pub const NONE: Self = Self { v4: false, v6: false };
     /// Both.
     pub const BOTH: Self = Self { v4: true, v6: true };
 }

@@ -232,6 +232,9 @@ pub enum Kind {
     /// Hosts and routers known to networks
     #[value(aliases = ["neighbour", "neighbor", "neighbors"])]
     Neighbours,
+    /// MAC addresses that switches (kind l2) have learnt, and static ones
+    #[value(alias = "mac")]
+    Macs,
     /// Forwarding tables and their memory
     #[value(alias = "table")]
     Tables,

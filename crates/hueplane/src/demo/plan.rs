@@ -195,7 +195,7 @@ impl Host {
         // The second network has the addresses of the first.
         let block = if number == 2 { 1 } else { low };
         let address = |host: u8| match kind {
-            Kind::Ipv4 => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
+            Kind::Ipv4 | Kind::L2 => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
             Kind::Ipv6 => {
                 let link = u16::from(side) + 1;
                 IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, number, link, 0, 0, 0, host.into()))

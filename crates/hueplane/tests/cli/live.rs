@@ -88,7 +88,7 @@ fn wrong_arguments_are_usage_errors() {
         ("get", "KIND"),
         (
             "get things",
-            "possible values: nodes, networks, ports, routes, neighbours, tables, placements, config",
+            "possible values: nodes, networks, ports, routes, neighbours, macs, tables, placements, config",
         ),
         ("get routes 10.0.0.0 --socket a --server https://b:1", "cannot be used with"),
         ("--server https://a:1 stats", "--cert"),
@@ -131,6 +131,7 @@ fn wrong_arguments_are_usage_errors() {
         .fails(2, "(prefix length '33' is not a number from 0 to 32)");
     dir.hueplane("get routes 10.0.0.1/24 --socket none").fails(2, "expected 10.0.0.0/24)");
     dir.hueplane("get neighbours nonsense --socket none").fails(2, "expected an IPv4 or IPv6 address");
+    dir.hueplane("get macs nonsense --socket none").fails(2, "expected a MAC address");
     dir.hueplane("stats --watch -o json --socket none").fails(2, "--watch: cannot be combined with -o");
     dir.hueplane("apply -f absent.yaml --socket none").fails(3, "absent.yaml: cannot be read");
     dir.write("latin1.yaml", b"name: \xe9");

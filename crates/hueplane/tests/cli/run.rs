@@ -250,3 +250,27 @@ fn address_space_is_reserved_for_the_routes_only() {
     let limited = dir.hueplane_within(1 << 20, &format!("{table} --limit 64MiB"));
     assert_eq!(limited.code, 0, "{limited:?}");
 }
+
+/// Frames of unknown hosts go to all other ports, those of known ones to one.
+#[test]
+fn a_switch_learns_where_its_hosts_are() {
+    let dir = Scratch::new();
+    let port = |n: u8| format!("    - {{name: v{n}, port: p{n}, mac: \"02:00:00:00:07:0{n}\"}}\n");
+    let ports: String = (0..3).map(port).collect();
+    let head = "apiVersion: hueplane/v1\nkind: Network\nmetadata: {name: lan}\nspec:\n  plane: {kind: l2}\n  ports:\n";
+    dir.write("lan.yaml", format!("{head}{ports}"));
+    let frame = |to: u8, from: u8| {
+        let mac = |n: u8| if n == 255 { [255; 6] } else { [2, 0xaa, 0, 0, 0, n] };
+        [&mac(to)[..], &mac(from), &[0x12, 0x34], &[7; 46]].concat()
+    };
+    let (ask, answer, known) = (frame(255, 0), frame(0, 1), frame(1, 0));
+    dir.write("p0.pcap", pcap(&[(SECOND, ask.clone()), (3 * SECOND, known.clone())]));
+    dir.write("p1.pcap", pcap(&[(2 * SECOND, answer.clone())]));
+    let words = "run -f lan.yaml --in p0=p0.pcap --in p1=p1.pcap --out out -o json";
+    let done = dir.hueplane(words).ok();
+    let networks = json!({"lan": {"received": 3, "forward": 3, "punt": 0, "drop": {}}});
+    assert_eq!(done.json()["networks"], networks);
+    assert_eq!(dir.packets("out/p0.pcap"), [(2 * SECOND, answer)]);
+    assert_eq!(dir.packets("out/p1.pcap"), [(SECOND, ask.clone()), (3 * SECOND, known)]);
+    assert_eq!(dir.packets("out/p2.pcap"), [(SECOND, ask)]);
+}

@@ -104,6 +104,36 @@ pub struct NeighbourFilter {
     pub limit: Option<u64>,
 }
 
+/// A MAC address that a network of a kind that learns knows.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MacAddress {
+    /// The network.
+    pub network: String,
+    /// The address.
+    pub mac: String,
+    /// Virtual port that it is behind.
+    pub port: String,
+    /// Whether it is static; otherwise it is learnt.
+    #[serde(rename = "static")]
+    pub fixed: bool,
+    /// Seconds since it was last seen, with a precision of a second; absent if it is static.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<u64>,
+}
+
+/// Which MAC addresses to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct MacFilter {
+    /// Only addresses of this network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// Maximum number of addresses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
 /// Route tables of the data plane: in software, where every network has its own, and on the card.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Tables {

@@ -71,8 +71,29 @@ pub struct NetworkStats {
     pub drops: BTreeMap<String, u64>,
     /// Packets lost outside the plane, by reason.
     pub losses: BTreeMap<String, u64>,
+    /// Copies of frames that were sent to several ports. Each such frame counts once as forwarded.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub copies: u64,
+    /// What happened to MAC addresses, if its kind learns them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub macs: Option<MacStats>,
     /// By virtual port, in the order of its document.
     pub ports: Vec<VirtualPortStats>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// What happened to the MAC addresses of a network since it was loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct MacStats {
+    /// Addresses learnt.
+    pub learnt: u64,
+    /// Learnt addresses that moved to another port.
+    pub moved: u64,
+    /// Frames whose source was not learnt, because the network had reached its limit.
+    pub not_learnt: u64,
 }
 
 impl NetworkStats {

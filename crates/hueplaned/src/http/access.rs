@@ -247,7 +247,7 @@ impl Operation {
 }
 
 /// All operations of the API, and the rights they need. Anything else is refused.
-pub static OPERATIONS: [Operation; 31] = [
+pub static OPERATIONS: [Operation; 32] = [
     operation(Method::GET, "/healthz", Right::Known),
     operation(Method::GET, "/openapi.json", Right::Known),
     operation(Method::GET, "/metrics", Right::See),
@@ -267,6 +267,7 @@ pub static OPERATIONS: [Operation; 31] = [
     operation(Method::GET, "/v1/ports", Right::See),
     operation(Method::GET, "/v1/routes", Right::See),
     operation(Method::GET, "/v1/neighbours", Right::See),
+    operation(Method::GET, "/v1/macs", Right::See),
     operation(Method::GET, "/v1/tables", Right::See),
     operation(Method::GET, "/v1/stats", Right::See),
     operation(Method::GET, "/v1/placements", Right::See),

@@ -45,6 +45,7 @@ const ROLES: &str = "x-hueplane-roles";
         read::ports,
         read::routes,
         read::neighbours,
+        read::macs,
         read::tables,
         read::stats,
         read::placements,

@@ -15,8 +15,8 @@ use super::access::Caller;
 use super::input::{Ask, Named, answer};
 use super::{App, scope};
 use crate::api::{
-    Config, ExecInfo, Health, ImageInfo, Neighbour, NeighbourFilter, Network, Node, Placement, Plan,
-    PlanQuery, Port, Problem, Route, RouteFilter, Stats, Status, Tables,
+    Config, ExecInfo, Health, ImageInfo, MacAddress, MacFilter, Neighbour, NeighbourFilter, Network, Node,
+    Placement, Plan, PlanQuery, Port, Problem, Route, RouteFilter, Stats, Status, Tables,
 };
 use crate::backend::Pieces;
 use crate::metrics;
@@ -180,6 +180,27 @@ pub(super) async fn neighbours(
     let find = async || {
         filter.network = scope::network(&caller, filter.network.take())?;
         app.backend.neighbours(filter).await
+    };
+    match find().await {
+        Ok(pieces) => list(pieces, limit),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// MAC addresses of networks whose kind learns them.
+#[utoipa::path(get, path = "/v1/macs", tag = "routes", params(MacFilter), responses(
+    (status = 200, description = "MAC addresses, by network, then address.", body = Vec<MacAddress>),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn macs(
+    State(app): State<App>,
+    caller: Caller,
+    Ask(mut filter): Ask<MacFilter>,
+) -> Response {
+    let limit = filter.limit;
+    let find = async || {
+        filter.network = scope::network(&caller, filter.network.take())?;
+        app.backend.macs(filter).await
     };
     match find().await {
         Ok(pieces) => list(pieces, limit),

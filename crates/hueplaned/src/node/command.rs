@@ -25,8 +25,8 @@ use super::image::Trial;
 use super::lists::{NeighbourList, RoutesAt};
 use super::plan::Question;
 use crate::api::{
-    CaptureFilter, CardTables, DrainRequest, ExecInfo, ImageLoaded, MigrateRequest, Migration, NetworkResult,
-    Problem, Route, Tables, Trace, TurnQuery,
+    CaptureFilter, CardTables, DrainRequest, ExecInfo, ImageLoaded, MacAddress, MigrateRequest, Migration,
+    NetworkResult, Problem, Route, Tables, Trace, TurnQuery,
 };
 use crate::store::Desired;
 
@@ -271,6 +271,13 @@ pub enum Query {
         name: String,
         /// The list; `None` while the network has no namespace.
         reply: Reply<Option<NeighbourList>>,
+    },
+    /// A network's table of MAC addresses.
+    Macs {
+        /// The network.
+        name: String,
+        /// The addresses, sorted; none if its kind does not learn.
+        reply: Reply<Vec<MacAddress>>,
     },
     /// The networks' shares of software's tables, and of the card's.
     Tables {

@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use hue_card::CardCounts;
 use hue_card::CardTotals;
 use hue_demux::PortId;
-use hue_planes::{Loss, PortLoss, Unclaimed, UnclaimedCounters, Verdict};
+use hue_planes::{Loss, PortLoss, Settings, Unclaimed, UnclaimedCounters, Verdict};
 use hue_ports::DriverCounters;
-use hue_soft::{NetworkTotals, TotalsReader};
+use hue_soft::{NetworkTotals, SwitchCounts, TotalsReader};
 use hue_tables::Vid;
 
 use super::view::{NetworkView, View};
-use crate::api::{NetworkStats, PortStats, Stats, Timestamp, VirtualPortStats, WorkerStats};
+use crate::api::{MacStats, NetworkStats, PortStats, Stats, Timestamp, VirtualPortStats, WorkerStats};
 
 /// The card's counters at one moment; empty without a card.
 #[derive(Default)]
@@ -112,6 +112,8 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard, started: Ti
             sent_bytes: counted.sent_bytes,
         }
     });
+    let learns = Settings::of(view.kind).learning().is_some();
+    let SwitchCounts { learnt, moved, not_learnt } = totals.switch;
     NetworkStats {
         network: view.api.name.clone(),
         kind: view.kind.name().to_owned(),
@@ -129,6 +131,8 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard, started: Ti
         punts: of(Verdict::Punt),
         drops,
         losses,
+        copies: totals.copies,
+        macs: learns.then_some(MacStats { learnt, moved, not_learnt }),
         ports: ports.collect(),
     }
 }

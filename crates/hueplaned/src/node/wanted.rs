@@ -46,8 +46,11 @@ pub fn all(networks: &[Network], compiled: &Compiled, owner: &Owner) -> Vec<(Str
 }
 
 fn wanted(network: &Network, program: &Program, compiled: &Compiled, owner: &Owner) -> Wanted {
-    let program =
-        Program { next_hops: Vec::new(), entries: Entries::none(program.kind()), ..program.clone() };
+    let mut program = program.clone();
+    if has_routes(&program) {
+        // They come from the namespace.
+        (program.next_hops, program.entries) = (Vec::new(), Entries::none(program.kind()));
+    }
     let names: Vec<&str> = program.ports.iter().map(|port| port.name.as_str()).collect();
     let interfaces = interface_names(&names);
     let ports = program.ports.iter().zip(&interfaces).map(|(port, interface)| RibPort {
@@ -97,7 +100,18 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
 
 /// The address families of a network, by the width of its keys.
 pub const fn families_of(program: &Program) -> Families {
-    if program.entries.key_bits() == u32::BITS { Families::V4 } else { Families::V6 }
+    match program.entries.key_bits() {
+        u32::BITS => Families::V4,
+        u128::BITS => Families::V6,
+        _ => Families::NONE,
+    }
+}
+
+/// Whether a network's next hops and entries are the routes and neighbours of its namespace. Those of a kind without IP are
+/// in its document.
+pub const fn has_routes(program: &Program) -> bool {
+    let Families { v4, v6 } = families_of(program);
+    v4 || v6
 }
 
 fn described(

@@ -123,6 +123,7 @@ async fn to_a_tenant_other_networks_do_not_exist() {
         "/v1/networks/NAME/exec",
         "/v1/routes?network=NAME",
         "/v1/neighbours?network=NAME",
+        "/v1/macs?network=NAME",
         "/v1/stats?network=NAME",
         "/v1/capture?network=NAME",
     ] {

@@ -252,6 +252,8 @@ pub fn network_stats(name: &str) -> NetworkStats {
         punts: map(&[("arp", 2), ("ttl", 3)]),
         drops: map(&[("no_route", 4), ("checksum", 6)]),
         losses: map(&[("queue_full", 9)]),
+        copies: 0,
+        macs: None,
         ports: vec![port("left", base - 1, 4, 3), port("right", 1, 1, 7)],
     }
 }
@@ -426,6 +428,19 @@ impl Backend for World {
             state: "reachable".to_owned(),
         };
         Ok(stream::iter([Ok(names.into_iter().map(neighbour).collect())]).boxed())
+    }
+
+    async fn macs(&self, filter: MacFilter) -> Result<Pieces<MacAddress>, Problem> {
+        self.called();
+        let names = asked(filter.network.as_ref())?;
+        let mac = |network: String| MacAddress {
+            network,
+            mac: "02:00:00:00:0a:09".to_owned(),
+            port: "left".to_owned(),
+            fixed: false,
+            age_seconds: Some(7),
+        };
+        Ok(stream::iter([Ok(names.into_iter().map(mac).collect())]).boxed())
     }
 
     async fn tables(&self) -> Result<Tables, Problem> {

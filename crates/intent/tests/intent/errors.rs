@@ -103,7 +103,7 @@ fn shape_of_a_document() {
 fn unknown_fields_with_a_suggestion() {
     assert_eq!(
         one("  colour:", "  color:"),
-        "a.yaml:5:3: spec.color: found an unknown field, expected colour, vid, plane, placement, needs, select, ports, routes, neighbours, weight, gated, rate_limit, punt_limit, table or resources (did you mean \"colour\"?)"
+        "a.yaml:5:3: spec.color: found an unknown field, expected colour, vid, plane, placement, needs, select, ports, routes, neighbours, static_macs, weight, gated, rate_limit, punt_limit, table or resources (did you mean \"colour\"?)"
     );
     assert_eq!(
         one("{name: left,  port:", "{nmae: x, name: left,  port:"),
@@ -163,7 +163,7 @@ fn wrong_types() {
     );
     assert_eq!(
         one("{kind: ipv4}", "ipv4"),
-        "a.yaml:6:10: spec.plane: found \"ipv4\", expected a mapping with kind, martians"
+        "a.yaml:6:10: spec.plane: found \"ipv4\", expected a mapping with kind, martians, macs_max, ageing_seconds, sticky, storm_limit"
     );
     assert_eq!(
         one("\"#d62728\"", "#d62728"),
@@ -261,7 +261,7 @@ fn networks_of_kind_ipv6() {
     // With an unknown kind, addresses of neither family are reported.
     assert_eq!(
         bad("{kind: ipv6}", "{kind: rofl}"),
-        "a.yaml:5:17: spec.plane.kind: found \"rofl\", expected ipv4 or ipv6"
+        "a.yaml:5:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6 or l2"
     );
 }
 
@@ -269,15 +269,15 @@ fn networks_of_kind_ipv6() {
 fn unknown_kind_of_plane() {
     assert_eq!(
         one("{kind: ipv4}", "{kind: ipv5}"),
-        "a.yaml:6:17: spec.plane.kind: found \"ipv5\", expected ipv4 or ipv6 (did you mean \"ipv6\"?)"
+        "a.yaml:6:17: spec.plane.kind: found \"ipv5\", expected ipv4, ipv6 or l2 (did you mean \"ipv6\"?)"
     );
     assert_eq!(
         one("{kind: ipv4}", "{kind: rofl}"),
-        "a.yaml:6:17: spec.plane.kind: found \"rofl\", expected ipv4 or ipv6"
+        "a.yaml:6:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6 or l2"
     );
     assert_eq!(
         one("{kind: ipv4}", "{}"),
-        "a.yaml:6:10: spec.plane.kind: found nothing, expected ipv4 or ipv6"
+        "a.yaml:6:10: spec.plane.kind: found nothing, expected ipv4, ipv6 or l2"
     );
 }
 
@@ -1034,4 +1034,93 @@ fn links_inside_a_node() {
     );
     let long = network("red", &[&on(1, ", mtu: 1500")], "");
     assert!(errors(&[&valid, &long])[0].contains("expected at most 1400"));
+}
+
+/// A network of kind `l2`.
+const LAN: &str = "apiVersion: hueplane/v1
+kind: Network
+metadata: {name: lan}
+spec:
+  plane: {kind: l2}
+  ports:
+    - {name: a, port: p0, mac: \"02:00:00:00:07:01\"}
+    - {name: b, port: p1, mac: \"02:00:00:00:07:02\"}
+";
+
+#[test]
+fn networks_of_kind_l2() {
+    let node = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: box}\nspec:\n  ports: [{name: p0}, {name: p1, mtu: 9000}]\n";
+    let only = |text: &str| {
+        let errors = errors(&[text]);
+        assert_eq!(errors.len(), 1, "{errors:#?}");
+        errors[0].clone()
+    };
+    let bad = |part: &str, other: &str| {
+        assert!(LAN.contains(part), "{part}");
+        only(&LAN.replacen(part, other, 1))
+    };
+    let more = |text: &str| only(&format!("{LAN}{text}"));
+    let settings = "{kind: l2, macs_max: 60000, ageing_seconds: 10, sticky: true, storm_limit: {packets_per_second: 9, burst_packets: 9}}";
+    let full = LAN.replacen("{kind: l2}", settings, 1)
+        + "  static_macs: [{mac: \"02:00:00:00:00:0a\", port: b}]\n  select: {by: port}\n";
+    let intent = load(&[&full]).unwrap();
+    let spec = &intent.networks[0].spec;
+    assert_eq!((spec.plane.macs_max, spec.plane.sticky, spec.static_macs.len()), (Some(60_000), true, 1));
+    assert_eq!(load(&[LAN]).unwrap().networks[0].spec.select, hue_intent::Select::Port, "by default");
+    assert_eq!(
+        bad("{kind: l2}", "{kind: l2, martians: forward}"),
+        "a.yaml:5:31: spec.plane.martians: found martians with kind l2, expected none: only kind ipv4 has this setting"
+    );
+    assert_eq!(
+        bad("{kind: l2}", "{kind: l2, macs_max: 60001}"),
+        "a.yaml:5:31: spec.plane.macs_max: found 60001, expected a whole number from 0 to 60000"
+    );
+    assert_eq!(
+        bad("{kind: l2}", "{kind: l2, ageing_seconds: 9}"),
+        "a.yaml:5:37: spec.plane.ageing_seconds: found 9, expected a whole number from 10 to 1000000 seconds"
+    );
+    assert_eq!(
+        bad("07:01\"", "07:01\", addresses: [10.1.0.1/24]"),
+        "a.yaml:7:64: spec.ports[0].addresses: found addresses, expected none: this kind does not look at IP"
+    );
+    assert_eq!(
+        more("  routes: [{to: 10.0.0.0/8, via: 10.1.0.2}]\n"),
+        "a.yaml:9:11: spec.routes: found routes with kind l2, expected none: this kind does not look at IP (see static_macs)"
+    );
+    assert_eq!(
+        more("  table: {quota: 1Mi}\n"),
+        "a.yaml:9:10: spec.table: found table with kind l2, expected none: this kind has no routes (plane.macs_max limits its table)"
+    );
+    assert_eq!(
+        more("  select: {by: mac}\n"),
+        "a.yaml:9:16: spec.select.by: found \"mac\" with kind l2, expected port, which is the default of this kind (a switch takes frames to all destinations, so each of its ports is its own)"
+    );
+    assert_eq!(
+        bad("port: p1", "port: p0"),
+        "a.yaml:8:23: spec.ports[1].port: found duplicate claim on all frames of port \"p0\", expected only one virtual port that selects by port (first used in line 7)"
+    );
+    assert_eq!(
+        bad("07:02\"", "07:02\", mtu: 1400"),
+        "a.yaml:8:58: spec.ports[1].mtu: found an MTU of 1400, expected the same MTU at all ports of a switch (port \"a\" has 1500; set the mtu of both)"
+    );
+    assert_eq!(
+        errors(&[node, LAN]),
+        [
+            "b.yaml:8:23: spec.ports[1].port: found an MTU of 9000, expected the same MTU at all ports of a switch (port \"a\" has 1500; set the mtu of both)"
+        ]
+    );
+    let twice =
+        "  static_macs: [{mac: \"02:00:00:00:00:0a\", port: a}, {mac: \"02:00:00:00:00:0a\", port: b}]\n";
+    assert_eq!(
+        more(twice),
+        "a.yaml:9:60: spec.static_macs[1].mac: found duplicate MAC 02:00:00:00:00:0a, expected a unique MAC (first used in line 9)"
+    );
+    assert_eq!(
+        more("  static_macs: [{mac: \"02:00:00:00:00:0a\", port: c}]\n"),
+        "a.yaml:9:50: spec.static_macs[0].port: found unknown virtual port \"c\", expected a or b"
+    );
+    assert_eq!(
+        one("  ports:", "  static_macs: []\n  ports:"),
+        "a.yaml:7:16: spec.static_macs: found static_macs with kind ipv4, expected none: only kind l2 has them (neighbours have fixed MAC addresses too)"
+    );
 }

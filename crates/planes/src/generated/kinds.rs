@@ -84,11 +84,13 @@ pub enum Kind {
     Ipv4 = 1,
     /// An IPv6 router.
     Ipv6 = 2,
+    /// A learning Ethernet switch.
+    L2 = 3,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 2] = [Self::Ipv4, Self::Ipv6];
+    pub const ALL: [Self; 3] = [Self::Ipv4, Self::Ipv6, Self::L2];
 
     /// Name in kinds.toml, intent and output.
     #[must_use]
@@ -96,6 +98,7 @@ impl Kind {
         match self {
             Self::Ipv4 => "ipv4",
             Self::Ipv6 => "ipv6",
+            Self::L2 => "l2",
         }
     }
 
@@ -105,6 +108,7 @@ impl Kind {
         match self {
             Self::Ipv4 => &["soft", "card"],
             Self::Ipv6 => &["soft"],
+            Self::L2 => &["soft"],
         }
     }
 
@@ -114,16 +118,40 @@ impl Kind {
         match id {
             1 => Some(Self::Ipv4),
             2 => Some(Self::Ipv6),
+            3 => Some(Self::L2),
             _ => None,
         }
     }
 
-    /// Its outcomes, in the order of their codes, from 1. The last one forwards.
+    /// Its outcomes, in the order of their codes, from 1. Those from [`Kind::first_forward`] on forward.
     #[must_use]
     pub const fn outcomes(self) -> &'static [OutcomeRow] {
         match self {
             Self::Ipv4 => &ipv4::Outcome::ROWS,
             Self::Ipv6 => &ipv6::Outcome::ROWS,
+            Self::L2 => &l2::Outcome::ROWS,
+        }
+    }
+
+    /// Code of its first outcome that forwards.
+    #[inline(always)]
+    #[must_use]
+    pub const fn first_forward(self) -> u8 {
+        match self {
+            Self::Ipv4 => 19,
+            Self::Ipv6 => 17,
+            Self::L2 => 10,
+        }
+    }
+
+    /// Code of its outcome of class [`Class::Flood`]; 0 if it has none.
+    #[inline(always)]
+    #[must_use]
+    pub const fn flood(self) -> u8 {
+        match self {
+            Self::Ipv4 => 0,
+            Self::Ipv6 => 0,
+            Self::L2 => 10,
         }
     }
 }
@@ -141,6 +169,10 @@ macro_rules! with_plane {
                 type $plane = $crate::ipv6::Plane;
                 $body
             }
+            $crate::Kind::L2 => {
+                type $plane = $crate::l2::Plane;
+                $body
+            }
         }
     };
 }
@@ -149,7 +181,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 }
     };
 }
 
@@ -279,14 +311,16 @@ pub enum Loss {
     OtherWire = 14,
     /// The port's receive ring had no room for the packet, or no packet memory was free.
     RingFull = 15,
+    /// There was no packet memory for a copy of a frame that its network sends to several ports.
+    CopyFull = 16,
 }
 
 impl Loss {
     /// Number of variants.
-    pub const COUNT: usize = 15;
+    pub const COUNT: usize = 16;
 
     /// All variants, in order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::RingQuota,
         Self::HandoverFull,
         Self::QueueFull,
@@ -302,10 +336,11 @@ impl Loss {
         Self::HandoverSendFull,
         Self::OtherWire,
         Self::RingFull,
+        Self::CopyFull,
     ];
 
     /// Their rows of the specification, in order.
-    pub const ROWS: [OutcomeRow; 15] = [
+    pub const ROWS: [OutcomeRow; 16] = [
         OutcomeRow {
             name: "ring_quota",
             verdict: Verdict::Drop,
@@ -441,6 +476,15 @@ impl Loss {
             when: "the packet was within the network's share of the ring, but the ring was full",
             source: "hueplane",
         },
+        OutcomeRow {
+            name: "copy_full",
+            verdict: Verdict::Drop,
+            class: None,
+            stage: "departure",
+            doc: "There was no packet memory for a copy of a frame that its network sends to several ports.",
+            when: "the outcome's class is flood, and packet memory is short",
+            source: "hueplane",
+        },
     ];
 
     /// Number in counters and in hardware: its place in the order, from 1.
@@ -454,7 +498,7 @@ impl Loss {
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
-            1..=15 => Some(Self::ALL[code as usize - 1]),
+            1..=16 => Some(Self::ALL[code as usize - 1]),
             _ => None,
         }
     }
@@ -1211,6 +1255,221 @@ pub mod ipv6 {
         #[inline(always)]
         fn eq(&self, outcome: &Outcome) -> bool {
             *self == Self::of(Kind::Ipv6, outcome.code())
+        }
+    }
+}
+
+/// Outcomes and limits of the `l2` kind.
+pub mod l2 {
+    use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::reason::Reason;
+
+    /// Width of a lookup key, bits.
+    pub const KEY_BITS: u32 = 48;
+    /// Most rows of a network's next-hop table.
+    pub const NEXT_HOPS_MAX: usize = 256;
+    /// Least MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MIN: u16 = 68;
+    /// Largest MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MAX: u16 = 9202;
+
+    /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Outcome {
+        /// The network's plane is stopped by its clock gate, and processes no packets.
+        Gated = 1,
+        /// The packet exceeds the network's rate limit.
+        RateLimited = 2,
+        /// The source MAC address is a group address or zero.
+        BadSource = 3,
+        /// The destination MAC address is zero.
+        BadDestination = 4,
+        /// For the switch itself: protocols of a single link, which a switch never forwards (STP, LACP, LLDP).
+        Reserved = 5,
+        /// The sender's address belongs to another port: it is static, or learnt and the network is sticky.
+        WrongPort = 6,
+        /// The destination is behind the port at which the frame arrived.
+        SamePort = 7,
+        /// The frame exceeds the MTU of the network's ports.
+        Mtu = 8,
+        /// The frame would be sent to all ports, and exceeds the network's limit for such frames.
+        Storm = 9,
+        /// Sent, unchanged, to all ports of the network but the one at which it arrived.
+        Flood = 10,
+        /// Sent, unchanged, to the port of the destination's entry.
+        Forward = 11,
+    }
+
+    impl Outcome {
+        /// Number of variants.
+        pub const COUNT: usize = 11;
+
+        /// All variants, in order.
+        pub const ALL: [Self; 11] = [
+            Self::Gated,
+            Self::RateLimited,
+            Self::BadSource,
+            Self::BadDestination,
+            Self::Reserved,
+            Self::WrongPort,
+            Self::SamePort,
+            Self::Mtu,
+            Self::Storm,
+            Self::Flood,
+            Self::Forward,
+        ];
+
+        /// Their rows of the specification, in order.
+        pub const ROWS: [OutcomeRow; 11] = [
+            OutcomeRow {
+                name: "gated",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "gate",
+                doc: "The network's plane is stopped by its clock gate, and processes no packets.",
+                when: "the network is gated",
+                source: "Unnikrishnan (FPGA 2010) §3.6",
+            },
+            OutcomeRow {
+                name: "rate_limited",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "meter",
+                doc: "The packet exceeds the network's rate limit.",
+                when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
+                source: "RFC 2697 §3 (one rate, colour-blind)",
+            },
+            OutcomeRow {
+                name: "bad_source",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "ethernet",
+                doc: "The source MAC address is a group address or zero.",
+                when: "f[6] is odd, or src is 0",
+                source: "IEEE 802.3 §3.2.3",
+            },
+            OutcomeRow {
+                name: "bad_destination",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "ethernet",
+                doc: "The destination MAC address is zero.",
+                when: "dst is 0",
+                source: "IEEE 802.3 §3.2.3",
+            },
+            OutcomeRow {
+                name: "reserved",
+                verdict: Verdict::Punt,
+                class: Some(Class::Own),
+                stage: "ethernet",
+                doc: "For the switch itself: protocols of a single link, which a switch never forwards (STP, LACP, LLDP).",
+                when: "dst is in 01:80:c2:00:00:00 to 01:80:c2:00:00:0f",
+                source: "IEEE 802.1Q §8.6.3",
+            },
+            OutcomeRow {
+                name: "wrong_port",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "source",
+                doc: "The sender's address belongs to another port: it is static, or learnt and the network is sticky.",
+                when: "the entry of src names another port than arrival, and it is static or the network is sticky",
+                source: "hueplane",
+            },
+            OutcomeRow {
+                name: "same_port",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "lookup",
+                doc: "The destination is behind the port at which the frame arrived.",
+                when: "dst is no group address, and its entry names arrival",
+                source: "IEEE 802.1Q §8.6.1",
+            },
+            OutcomeRow {
+                name: "mtu",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "egress",
+                doc: "The frame exceeds the MTU of the network's ports.",
+                when: "payload > mtu of hop, or of arrival if dst has no entry",
+                source: "IEEE 802.1Q §6.5.8",
+            },
+            OutcomeRow {
+                name: "storm",
+                verdict: Verdict::Drop,
+                class: Some(Class::Storm),
+                stage: "storm",
+                doc: "The frame would be sent to all ports, and exceeds the network's limit for such frames.",
+                when: "dst is a group address or has no entry, and a bucket of storm_limit holds less than the frame costs",
+                source: "RFC 2697 §3",
+            },
+            OutcomeRow {
+                name: "flood",
+                verdict: Verdict::Forward,
+                class: Some(Class::Flood),
+                stage: "egress",
+                doc: "Sent, unchanged, to all ports of the network but the one at which it arrived.",
+                when: "dst is a group address or has no entry",
+                source: "IEEE 802.1Q §8.6.1, §8.8.10",
+            },
+            OutcomeRow {
+                name: "forward",
+                verdict: Verdict::Forward,
+                class: None,
+                stage: "egress",
+                doc: "Sent, unchanged, to the port of the destination's entry.",
+                when: "true",
+                source: "IEEE 802.1Q §8.6.1",
+            },
+        ];
+
+        /// Number in counters and in hardware: its place in the order, from 1.
+        #[inline]
+        #[must_use]
+        pub const fn code(self) -> u8 {
+            self as u8
+        }
+
+        /// The outcome of a code.
+        #[must_use]
+        pub const fn from_code(code: u8) -> Option<Self> {
+            match code {
+                1..=11 => Some(Self::ALL[code as usize - 1]),
+                _ => None,
+            }
+        }
+
+        /// Its row of the specification.
+        #[must_use]
+        pub const fn row(self) -> &'static OutcomeRow {
+            &Self::ROWS[self as usize - 1]
+        }
+
+        /// Name in output, metrics and documentation.
+        #[must_use]
+        pub const fn name(self) -> &'static str {
+            self.row().name
+        }
+
+        /// What is done with the packet.
+        #[inline]
+        #[must_use]
+        pub const fn verdict(self) -> Verdict {
+            self.row().verdict
+        }
+    }
+
+    impl From<Outcome> for Reason {
+        #[inline(always)]
+        fn from(outcome: Outcome) -> Self {
+            Self::of(Kind::L2, outcome.code())
+        }
+    }
+
+    impl PartialEq<Outcome> for Reason {
+        #[inline(always)]
+        fn eq(&self, outcome: &Outcome) -> bool {
+            *self == Self::of(Kind::L2, outcome.code())
         }
     }
 }

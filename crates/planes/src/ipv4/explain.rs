@@ -5,16 +5,12 @@
 
 use hue_wire::{ethernet, ipv4};
 
-use super::{Adjacency, Plane, Settings, check};
+use super::{Checked, Plane, Settings, check};
 use crate::explain::{after_front, end, ethernet, ethernet_changes, stage};
-use crate::plane::Explanation;
+use crate::plane::{Explanation, Looked};
 
 /// See [`Plane::explain`](crate::Plane::explain).
-pub(super) fn explain(
-    frame: &[u8],
-    settings: Settings,
-    lookup: impl FnOnce(u32) -> (Adjacency, String),
-) -> Explanation {
+pub(super) fn explain(frame: &[u8], settings: Settings, look: impl FnOnce(Checked) -> Looked) -> Explanation {
     let mut stages = vec![stage("ethernet", ethernet(frame))];
     let checked = match check(frame) {
         Ok(checked) => checked.with_martians(settings.forward_martians),
@@ -26,7 +22,7 @@ pub(super) fn explain(
         }
     };
     stages.push(stage("header", header(frame)));
-    after_front::<Plane>(frame, stages, checked, lookup, changes)
+    after_front::<Plane>(frame, stages, checked, look, changes)
 }
 
 fn header_of(frame: &[u8]) -> Option<&ipv4::Header> {

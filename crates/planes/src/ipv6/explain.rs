@@ -5,12 +5,12 @@
 
 use hue_wire::{ethernet, ipv6};
 
-use super::{Adjacency, Outcome, Plane, check};
+use super::{Checked, Outcome, Plane, check};
 use crate::explain::{after_front, end, ethernet, ethernet_changes, stage};
-use crate::plane::Explanation;
+use crate::plane::{Explanation, Looked};
 
 /// See [`Plane::explain`](crate::Plane::explain).
-pub(super) fn explain(frame: &[u8], lookup: impl FnOnce(u128) -> (Adjacency, String)) -> Explanation {
+pub(super) fn explain(frame: &[u8], look: impl FnOnce(Checked) -> Looked) -> Explanation {
     let mut stages = vec![stage("ethernet", ethernet(frame))];
     let checked = match check(frame) {
         Ok(checked) => checked,
@@ -28,7 +28,7 @@ pub(super) fn explain(frame: &[u8], lookup: impl FnOnce(u128) -> (Adjacency, Str
         }
     };
     stages.push(stage("header", header(frame)));
-    after_front::<Plane>(frame, stages, checked, lookup, changes)
+    after_front::<Plane>(frame, stages, checked, look, changes)
 }
 
 fn header_of(frame: &[u8]) -> Option<&ipv6::Header> {

@@ -220,7 +220,7 @@ impl From<Vec<Change<u128>>> for Changes {
 }
 
 impl Changes {
-    /// Changes that set all of these routes.
+    /// Changes that set all of these routes; entries that are no routes need none.
     #[must_use]
     pub fn setting(entries: Entries) -> Self {
         fn of<K: Key>(routes: Vec<(hue_tables::Prefix<K>, NextHop)>) -> Vec<Change<K>> {
@@ -229,6 +229,7 @@ impl Changes {
         match entries {
             Entries::Lpm32(routes) => of(routes).into(),
             Entries::Lpm128(routes) => of(routes).into(),
+            Entries::Exact(_) => Self::V4(Vec::new()),
         }
     }
 

@@ -40,6 +40,7 @@ use super::totals::{
 };
 use super::worker::{Job, Parts, Worker};
 use crate::engine::Soft;
+use crate::switch::MacRow;
 
 /// A port that failed while it ran; it is closed, and down until it is added again.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -612,6 +613,14 @@ impl Live {
     #[must_use]
     pub fn totals_reader(&self) -> TotalsReader {
         self.totals.clone()
+    }
+
+    /// The table of MAC addresses of a network that learns, sorted by address; empty for other networks.
+    ///
+    /// # Errors
+    /// `Unknown`, `Ended`.
+    pub fn macs(&self, vid: Vid) -> Result<Vec<MacRow>, LiveError> {
+        self.ask_home(vid, move |worker| worker.macs(vid))
     }
 
     /// Starts a capture.

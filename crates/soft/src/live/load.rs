@@ -94,7 +94,10 @@ impl Live {
             ports: program.ports.clone(),
             rows: program.rows.clone(),
             next_hops: Vec::new(),
-            entries: Entries::none(program.kind()),
+            entries: match &program.entries {
+                Entries::Exact(macs) => Entries::Exact(macs.clone()),
+                Entries::Lpm32(_) | Entries::Lpm128(_) => Entries::none(program.kind()),
+            },
             rate_limit: program.rate_limit,
             weight: program.weight,
             gated: program.gated,
@@ -146,16 +149,16 @@ impl Live {
                 (front, as_front.as_slice())
             }
         };
-        let meter = |vid: Vid| self.ask_home(vid, move |worker| worker.meter(vid)).unwrap_or_default();
+        let state = |vid: Vid| self.ask_home(vid, move |worker| worker.state(vid)).unwrap_or_default();
         let mut trace = match self.steering.arp_owner(port, frame) {
-            None => self.model.explain_metered(port, now_ns, frame, meter),
+            None => self.model.explain_with(port, now_ns, frame, state),
             Some(target) => Trace {
                 stages: vec![
                     stage("frame", format!("{} bytes on port {port}", frame.len()), None),
                     stage("demux", "ARP to the MAC of a virtual port".to_owned(), None),
                 ],
                 unclaimed: None,
-                networks: self.model.explain_one(target, now_ns, frame, meter).into_iter().collect(),
+                networks: self.model.explain_one(target, now_ns, frame, state).into_iter().collect(),
             },
         };
         if group {

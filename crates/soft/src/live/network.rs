@@ -32,8 +32,8 @@ pub(crate) const NO_TAP: u32 = u32::MAX;
 
 /// Cost of a frame, charged to its network's share.
 #[inline(always)]
-pub(crate) fn cost(len: u32) -> u32 {
-    len + FRAME_COST
+pub(crate) fn cost(len: u32) -> i64 {
+    i64::from(len) + i64::from(FRAME_COST)
 }
 
 /// An entry of a network's queue.
@@ -77,9 +77,10 @@ pub(crate) struct LiveNetwork {
     pub queue: VecDeque<Queued>,
     /// Number of fences in `queue`.
     pub fences: u32,
-    /// Remaining allowance in this turn.
-    pub deficit: u32,
-    pub quantum: u32,
+    /// Remaining allowance in this turn. Negative after frames that went to several ports: each copy costs as much as a
+    /// frame, and the network pays for them with its next turns.
+    pub deficit: i64,
+    pub quantum: i64,
     pub scheduled: bool,
     /// Whether its turn has begun.
     pub served: bool,
@@ -181,7 +182,7 @@ impl LiveNetwork {
             self.ambiguous |= vports[at + 1..].iter().any(|other| other.port == vport.port);
             self.egress[vport.port.index()] = at as u8; // PORTS_MAX is 256
         }
-        self.quantum = QUANTUM.saturating_mul(u32::from(program.weight.max(1)));
+        self.quantum = i64::from(QUANTUM) * i64::from(program.weight.max(1));
         self.ledger.reserve_vports(vports.len());
         (self.vports, self.taps, self.block) = (vports, taps, block);
         orphans
@@ -272,7 +273,7 @@ mod tests {
         let frame = |mac| [0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, mac];
         let egress = |port, mac| shared.egress(PortId::new(port), &frame(mac));
         assert_eq!((egress(4, 1), egress(4, 2), egress(4, 9), egress(7, 2)), (0, 1, 0, 2));
-        assert_eq!(shared.quantum, 3 * QUANTUM);
+        assert_eq!(shared.quantum, 3 * i64::from(QUANTUM));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use hue_ports::{Driver, DriverCounters};
 use hue_tables::Vid;
 
 use super::block::Block;
+use crate::switch::SwitchCounts;
 
 /// Counters of a network since it was loaded. `docs/reference/outcomes.md` has their sums.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,6 +43,10 @@ pub struct NetworkTotals {
     pub crossing_packets: u64,
     /// Received frames that arrived on NICs beside the card's ports, without group frames.
     pub nic_packets: u64,
+    /// Copies of frames that the network sent to several ports.
+    pub copies: u64,
+    /// What happened to MAC addresses; zeros if the network's kind does not learn.
+    pub switch: SwitchCounts,
 }
 
 /// Counters of a network at one of its virtual ports.
@@ -112,6 +117,8 @@ impl NetworkTotals {
             waiting_packets: 0,
             crossing_packets: 0,
             nic_packets: 0,
+            copies: 0,
+            switch: SwitchCounts::default(),
         }
     }
 
@@ -156,10 +163,10 @@ impl NetworkTotals {
                     + self.waiting_packets,
             ),
             (
-                "forward + control = sent + port losses + crossing",
-                self.outcomes.forwarded() + self.control_packets,
+                "forward - floods + copies + control = sent + port losses + crossing",
+                self.outcomes.forwarded() - self.outcomes.flooded() + self.copies + self.control_packets,
                 self.sent_packets()
-                    + lost(&[Loss::PortFull, Loss::PortDown, Loss::HandoverSendFull])
+                    + lost(&[Loss::PortFull, Loss::PortDown, Loss::HandoverSendFull, Loss::CopyFull])
                     + self.crossing_packets,
             ),
             (
@@ -208,6 +215,10 @@ impl NetworkTotals {
         // Counted at one worker when handed over and at another when taken; the two are read at different times.
         self.crossing_packets = self.crossing_packets.wrapping_add(misc[6]).wrapping_sub(misc[7]);
         self.nic_packets += misc[8];
+        self.copies += misc[9];
+        self.switch.learnt += misc[10];
+        self.switch.moved += misc[11];
+        self.switch.not_learnt += misc[12];
         let count = vports.len() / VPORT_WORDS;
         if self.ports.len() < count {
             self.ports.resize(count, VportTotals::default());
@@ -219,7 +230,7 @@ impl NetworkTotals {
 
 const LOSSES_AT: usize = OUTCOMES_MAX + 1;
 const MISC_AT: usize = 64;
-const MISC_WORDS: usize = 9;
+const MISC_WORDS: usize = 13;
 const HEAD_WORDS: usize = MISC_AT + MISC_WORDS;
 const _: () = assert!(LOSSES_AT + Loss::COUNT < MISC_AT);
 
@@ -236,6 +247,7 @@ pub(crate) struct Ledger {
     pub handed_packets: u64,
     pub taken_packets: u64,
     pub nic_packets: u64,
+    pub copies: u64,
 }
 
 impl Ledger {
@@ -260,7 +272,7 @@ impl Ledger {
         }
     }
 
-    pub fn publish(&self, outcomes: &Counters, waiting_packets: u64, block: &Block) {
+    pub fn publish(&self, outcomes: &Counters, switch: SwitchCounts, waiting_packets: u64, block: &Block) {
         block.publish(|words| {
             let put = |at: usize, value: u64| {
                 if let Some(word) = words.get(at) {
@@ -280,6 +292,10 @@ impl Ledger {
                 self.handed_packets,
                 self.taken_packets,
                 self.nic_packets,
+                self.copies,
+                switch.learnt,
+                switch.moved,
+                switch.not_learnt,
             ];
             misc.into_iter().zip(MISC_AT..).for_each(|(value, at)| put(at, value));
             let vports = self.vports.iter().flat_map(VportTotals::words);
@@ -528,8 +544,8 @@ mod tests {
         there.vports[0].sent_packets = 4;
         there.losses.add(Loss::PortFull, 1);
         let blocks = vec![Ledger::block(2), Ledger::block(2)];
-        here.publish(&outcomes, 1, &blocks[0]);
-        there.publish(&Counters::new(Kind::Ipv4), 0, &blocks[1]);
+        here.publish(&outcomes, SwitchCounts::default(), 1, &blocks[0]);
+        there.publish(&Counters::new(Kind::Ipv4), SwitchCounts::default(), 0, &blocks[1]);
         let reader = TotalsReader::default();
         let vid = Vid::new(1).unwrap();
         reader

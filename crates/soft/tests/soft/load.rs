@@ -136,7 +136,7 @@ fn a_network_becomes_one_of_another_kind_or_stays_as_it_was() {
     soft.load(&[six]).unwrap();
     assert_eq!(soft.counters(vid(1)), Some(Counters::new(Kind::Ipv6)), "counted anew");
     assert_eq!(soft.account(vid(1)).unwrap().bytes_quota, Some(1 << 16));
-    assert_eq!(outcome(&mut soft, 1, [10, 9, 9, 9]), Reason::foreign(Kind::Ipv6));
+    assert_eq!(outcome(&mut soft, 1, [10, 9, 9, 9]), hue_planes::ipv6::Outcome::Ethertype);
     let change = [("2001:db8::/32".parse::<Prefix6>().unwrap(), None)];
     soft.update_routes(vid(1), &change).unwrap();
     let other = soft.update_routes(vid(1), &[(prefix("10.0.0.0/8"), None)]);

@@ -5,9 +5,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod isolation;
+mod l2;
 mod live;
 mod live_change;
 mod live_ipv6;
+mod live_l2;
 mod load;
 #[path = "../../../planes/tests/oracle/mod.rs"]
 mod oracle;

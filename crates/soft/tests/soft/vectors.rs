@@ -38,6 +38,11 @@ struct Network {
     next_hops: Vec<Hop>,
     routes: Vec<(String, u16)>,
     rate_limit: Option<Limit>,
+    /// Of kind `l2`.
+    storm_limit: Option<Limit>,
+    /// Of kind `l2`.
+    #[serde(default)]
+    sticky: bool,
     #[serde(default)]
     gated: bool,
 }
@@ -66,6 +71,7 @@ enum Hop {
     Local,
     Glean { port: u8 },
     Forward { port: u8, src: String, dst: String, mtu: u16 },
+    Port { port: u8, mtu: u16 },
 }
 
 #[derive(Deserialize)]
@@ -160,6 +166,7 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
     let next_hops = network.next_hops.iter().map(|hop| {
         Ok(match hop {
             Hop::Local => Adjacency::local(),
+            Hop::Port { port, mtu } => Adjacency::out(PortId::new(*port), *mtu),
             Hop::Glean { port } => Adjacency::glean(PortId::new(*port)),
             Hop::Forward { port, src, dst, mtu } => {
                 Adjacency::forward(PortId::new(*port), src.parse()?, dst.parse()?, *mtu)
@@ -169,18 +176,30 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
     let entries = match Entries::none(kind) {
         Entries::Lpm32(_) => Entries::Lpm32(routes(network)?),
         Entries::Lpm128(_) => Entries::Lpm128(routes(network)?),
+        Entries::Exact(_) => Entries::Exact(macs(network)?),
     };
     let rate = |numbers: &Option<Numbers>| {
         numbers.as_ref().map(|numbers| Rate::new(numbers.per_second, numbers.burst)).transpose()
     };
-    let rate_limit = match &network.rate_limit {
-        Some(limit) => Some(RateLimit { packets: rate(&limit.packets)?, bits: rate(&limit.bits)? }),
-        None => None,
+    let limit = |limit: &Option<Limit>| -> Result<_, Error> {
+        let limit = limit.as_ref();
+        limit
+            .map(|limit| Ok(RateLimit { packets: rate(&limit.packets)?, bits: rate(&limit.bits)? }))
+            .transpose()
+    };
+    let rate_limit = limit(&network.rate_limit)?;
+    let settings = match Settings::of(kind) {
+        Settings::L2(default) => Settings::L2(hue_planes::l2::Settings {
+            sticky: network.sticky,
+            storm_limit: limit(&network.storm_limit)?,
+            ..default
+        }),
+        other => other,
     };
     Ok(Program {
         vid,
         name: network.name.clone(),
-        settings: Settings::of(kind),
+        settings,
         ports,
         rows: rows?,
         next_hops: next_hops.collect::<Result<_, Error>>()?,
@@ -189,6 +208,14 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
         weight: 1,
         gated: network.gated,
     })
+}
+
+/// The static MAC addresses of a network.
+fn macs(network: &Network) -> Result<Vec<(hue_wire::Mac, NextHop)>, Error> {
+    let row = |(mac, hop): &(String, u16)| -> Result<_, Error> {
+        Ok((mac.parse()?, NextHop::new(*hop).ok_or("next hop")?))
+    };
+    network.routes.iter().map(row).collect()
 }
 
 /// The routes of a network whose keys are of this width.
@@ -262,8 +289,9 @@ fn drive(text: &str, kind: Kind) -> Result<usize, Error> {
     for ((frame, found), trace) in case.frame.iter().zip(found).zip(traces) {
         let expected = expected(frame)?;
         let explained = explained(&trace);
-        // Traces are made before all frames, so their meters are full.
-        let metered = case.network.iter().any(|one| one.rate_limit.is_some());
+        // Traces are made before all frames, so their meters are full, and nothing is learnt yet.
+        let metered = case.network.iter().any(|one| one.rate_limit.is_some())
+            || programs.iter().any(|program| program.settings.learning().is_some());
         if !metered && !trace.networks.is_empty() && explained != expected {
             return Err(format!("{}: expected {expected:?}, explained {explained:?}", frame.doc).into());
         }

@@ -22,6 +22,7 @@ mod harness;
 mod history;
 mod hostile;
 mod ipv6;
+mod l2;
 mod links;
 mod memory;
 mod migrate;

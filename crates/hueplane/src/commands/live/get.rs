@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use hue_tables::{AnyPrefix, PrefixError};
 use hueplaned::api::{
-    CardShare, CardTables, Neighbour, NeighbourFilter, Network, NetworkState, Node, Placement, Port,
-    PortState, Problem, Route, RouteFilter, RouteKind, Status, TableShare,
+    CardShare, CardTables, MacAddress, MacFilter, Neighbour, NeighbourFilter, Network, NetworkState, Node,
+    Placement, Port, PortState, Problem, Route, RouteFilter, RouteKind, Status, TableShare,
 };
 use hueplaned::client::Client;
 use serde::Serialize;
@@ -30,6 +30,7 @@ pub fn get(args: &Get, connection: &Connection) -> Result<(), Failure> {
         Kind::Ports => ports(&client, format, name, args.network.as_deref()),
         Kind::Routes => routes(&client, format, name, args.network.as_deref()),
         Kind::Neighbours => neighbours(&client, format, name, args.network.as_deref()),
+        Kind::Macs => macs(&client, format, name, args.network.as_deref()),
         Kind::Tables => tables(&client, format, name.or(args.network.as_deref())),
         Kind::Config => config(&client, format, name.or(args.network.as_deref())),
         Kind::Placements => placements(&client, format, name.or(args.network.as_deref())),
@@ -322,6 +323,28 @@ fn neighbours(
                 neighbour.mac.clone().unwrap_or_else(|| "-".to_owned()),
                 neighbour.state.clone(),
             ]
+        };
+        columns(&head, &list.iter().map(row).collect::<Vec<_>>())
+    })
+}
+
+fn macs(client: &Client, format: Format, name: Option<&str>, network: Option<&str>) -> Result<(), Failure> {
+    let wrong = |name: &str| Failure::Usage(format!("found {name:?}, expected a MAC address"));
+    let only: Option<hue_wire::Mac> = name.map(|name| name.parse().map_err(|_| wrong(name))).transpose()?;
+    let filter = MacFilter { network: network.map(str::to_owned), limit: None };
+    let mut list = client.macs(&filter)?;
+    list.retain(|one| only.is_none_or(|only| one.mac == only.to_string()));
+    result(format, &list, || {
+        let head = [
+            ("NETWORK", Align::Left),
+            ("MAC", Align::Left),
+            ("PORT", Align::Left),
+            ("LAST SEEN", Align::Left),
+        ];
+        let painter = Painter::ask(client);
+        let row = |one: &MacAddress| {
+            let seen = one.age_seconds.map_or_else(|| "static".to_owned(), |age| format!("{age} s ago"));
+            vec![painter.paint(&one.network), one.mac.clone(), one.port.clone(), seen]
         };
         columns(&head, &list.iter().map(row).collect::<Vec<_>>())
     })

@@ -6,12 +6,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hue_host::ControlNamespace;
+use hue_soft::MacRow;
 use hue_substrate::Substrate;
 use hue_tables::Vid;
 use tokio::sync::oneshot;
 
 use super::Node;
-use crate::api::{CardTables, ExecInfo, Problem, Route, TableShare, Tables};
+use crate::api::{CardTables, ExecInfo, MacAddress, Problem, Route, TableShare, Tables};
 use crate::node::lists::{NeighbourList, PIECE, RoutesAt, card_tables, port_names, route};
 use crate::node::networks::Entry;
 
@@ -67,6 +68,26 @@ impl Node {
             control: Arc::clone(entry.control.as_ref()?),
             ports: interfaces.zip(port_names(entry)).collect(),
         })
+    }
+
+    /// A network's table of MAC addresses.
+    pub(super) fn macs_of(&self, name: &str) -> Vec<MacAddress> {
+        let Some(entry) = self.networks.get(name) else { return Vec::new() };
+        let Some(have) = entry.have.as_ref() else { return Vec::new() };
+        if have.program.settings.learning().is_none() {
+            return Vec::new();
+        }
+        let rows = self.live.macs(have.program.vid).unwrap_or_default();
+        let address = |row: MacRow| {
+            Some(MacAddress {
+                network: name.to_owned(),
+                mac: row.mac.to_string(),
+                port: have.program.ports.get(usize::from(row.vport))?.name.clone(),
+                fixed: row.fixed,
+                age_seconds: (!row.fixed).then_some(row.age_ns / 1_000_000_000),
+            })
+        };
+        rows.into_iter().filter_map(address).collect()
     }
 
     /// Software's tables, and a receiver for those of the card.

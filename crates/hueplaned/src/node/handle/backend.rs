@@ -14,9 +14,10 @@ use super::NodeHandle;
 use crate::api::{
     self, ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions,
     DownResult, DrainRequest, DrainResult, EventKind, EventPage, ExecInfo, GateRequest, History, ImageInfo,
-    ImageLoaded, LoadImageRequest, MigrateRequest, Migration, Neighbour, NeighbourFilter, Network,
-    NetworkState, Placement, Plan, PlanQuery, Port, PortState, Problem, ProblemKind, RevisionKind, Route,
-    RouteFilter, Stats, Status, StoreStatus, Summary, Tables, Timestamp, Trace, TurnQuery, Usage,
+    ImageLoaded, LoadImageRequest, MacAddress, MacFilter, MigrateRequest, Migration, Neighbour,
+    NeighbourFilter, Network, NetworkState, Placement, Plan, PlanQuery, Port, PortState, Problem,
+    ProblemKind, RevisionKind, Route, RouteFilter, Stats, Status, StoreStatus, Summary, Tables, Timestamp,
+    Trace, TurnQuery, Usage,
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces, Turn};
 use crate::history::Origin;
@@ -109,6 +110,14 @@ impl Backend for NodeHandle {
                 None => Ok(Vec::new()),
             }
         };
+        Ok(limited(self.each(names, next), filter.limit.unwrap_or(u64::MAX)))
+    }
+
+    async fn macs(&self, filter: MacFilter) -> Result<Pieces<MacAddress>, Problem> {
+        let only = filter.network.clone();
+        let names = self.ask(|reply| Query::Names { only, reply }).await??;
+        let next =
+            |node: Self, name: String| async move { node.ask(|reply| Query::Macs { name, reply }).await };
         Ok(limited(self.each(names, next), filter.limit.unwrap_or(u64::MAX)))
     }
 

@@ -93,6 +93,8 @@ pub struct Loaded {
     pub name: String,
     /// Width of the keys of its kind, bits.
     pub key_bits: u32,
+    /// Whether its routes are those of its namespace.
+    pub has_routes: bool,
     /// Its virtual ports.
     pub ports: Vec<RibPort>,
     /// Whether it was loaded before.
@@ -199,12 +201,12 @@ impl Routes {
     }
 
     fn load(&mut self, vid: Vid, loaded: Loaded) {
-        let Loaded { name, key_bits, ports, is_known, counts } = loaded;
         // A network that becomes one of another family begins from the start.
-        if self.table(vid).is_some_and(|table| table.rib.key_bits() != key_bits) {
+        if self.table(vid).is_some_and(|table| table.key_bits != loaded.key_bits) {
             self.tables.remove(&vid);
         }
-        let table = self.tables.entry(vid).or_insert_with(|| Table::new(name, key_bits, counts));
+        let table = self.tables.entry(vid).or_insert_with(|| Table::new(&loaded));
+        let Loaded { ports, is_known, .. } = loaded;
         if !is_known || table.rib.ports() != ports {
             table.set_ports(ports);
         }
@@ -215,7 +217,7 @@ impl Routes {
             && table.session.take().is_some()
         {
             // Someone removed the namespace: everything known about it is outdated.
-            table.rib = AnyRib::new(table.rib.key_bits(), table.rib.ports().to_vec());
+            table.rib = AnyRib::new(table.key_bits, table.rib.ports().to_vec());
             table.is_torn = true;
         }
     }
@@ -264,6 +266,14 @@ impl Routes {
     /// Takes one piece of a network's routes; see [`Self::updated`].
     fn catch_up(&mut self, vid: Vid, around: &Around<'_>, out: &mut Vec<Effect>) {
         let Some(table) = self.tables.get_mut(&vid) else { return };
+        if !table.has_routes {
+            while table.rib.take_update().is_some() {}
+            (table.is_behind, table.is_torn) = (false, false);
+            if table.rib.is_synchronized() {
+                out.push(Effect::Through(vid));
+            }
+            return;
+        }
         if table.is_torn {
             table.is_behind = false;
             // Load the routes known so far; if there are none yet, keep the table.
@@ -338,6 +348,9 @@ impl Routes {
     /// Loads a network's table as a whole; see [`Self::whole_loaded`].
     fn load_whole(&mut self, vid: Vid, out: &mut Vec<Effect>) {
         let Some(table) = self.tables.get_mut(&vid) else { return };
+        if !table.has_routes {
+            return self.fall_behind(vid);
+        }
         // The whole table includes changes made meanwhile.
         while table.rib.take_update().is_some() {}
         table.piece = None;
@@ -379,7 +392,7 @@ impl Routes {
     }
 
     fn clear(&mut self, vid: Vid, out: &mut Vec<Effect>) {
-        let Some(table) = self.tables.get_mut(&vid) else { return };
+        let Some(table) = self.tables.get_mut(&vid).filter(|table| table.has_routes) else { return };
         let (_, routes) = table.rib.published();
         table.piece = None;
         // If the following load fails, the table must be filled again.

@@ -7,6 +7,7 @@ use hue_planes::Adjacency;
 use hue_routing::{AnyRib, Changes, RibPort, Session};
 use hue_substrate::{Entries, with_routes};
 
+use super::Loaded;
 use super::refused::Refused;
 use crate::node::view::Counts;
 
@@ -28,6 +29,10 @@ impl Piece {
 pub struct Table {
     /// The network's name.
     pub(super) name: String,
+    /// Width of the keys of its kind, bits.
+    pub(super) key_bits: u32,
+    /// Whether its routes are those of its namespace. Otherwise changes there are monitored only for drift.
+    pub(super) has_routes: bool,
     pub(super) rib: AnyRib,
     pub(super) session: Option<Session>,
     /// Update that is not yet in its table.
@@ -42,17 +47,21 @@ pub struct Table {
 }
 
 impl Table {
-    /// `key_bits` is the width of the keys of its kind.
-    pub(super) fn new(name: String, key_bits: u32, counts: Arc<Counts>) -> Self {
+    /// A table of a loaded network, still empty.
+    pub(super) fn new(loaded: &Loaded) -> Self {
+        let Loaded { name, key_bits, has_routes, counts, .. } = loaded;
+        let (key_bits, has_routes) = (*key_bits, *has_routes);
         Self {
-            name,
+            name: name.clone(),
+            key_bits,
+            has_routes,
             rib: AnyRib::new(key_bits, Vec::new()),
             session: None,
             piece: None,
             refused: Refused::default(),
             is_behind: false,
             is_torn: false,
-            counts,
+            counts: Arc::clone(counts),
         }
     }
 
@@ -97,7 +106,7 @@ impl Table {
         if !self.refused.is_empty() {
             with_routes!(&mut routes, routes => {
                 routes.retain(|(prefix, _)| !self.refused.contains((*prefix).into()));
-            });
+            }, else {});
         }
         (hops, routes)
     }

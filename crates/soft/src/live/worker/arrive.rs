@@ -1,7 +1,7 @@
 //! The first half of a round: frames from ports, namespaces and other workers to the queues of their networks.
 
 use hue_demux::{By, PortId, Selection, Target};
-use hue_planes::{Debts, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Reason, Unclaimed};
+use hue_planes::{Class, Debts, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Reason, Unclaimed};
 use hue_ports::{Packet, Pool};
 use hue_substrate::follow::Ending;
 use hue_substrate::handover::{Crossing, Record};
@@ -287,7 +287,7 @@ impl Worker {
             count.received_bytes += u64::from(packet.len);
             count.dropped += 1;
         }
-        let foreign = Reason::foreign(plane.kind());
+        let Some(foreign) = Reason::of_class(plane.kind(), Class::Foreign) else { return };
         plane.counters.count(foreign);
         let fate = Captured::Outcome(foreign);
         let bytes = packet.bytes(&self.pool);

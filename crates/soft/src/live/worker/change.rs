@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hue_demux::PortId;
-use hue_planes::{Adjacency, Loss, Meter};
+use hue_planes::{Adjacency, Loss};
 use hue_ports::{CLASS_MAX, ClassLosses, ClassRule, Driver, Pool, Port, PortError, release_all};
 use hue_substrate::Program;
 use hue_substrate::handover::Peer;
@@ -20,7 +20,9 @@ use super::super::network::{LiveNetwork, NO_TAP, PuntLimit, Queued, Waiting};
 use super::super::steering::Steering;
 use super::super::totals::{PortEntry, PortState, port_totals, port_words};
 use super::{LivePort, LiveTap, NO_PORT, RECEIVE_MAX, RECEIVE_OPEN_MAX, TAP_TOKENS, Worker};
+use crate::explain::State;
 use crate::network::{Hops, Network};
+use crate::switch::MacRow;
 
 /// A network to install: its program without routes and next hops, and the remaining data.
 pub(crate) struct Installation {
@@ -164,7 +166,12 @@ impl Worker {
                 self.networks.get_mut(usize::from(slot)).zip(self.engine.networks.get(usize::from(slot)))
             {
                 network.dirty = false;
-                network.ledger.publish(&plane.counters, network.frames_waiting(), &network.block);
+                network.ledger.publish(
+                    &plane.counters,
+                    plane.switch_counts(),
+                    network.frames_waiting(),
+                    &network.block,
+                );
             }
         }
     }
@@ -239,7 +246,12 @@ impl Worker {
     /// Publishes the counters of one network.
     fn show(&mut self, slot: usize) {
         if let Some((network, plane)) = self.networks.get(slot).zip(self.engine.networks.get(slot)) {
-            network.ledger.publish(&plane.counters, network.frames_waiting(), &network.block);
+            network.ledger.publish(
+                &plane.counters,
+                plane.switch_counts(),
+                network.frames_waiting(),
+                &network.block,
+            );
         }
     }
 
@@ -334,9 +346,17 @@ impl Worker {
         }
     }
 
-    /// A copy of a network's meter.
-    pub fn meter(&self, vid: Vid) -> Option<Box<Meter>> {
-        self.engine.networks.get(self.slot(vid)?)?.meter.clone()
+    /// A copy of what a decision about a network's packets depends on.
+    pub fn state(&self, vid: Vid) -> State {
+        let network = self.slot(vid).and_then(|slot| self.engine.networks.get(slot));
+        network.map(State::of).unwrap_or_default()
+    }
+
+    /// A network's table of MAC addresses.
+    pub fn macs(&self, vid: Vid) -> Vec<MacRow> {
+        let network = self.slot(vid).and_then(|slot| self.engine.networks.get(slot));
+        let switch = network.and_then(|network| network.switch.as_deref());
+        switch.map(|switch| switch.rows(self.now_ns)).unwrap_or_default()
     }
 
     /// Gives a network's control plane its end of a virtual port.

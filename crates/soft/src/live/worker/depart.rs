@@ -9,7 +9,7 @@ use hue_substrate::handover::{Crossing, Record};
 use super::super::beside;
 use super::super::capture::{Captured, Direction};
 use super::super::guard::Judgement;
-use super::super::network::{NO_TAP, Queued};
+use super::super::network::{NO_TAP, Queued, cost};
 use super::super::steering::NO_HOME;
 use super::Worker;
 use crate::frame::{Fate, Frame};
@@ -27,15 +27,11 @@ impl Worker {
             if let Some(count) = count {
                 count.forwarded += 1;
             }
+            if outcome.is_flood() {
+                return self.flood(slot, vport, outcome, packet);
+            }
             let leaves = network.egress(egress, packet.bytes(&self.pool));
-            if self.watch.is_on() {
-                self.watch_out(slot, leaves, egress, Captured::Outcome(outcome), &packet);
-            }
-            if self.networks.get(slot).is_some_and(|network| network.on_nic) {
-                self.send_beside(slot, leaves, egress, packet, Crossing::Leaves);
-            } else {
-                self.send(slot, leaves, egress, packet, Crossing::Leaves);
-            }
+            self.leave(slot, leaves, egress, outcome, packet);
         } else if outcome.verdict() == Verdict::Punt {
             if let Some(count) = count {
                 count.punted += 1;
@@ -48,6 +44,49 @@ impl Worker {
             let key = self.followed_key(slot, &packet);
             self.ended(slot, key, Ending::Dropped(outcome));
             self.pool.give(packet.slot);
+        }
+    }
+
+    /// Sends a forwarded packet on a port.
+    #[inline(always)]
+    fn leave(&mut self, slot: usize, vport: u16, port: PortId, outcome: Reason, packet: Packet) {
+        if self.watch.is_on() {
+            self.watch_out(slot, vport, port, Captured::Outcome(outcome), &packet);
+        }
+        if self.networks.get(slot).is_some_and(|network| network.on_nic) {
+            self.send_beside(slot, vport, port, packet, Crossing::Leaves);
+        } else {
+            self.send(slot, vport, port, packet, Crossing::Leaves);
+        }
+    }
+
+    /// Sends a packet to all ports of its network but the one at which it arrived. A port that cannot take its copy loses it,
+    /// and delays no other.
+    #[inline(never)]
+    fn flood(&mut self, slot: usize, arrival: u16, outcome: Reason, packet: Packet) {
+        let vports = self.networks.get(slot).map_or(0, |network| network.vports.len() as u16);
+        let others = (0..vports).filter(|vport| *vport != arrival);
+        let Some(last) = others.clone().next_back() else { return self.pool.give(packet.slot) };
+        let mut copies: u64 = 0;
+        for vport in others.take_while(|vport| *vport != last) {
+            copies += 1;
+            match self.pool.duplicate(&packet) {
+                Some(copy) => self.leave_by(slot, vport, outcome, copy),
+                None => self.lose(slot, Loss::CopyFull, None),
+            }
+        }
+        if let Some(network) = self.networks.get_mut(slot) {
+            network.ledger.copies += copies + 1;
+            network.deficit -= cost(packet.len) * copies as i64;
+        }
+        self.leave_by(slot, last, outcome, packet);
+    }
+
+    fn leave_by(&mut self, slot: usize, vport: u16, outcome: Reason, packet: Packet) {
+        let port = self.networks.get(slot).and_then(|network| network.vports.get(usize::from(vport)));
+        match port.map(|vport| vport.port) {
+            Some(port) => self.leave(slot, vport, port, outcome, packet),
+            None => self.pool.give(packet.slot),
         }
     }
 

@@ -347,7 +347,12 @@ impl Worker {
             let slot = usize::from(slot);
             if let Some((network, plane)) = self.networks.get_mut(slot).zip(self.engine.networks.get(slot)) {
                 network.dirty = false;
-                network.ledger.publish(&plane.counters, network.frames_waiting(), &network.block);
+                network.ledger.publish(
+                    &plane.counters,
+                    plane.switch_counts(),
+                    network.frames_waiting(),
+                    &network.block,
+                );
             }
         }
         self.totals.slots = u64::from(self.pool.slots());

@@ -2,7 +2,7 @@
 //!
 //! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): networks with frames take turns; a turn allows a
 //! number of bytes in proportion to the weight. A frame's fixed cost counts too, because the networks share the time
-//! of a core. A network whose queue is empty gives up its deficit. A batch may end in the middle of a turn; the next
+//! of a core. A network whose queue is empty gives up its deficit, but keeps its debts. A batch may end in the middle of a turn; the next
 //! batch continues it.
 
 use super::super::network::{Queued, Waiting, cost};
@@ -56,14 +56,15 @@ impl Worker {
             };
             if !network.served {
                 network.served = true;
-                network.deficit = network.deficit.saturating_add(network.quantum);
+                network.deficit += network.quantum;
             }
             Self::touch(&mut self.networks, &mut self.dirty, usize::from(slot));
             while taken < BATCH_MAX {
                 let Some(network) = self.networks.get_mut(usize::from(slot)) else { break };
                 let Some(next) = network.queue.front() else {
                     network.queue.clear(); // restarts at the beginning of its memory, which is in the cache
-                    (network.deficit, network.served, network.scheduled) = (0, false, false);
+                    network.deficit = network.deficit.min(0);
+                    (network.served, network.scheduled) = (false, false);
                     self.schedule.pop_front();
                     break;
                 };

@@ -1,0 +1,187 @@
+//! The `l2` kind: a learning Ethernet switch.
+//!
+//! Flow: demux → meter → [`check`] → table lookup of both addresses → [`decide`] → ports. The table belongs to the substrate,
+//! which enters what frames teach: the sender's address, at the port of arrival. Outcomes and their order:
+//! `spec/kinds/l2.toml`. Source: ADR 0050, IEEE 802.1Q §8.6 to §8.8. No frame is edited.
+
+mod explain;
+
+use hue_tables::MacKey;
+use hue_wire::{Mac, ethernet};
+
+pub use crate::adjacency::{Adjacency, AdjacencyKind};
+use crate::generated::Kind;
+pub use crate::generated::l2::{KEY_BITS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
+use crate::meter::RateLimit;
+use crate::plane::{Answer, Exact, Explanation, Learning, Looked};
+use crate::reason::Reason;
+
+/// The plane of this kind.
+pub struct Plane;
+
+/// Limits of [`Settings`].
+pub const MACS_MAX: u16 = 60_000;
+/// Least [`Settings::ageing_s`].
+pub const AGEING_S_MIN: u32 = 10;
+/// Largest [`Settings::ageing_s`].
+pub const AGEING_S_MAX: u32 = 1_000_000;
+
+/// What a network says about its plane.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Settings {
+    /// Most addresses that it learns; at most [`MACS_MAX`].
+    pub macs_max: u16,
+    /// Seconds for which a learnt address is kept after the last frame from it.
+    pub ageing_s: u32,
+    /// Whether a learnt address stays at its port until it ages out.
+    pub sticky: bool,
+    /// Limit on frames that are sent to all ports.
+    pub storm_limit: Option<RateLimit>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { macs_max: 4096, ageing_s: 300, sticky: false, storm_limit: None }
+    }
+}
+
+impl crate::Plane for Plane {
+    const KIND: Kind = Kind::L2;
+    const NOTHING: Checked = Checked { key: 0, source: 0, payload_bytes: 0, sticky: false };
+    type Key = MacKey;
+    type Carried = Checked;
+    type Settings = Settings;
+    type Match = Exact;
+
+    #[inline(always)]
+    fn settings(of: &crate::Settings) -> Settings {
+        match of {
+            crate::Settings::L2(settings) => *settings,
+            _ => Settings::default(),
+        }
+    }
+
+    #[inline(always)]
+    fn front(frame: &[u8], settings: Settings) -> Result<Checked, Reason> {
+        Ok(check(frame, settings)?)
+    }
+
+    #[inline(always)]
+    fn key(checked: Checked) -> MacKey {
+        checked.key
+    }
+
+    #[inline(always)]
+    fn source(checked: Checked) -> Option<MacKey> {
+        Some(checked.source)
+    }
+
+    #[inline(always)]
+    fn teaches(outcome: Reason) -> bool {
+        outcome != Reason::from(Outcome::WrongPort)
+    }
+
+    fn learning(settings: Settings) -> Option<Learning> {
+        Some(Learning {
+            entries_max: usize::from(settings.macs_max),
+            ageing_ns: u64::from(settings.ageing_s) * 1_000_000_000,
+            storm_limit: settings.storm_limit,
+        })
+    }
+
+    #[inline(always)]
+    fn decide(checked: Checked, answer: Answer<'_>) -> Reason {
+        decide(checked, answer).into()
+    }
+
+    #[inline(always)]
+    fn back(_: &mut [u8], checked: Checked, answer: Answer<'_>) -> Reason {
+        decide(checked, answer).into()
+    }
+
+    fn explain(frame: &[u8], settings: Settings, look: impl FnOnce(Checked) -> Looked) -> Explanation {
+        explain::explain(frame, settings, look)
+    }
+}
+
+/// The properties of a frame with valid addresses that the second half needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Checked {
+    /// Destination address.
+    pub key: MacKey,
+    /// Source address.
+    pub source: MacKey,
+    /// Bytes behind the header and the first VLAN tag.
+    payload_bytes: u32,
+    sticky: bool,
+}
+
+/// A MAC address as a key.
+#[inline(always)]
+#[must_use]
+pub fn key_of(mac: Mac) -> MacKey {
+    let [a, b, c, d, e, f] = mac.0;
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+/// The MAC address of a key.
+#[must_use]
+pub fn mac_of(key: MacKey) -> Mac {
+    let [_, _, mac @ ..] = key.to_be_bytes();
+    Mac(mac)
+}
+
+/// Whether a key is a group address.
+const fn is_group(key: MacKey) -> bool {
+    key >> 40 & 1 != 0
+}
+
+/// The first address that no switch forwards, and how many bits of it all have in common.
+const RESERVED: (MacKey, u32) = (0x0180_c200_0000, 44);
+
+/// The checks that need no table.
+///
+/// # Errors
+/// The frame's outcome, if it is decided here. Ports do not admit frames below 14 bytes; here they count as `bad_source`.
+#[inline(always)]
+pub fn check(frame: &[u8], settings: Settings) -> Result<Checked, Outcome> {
+    let Some((header, payload)) = ethernet::Header::over(frame) else { return Err(Outcome::BadSource) };
+    let (key, source) = (key_of(header.destination()), key_of(header.source()));
+    if is_group(source) || source == 0 {
+        return Err(Outcome::BadSource);
+    }
+    if key == 0 {
+        return Err(Outcome::BadDestination);
+    }
+    let (reserved, bits) = RESERVED;
+    if key >> (KEY_BITS - bits) == reserved >> (KEY_BITS - bits) {
+        return Err(Outcome::Reserved);
+    }
+    let tagged = matches!(header.ethertype().0, 0x8100 | 0x88a8);
+    let payload_bytes = (payload.len() as u32).saturating_sub(if tagged { 4 } else { 0 });
+    Ok(Checked { key, source, payload_bytes, sticky: settings.sticky })
+}
+
+/// Outcome of a frame with valid addresses, but for the storm limit, which is the substrate's.
+#[inline(always)]
+#[must_use]
+pub fn decide(checked: Checked, answer: Answer<'_>) -> Outcome {
+    let Answer { hop, arrival, source } = answer;
+    if let Some(source) = source
+        && source.port != arrival.port()
+        && (source.fixed || checked.sticky)
+    {
+        return Outcome::WrongPort;
+    }
+    let known = hop.kind() == AdjacencyKind::Port && !is_group(checked.key);
+    let egress = if known { hop } else { arrival };
+    if known && hop.port() == arrival.port() {
+        Outcome::SamePort
+    } else if checked.payload_bytes > u32::from(egress.mtu_bytes()) {
+        Outcome::Mtu
+    } else if known {
+        Outcome::Forward
+    } else {
+        Outcome::Flood
+    }
+}

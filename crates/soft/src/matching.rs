@@ -1,0 +1,172 @@
+//! How the questions of a kind are answered: by the trie that all networks share, or by the network's own table.
+//!
+//! A kind names its match type ([`Plane::Match`]); the engine is generic over it, so that it costs no branch a packet.
+
+use std::net::IpAddr;
+
+use hue_demux::PortId;
+use hue_planes::{Adjacency, Answer, Class, Exact, LongestPrefix, Looked, Plane, Reason, Source};
+use hue_tables::{Found, Guard, Key, MacKey, NextHop, Prefix, Vid};
+
+use crate::engine::Soft;
+use crate::network::Network;
+use crate::switch::Switch;
+
+/// A match type, for the packets of a kind.
+pub(crate) trait Matching<P: Plane> {
+    /// Looks up a batch: a word for each key.
+    fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[P::Key], words: &mut [u16]);
+
+    /// Looks up one key.
+    fn word(table: &Guard<'_>, vid: Vid, key: P::Key) -> u16;
+
+    /// The answer for a packet, given the word of its key.
+    fn answer<'a>(network: &'a Network, word: u16, carried: P::Carried, at: At) -> Answer<'a>;
+
+    /// What happens after the decision: enters what the packet teaches, and charges the limit on floods. Returns the final
+    /// outcome.
+    fn settle(network: &mut Network, carried: P::Carried, outcome: Reason, at: At) -> Reason;
+
+    /// The port of the fate: to send on, if forwarded to one port, else that of arrival.
+    fn egress(outcome: Reason, hop: PortId, arrival: PortId) -> PortId;
+
+    /// The answer for an explanation, with what the network's home has learnt, and the address that is looked up.
+    fn explain(
+        soft: &Soft,
+        network: &Network,
+        switch: Option<&Switch>,
+        carried: P::Carried,
+        at: At,
+    ) -> (Looked, Option<IpAddr>);
+}
+
+/// Where and when a packet arrived, and its length in bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct At {
+    pub vport: u16,
+    pub time_ns: u64,
+    pub bytes: usize,
+}
+
+impl<P: Plane<Match = Self>> Matching<P> for LongestPrefix
+where
+    P::Key: Key,
+{
+    #[inline(always)]
+    fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[P::Key], words: &mut [u16]) {
+        table.lookup_batch(vids, keys, words);
+    }
+
+    #[inline(always)]
+    fn word(table: &Guard<'_>, vid: Vid, key: P::Key) -> u16 {
+        NextHop::word(table.lookup(vid, key))
+    }
+
+    #[inline(always)]
+    fn answer<'a>(network: &'a Network, word: u16, _: P::Carried, _: At) -> Answer<'a> {
+        Answer::of(network.hops.get(word))
+    }
+
+    #[inline(always)]
+    fn settle(_: &mut Network, _: P::Carried, outcome: Reason, _: At) -> Reason {
+        outcome
+    }
+
+    #[inline(always)]
+    fn egress(outcome: Reason, hop: PortId, arrival: PortId) -> PortId {
+        if outcome.is_forward() { hop } else { arrival }
+    }
+
+    fn explain(
+        soft: &Soft,
+        network: &Network,
+        _: Option<&Switch>,
+        carried: P::Carried,
+        _: At,
+    ) -> (Looked, Option<IpAddr>) {
+        let key = P::key(carried);
+        let matched = (0..=<P::Key as Key>::BITS).rev().find_map(|len| {
+            let prefix = Prefix::containing(key, len);
+            soft.dag.route(network.vid, prefix).map(|hop| (prefix, hop.get()))
+        });
+        let looked = match matched {
+            Some((prefix, hop)) => {
+                Looked::of(*network.hops.get(hop), format!("matches {prefix}, next hop {hop}"))
+            }
+            None => Looked::of(Adjacency::NONE, "no prefix matches".to_owned()),
+        };
+        (looked, Some(key.to_ip()))
+    }
+}
+
+impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
+    #[inline(always)]
+    fn look_up(_: &Guard<'_>, _: &[Vid], _: &[MacKey], _: &mut [u16]) {
+        // A packet may teach the next one's address, so each is looked up when its turn comes.
+    }
+
+    #[inline(always)]
+    fn word(_: &Guard<'_>, _: Vid, _: MacKey) -> u16 {
+        0
+    }
+
+    #[inline(always)]
+    fn answer<'a>(network: &'a Network, _: u16, carried: P::Carried, at: At) -> Answer<'a> {
+        answer::<P>(network, network.switch.as_deref(), carried, at)
+    }
+
+    #[inline(always)]
+    fn settle(network: &mut Network, carried: P::Carried, outcome: Reason, at: At) -> Reason {
+        let Some(switch) = network.switch.as_mut() else { return outcome };
+        if let Some(source) = P::source(carried)
+            && P::teaches(outcome)
+        {
+            switch.learn(source, at.vport, at.time_ns);
+        }
+        if !outcome.is_flood() || switch.may_flood(at.time_ns, at.bytes) {
+            return outcome;
+        }
+        Reason::of_class(P::KIND, Class::Storm).unwrap_or(outcome)
+    }
+
+    #[inline(always)]
+    fn egress(outcome: Reason, hop: PortId, arrival: PortId) -> PortId {
+        if outcome.is_forward() && !outcome.is_flood() { hop } else { arrival }
+    }
+
+    fn explain(
+        _: &Soft,
+        network: &Network,
+        switch: Option<&Switch>,
+        carried: P::Carried,
+        at: At,
+    ) -> (Looked, Option<IpAddr>) {
+        let Answer { hop, arrival, source } = answer::<P>(network, switch, carried, at);
+        let found = switch.and_then(|switch| switch.macs.get(P::key(carried), at.time_ns));
+        let text = match found {
+            Some(Found { fixed: true, .. }) => format!("static entry, port {}", hop.port()),
+            Some(_) => format!("learnt at port {}", hop.port()),
+            None => "no entry".to_owned(),
+        };
+        (Looked { hop: *hop, arrival: *arrival, source, text }, None)
+    }
+}
+
+/// The answer of a network's own table.
+#[inline(always)]
+fn answer<'a, P: Plane<Key = MacKey>>(
+    network: &'a Network,
+    switch: Option<&Switch>,
+    carried: P::Carried,
+    at: At,
+) -> Answer<'a> {
+    let row = |found: Found| network.hops.get(found.hop);
+    let get = |mac| switch.and_then(|switch| switch.macs.get(mac, at.time_ns));
+    Answer {
+        hop: get(P::key(carried)).map_or(&Adjacency::NONE, row),
+        arrival: network.hops.get(at.vport),
+        source: P::source(carried)
+            .and_then(get)
+            .map(|found| Source { port: row(found).port(), fixed: found.fixed }),
+    }
+}
