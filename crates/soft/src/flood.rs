@@ -86,13 +86,13 @@ impl Copies {
             |carried| {
                 let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len() };
                 let word = P::Match::word(table, network.vid, P::key(carried));
-                let answer = P::Match::answer(network, word, carried, at);
+                let (answer, left) = P::Match::answer(network, word, carried, at);
                 let (start, hop) = (self.bytes.len(), answer.hop.port());
                 if P::decide(carried, answer).is_forward() {
                     self.bytes.extend_from_slice(bytes);
                 }
                 let outcome = P::back(self.bytes.get_mut(start..).unwrap_or_default(), carried, answer);
-                let outcome = P::Match::settle(network, carried, outcome, at);
+                let outcome = P::Match::settle(network, carried, outcome, at, left);
                 egress = P::Match::egress(outcome, hop, frame.port);
                 if !outcome.is_forward() {
                     self.bytes.truncate(start);

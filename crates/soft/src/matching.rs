@@ -14,6 +14,9 @@ use crate::switch::Switch;
 
 /// A match type, for the packets of a kind.
 pub(crate) trait Matching<P: Plane> {
+    /// What the answer leaves for [`Matching::settle`].
+    type Left: Copy;
+
     /// Looks up a batch: a word for each key.
     fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[P::Key], words: &mut [u16]);
 
@@ -21,11 +24,17 @@ pub(crate) trait Matching<P: Plane> {
     fn word(table: &Guard<'_>, vid: Vid, key: P::Key) -> u16;
 
     /// The answer for a packet, given the word of its key.
-    fn answer<'a>(network: &'a Network, word: u16, carried: P::Carried, at: At) -> Answer<'a>;
+    fn answer<'a>(network: &'a Network, word: u16, carried: P::Carried, at: At) -> (Answer<'a>, Self::Left);
 
     /// What happens after the decision: enters what the packet teaches, and charges the limit on floods. Returns the final
     /// outcome.
-    fn settle(network: &mut Network, carried: P::Carried, outcome: Reason, at: At) -> Reason;
+    fn settle(
+        network: &mut Network,
+        carried: P::Carried,
+        outcome: Reason,
+        at: At,
+        left: Self::Left,
+    ) -> Reason;
 
     /// The port of the fate: to send on, if forwarded to one port, else that of arrival.
     fn egress(outcome: Reason, hop: PortId, arrival: PortId) -> PortId;
@@ -52,6 +61,8 @@ impl<P: Plane<Match = Self>> Matching<P> for LongestPrefix
 where
     P::Key: Key,
 {
+    type Left = ();
+
     #[inline(always)]
     fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[P::Key], words: &mut [u16]) {
         table.lookup_batch(vids, keys, words);
@@ -63,12 +74,12 @@ where
     }
 
     #[inline(always)]
-    fn answer<'a>(network: &'a Network, word: u16, _: P::Carried, _: At) -> Answer<'a> {
-        Answer::of(network.hops.get(word))
+    fn answer<'a>(network: &'a Network, word: u16, _: P::Carried, _: At) -> (Answer<'a>, ()) {
+        (Answer::of(network.hops.get(word)), ())
     }
 
     #[inline(always)]
-    fn settle(_: &mut Network, _: P::Carried, outcome: Reason, _: At) -> Reason {
+    fn settle(_: &mut Network, _: P::Carried, outcome: Reason, _: At, (): ()) -> Reason {
         outcome
     }
 
@@ -100,6 +111,9 @@ where
 }
 
 impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
+    /// Whether the packet teaches nothing new.
+    type Left = bool;
+
     #[inline(always)]
     fn look_up(_: &Guard<'_>, _: &[Vid], _: &[MacKey], _: &mut [u16]) {
         // A packet may teach the next one's address, so each is looked up when its turn comes.
@@ -111,12 +125,15 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
     }
 
     #[inline(always)]
-    fn answer<'a>(network: &'a Network, _: u16, carried: P::Carried, at: At) -> Answer<'a> {
+    fn answer<'a>(network: &'a Network, _: u16, carried: P::Carried, at: At) -> (Answer<'a>, bool) {
         answer::<P>(network, network.switch.as_deref(), carried, at)
     }
 
     #[inline(always)]
-    fn settle(network: &mut Network, carried: P::Carried, outcome: Reason, at: At) -> Reason {
+    fn settle(network: &mut Network, carried: P::Carried, outcome: Reason, at: At, is_known: bool) -> Reason {
+        if is_known && !outcome.is_flood() {
+            return outcome;
+        }
         let Some(switch) = network.switch.as_mut() else { return outcome };
         if let Some(source) = P::source(carried)
             && P::teaches(outcome)
@@ -141,7 +158,7 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
         carried: P::Carried,
         at: At,
     ) -> (Looked, Option<IpAddr>) {
-        let Answer { hop, arrival, source } = answer::<P>(network, switch, carried, at);
+        let (Answer { hop, arrival, source }, _) = answer::<P>(network, switch, carried, at);
         let found = switch.and_then(|switch| switch.macs.get(P::key(carried), at.time_ns));
         let text = match found {
             Some(Found { fixed: true, .. }) => format!("static entry, port {}", hop.port()),
@@ -152,21 +169,22 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
     }
 }
 
-/// The answer of a network's own table.
+/// The answer of a network's own table, and whether the packet teaches nothing new.
 #[inline(always)]
 fn answer<'a, P: Plane<Key = MacKey>>(
     network: &'a Network,
     switch: Option<&Switch>,
     carried: P::Carried,
     at: At,
-) -> Answer<'a> {
+) -> (Answer<'a>, bool) {
     let row = |found: Found| network.hops.get(found.hop);
     let get = |mac| switch.and_then(|switch| switch.macs.get(mac, at.time_ns));
-    Answer {
+    let sender = P::source(carried).and_then(get);
+    let is_known = sender.is_some_and(|sender| sender.is_fresh && sender.hop == at.vport);
+    let answer = Answer {
         hop: get(P::key(carried)).map_or(&Adjacency::NONE, row),
         arrival: network.hops.get(at.vport),
-        source: P::source(carried)
-            .and_then(get)
-            .map(|found| Source { port: row(found).port(), fixed: found.fixed }),
-    }
+        source: sender.map(|sender| Source { port: row(sender).port(), fixed: sender.fixed }),
+    };
+    (answer, is_known)
 }

@@ -56,6 +56,8 @@ pub struct Found {
     pub hop: u16,
     /// Whether the entry is static, not learnt.
     pub fixed: bool,
+    /// Whether there is nothing to record about another frame from the same place, see [`MacTable::learn`].
+    pub is_fresh: bool,
 }
 
 /// What became of an address that a frame taught.
@@ -152,8 +154,10 @@ impl MacTable {
     #[must_use]
     pub fn get(&self, mac: MacKey, now_ns: u64) -> Option<Found> {
         let entry = self.find(mac).and_then(|place| self.slab.get(place as usize))?;
-        let is_old = now_ns.max(self.latest_ns) - entry.seen_ns > self.ageing_ns;
-        (entry.fixed || !is_old).then_some(Found { hop: entry.hop, fixed: entry.fixed })
+        let Entry { hop, fixed, .. } = *entry;
+        let age_ns = now_ns.max(self.latest_ns) - entry.seen_ns;
+        let is_fresh = fixed || age_ns < self.refresh_ns;
+        (fixed || age_ns <= self.ageing_ns).then_some(Found { hop, fixed, is_fresh })
     }
 
     /// Enters where an address is. That it was seen again where it was is recorded only after an eighth of the ageing time,
@@ -366,8 +370,14 @@ mod tests {
         fn get(&self, mac: MacKey, now_ns: u64) -> Option<Found> {
             let now_ns = now_ns.max(self.latest_ns);
             let learnt = self.learnt.get(&mac).filter(|(_, seen, _)| now_ns - seen <= self.ageing_ns);
-            let fixed = self.fixed.get(&mac).map(|hop| Found { hop: *hop, fixed: true });
-            fixed.or(learnt.map(|(hop, ..)| Found { hop: *hop, fixed: false }))
+            let fixed = self.fixed.get(&mac).map(|hop| Found { hop: *hop, fixed: true, is_fresh: true });
+            let is_fresh = |seen| now_ns - seen < SECOND_NS.min(self.ageing_ns / 8);
+            let found = |(hop, seen, _): &(u16, u64, u64)| Found {
+                hop: *hop,
+                fixed: false,
+                is_fresh: is_fresh(*seen),
+            };
+            fixed.or(learnt.map(found))
         }
 
         fn learn(&mut self, mac: MacKey, hop: u16, now_ns: u64) -> Learnt {
