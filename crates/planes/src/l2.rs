@@ -116,26 +116,6 @@ pub struct Checked {
     sticky: bool,
 }
 
-/// A MAC address as a key.
-#[inline(always)]
-#[must_use]
-pub fn key_of(mac: Mac) -> MacKey {
-    let [a, b, c, d, e, f] = mac.0;
-    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
-}
-
-/// The MAC address of a key.
-#[must_use]
-pub fn mac_of(key: MacKey) -> Mac {
-    let [_, _, mac @ ..] = key.to_be_bytes();
-    Mac(mac)
-}
-
-/// Whether a key is a group address.
-const fn is_group(key: MacKey) -> bool {
-    key >> 40 & 1 != 0
-}
-
 /// The first address that no switch forwards, and how many bits of it all have in common.
 const RESERVED: (MacKey, u32) = (0x0180_c200_0000, 44);
 
@@ -146,8 +126,8 @@ const RESERVED: (MacKey, u32) = (0x0180_c200_0000, 44);
 #[inline(always)]
 pub fn check(frame: &[u8], settings: Settings) -> Result<Checked, Outcome> {
     let Some((header, payload)) = ethernet::Header::over(frame) else { return Err(Outcome::BadSource) };
-    let (key, source) = (key_of(header.destination()), key_of(header.source()));
-    if is_group(source) || source == 0 {
+    let (key, source) = (header.destination().to_u64(), header.source().to_u64());
+    if !header.source().is_unicast() {
         return Err(Outcome::BadSource);
     }
     if key == 0 {
@@ -173,7 +153,7 @@ pub fn decide(checked: Checked, answer: Answer<'_>) -> Outcome {
     {
         return Outcome::WrongPort;
     }
-    let known = hop.kind() == AdjacencyKind::Port && !is_group(checked.key);
+    let known = hop.kind() == AdjacencyKind::Port && !Mac::from_u64(checked.key).is_multicast();
     let egress = if known { hop } else { arrival };
     if known && hop.port() == arrival.port() {
         Outcome::SamePort

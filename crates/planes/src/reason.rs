@@ -104,7 +104,15 @@ impl Reason {
     #[inline(always)]
     #[must_use]
     pub const fn is_flood(self) -> bool {
-        self.code == self.kind.flood()
+        // Kinds without such an outcome have code 0, so that for them this is false when the code is compiled.
+        self.kind.flood() != 0 && self.code == self.kind.flood()
+    }
+
+    /// Whether the packet is forwarded to one port.
+    #[inline(always)]
+    #[must_use]
+    pub const fn has_one_egress(self) -> bool {
+        self.is_forward() && !self.is_flood()
     }
 
     /// Whether the packet is for the router itself, so that it may use the whole punt limit.

@@ -88,7 +88,9 @@ impl Soft {
     #[must_use]
     pub fn macs(&self, vid: Vid, now_ns: u64) -> Vec<MacRow> {
         let switch = self.network(vid).and_then(|network| network.switch.as_deref());
-        switch.map(|switch| switch.rows(now_ns)).unwrap_or_default()
+        let mut rows = switch.map(|switch| switch.rows(now_ns)).unwrap_or_default();
+        rows.sort_unstable();
+        rows
     }
 
     /// What happened to MAC addresses since the network was loaded; zeros if its kind does not learn.

@@ -445,7 +445,7 @@ fn finish<P: Plane<Match: Matching<P>>>(
         let (answer, left) = P::Match::answer(network, *hop, *carried, at);
         let (outcome, hop) = (P::back(bytes, *carried, answer), answer.hop.port());
         let outcome = P::Match::settle(network, *carried, outcome, at, left);
-        let egress = P::Match::egress(outcome, hop, frame.port);
+        let egress = if outcome.has_one_egress() { hop } else { frame.port };
         network.counters.count(outcome);
         frame.fate = Fate::Network { vid, vport, outcome, egress };
     }
@@ -501,16 +501,8 @@ fn select_rest(
     index: u16,
 ) -> Step {
     let bytes = frame.bytes(buffer).unwrap_or_default();
-    if let Some((slot, target)) = claim_by_mac(demux, slots, rare.networks, frame.port, bytes)
-        && let Some(network) = rare.networks.get_mut(usize::from(slot))
-    {
-        let origin = Origin { frame: index, slot, target };
-        if let Err(outcome) = with_plane!(network.kind(), P => line_up::<P>(network, lines, bytes, origin)) {
-            frame.fate = count(network, target, outcome, frame.port);
-        }
-        return Step::Next;
-    }
-    match claim(demux, slots, rare, frame, bytes) {
+    let claimed = claim_by_mac(demux, slots, rare.networks, frame.port, bytes);
+    match claimed.unwrap_or_else(|| claim(demux, slots, rare, frame, bytes)) {
         Claim::One { slot, target } => {
             let Some(network) = rare.networks.get_mut(usize::from(slot)) else { return Step::Next };
             let origin = Origin { frame: index, slot, target };
@@ -535,20 +527,20 @@ fn select_rest(
 
 /// The common case of [`claim`]: a frame to a MAC address of a network without a meter or a closed gate.
 #[inline(always)]
-fn claim_by_mac(
+fn claim_by_mac<'a>(
     demux: &Demux,
     slots: &Slots,
     networks: &[Network],
     port: PortId,
     bytes: &[u8],
-) -> Option<(u16, Target)> {
+) -> Option<Claim<'a>> {
     if !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes.len()) {
         return None;
     }
     let target = demux.select_mac(port, bytes)?;
     let slot = slot_of(slots, target.vid) & !NOT_PLAIN;
     let network = networks.get(usize::from(slot))?;
-    (network.meter.is_none() && !network.gated).then_some((slot, target))
+    (network.meter.is_none() && !network.gated).then_some(Claim::One { slot, target })
 }
 
 /// The first half of a network's plane for one packet, which is collected unless its outcome is returned.

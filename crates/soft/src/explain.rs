@@ -161,8 +161,7 @@ impl Soft {
         }
         stages.extend(explained.stages);
         let outcome = explained.outcome;
-        let one = outcome.is_forward() && !outcome.is_flood();
-        let egress = one.then_some(explained.hop).flatten();
+        let egress = outcome.has_one_egress().then_some(explained.hop).flatten();
         Some(NetworkTrace {
             vid,
             name,

@@ -93,7 +93,7 @@ impl Copies {
                 }
                 let outcome = P::back(self.bytes.get_mut(start..).unwrap_or_default(), carried, answer);
                 let outcome = P::Match::settle(network, carried, outcome, at, left);
-                egress = P::Match::egress(outcome, hop, frame.port);
+                egress = if outcome.has_one_egress() { hop } else { frame.port };
                 if !outcome.is_forward() {
                     self.bytes.truncate(start);
                 }

@@ -4,7 +4,6 @@
 
 use std::net::IpAddr;
 
-use hue_demux::PortId;
 use hue_planes::{Adjacency, Answer, Class, Exact, LongestPrefix, Looked, Plane, Reason, Source};
 use hue_tables::{Found, Guard, Key, MacKey, NextHop, Prefix, Vid};
 
@@ -35,9 +34,6 @@ pub(crate) trait Matching<P: Plane> {
         at: At,
         left: Self::Left,
     ) -> Reason;
-
-    /// The port of the fate: to send on, if forwarded to one port, else that of arrival.
-    fn egress(outcome: Reason, hop: PortId, arrival: PortId) -> PortId;
 
     /// The answer for an explanation, with what the network's home has learnt, and the address that is looked up.
     fn explain(
@@ -81,11 +77,6 @@ where
     #[inline(always)]
     fn settle(_: &mut Network, _: P::Carried, outcome: Reason, _: At, (): ()) -> Reason {
         outcome
-    }
-
-    #[inline(always)]
-    fn egress(outcome: Reason, hop: PortId, arrival: PortId) -> PortId {
-        if outcome.is_forward() { hop } else { arrival }
     }
 
     fn explain(
@@ -144,11 +135,6 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
             return outcome;
         }
         Reason::of_class(P::KIND, Class::Storm).unwrap_or(outcome)
-    }
-
-    #[inline(always)]
-    fn egress(outcome: Reason, hop: PortId, arrival: PortId) -> PortId {
-        if outcome.is_forward() && !outcome.is_flood() { hop } else { arrival }
     }
 
     fn explain(

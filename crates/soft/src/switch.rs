@@ -50,28 +50,17 @@ impl Switch {
         at: impl Fn(u16) -> Option<u16>,
     ) -> Self {
         let Learning { entries_max, ageing_ns, storm_limit } = learning;
-        let fixed: Vec<(MacKey, u16)> = program
-            .entries
-            .macs()
-            .iter()
-            .map(|(mac, hop)| (hue_planes::l2::key_of(*mac), hop.get()))
-            .collect();
-        let storm = || storm_limit.map(Meter::new);
-        match before.cloned() {
-            None => Self {
-                macs: MacTable::new(&fixed, entries_max, ageing_ns),
-                limit: storm_limit,
-                storm: storm(),
-                counts: SwitchCounts::default(),
-            },
-            Some(mut kept) => {
-                kept.macs.configure(&fixed, entries_max, ageing_ns, at);
-                if kept.limit != storm_limit {
-                    (kept.limit, kept.storm) = (storm_limit, storm());
-                }
-                kept
-            }
-        }
+        let fixed: Vec<(MacKey, u16)> =
+            program.entries.macs().iter().map(|(mac, hop)| (mac.to_u64(), hop.get())).collect();
+        let macs = match before {
+            Some(before) => before.macs.with(&fixed, entries_max, ageing_ns, at),
+            None => MacTable::new(&fixed, entries_max, ageing_ns),
+        };
+        let storm = match before.filter(|before| before.limit == storm_limit) {
+            Some(before) => before.storm,
+            None => storm_limit.map(Meter::new),
+        };
+        Self { macs, limit: storm_limit, storm, counts: before.map(Self::counts).unwrap_or_default() }
     }
 
     /// Enters what a packet teaches.
@@ -96,16 +85,14 @@ impl Switch {
         self.counts
     }
 
-    /// The table, sorted by address.
+    /// The table, in no order: sorting is not for the worker's thread.
     pub fn rows(&self, now_ns: u64) -> Vec<MacRow> {
         let row = |entry: MacEntry| MacRow {
-            mac: hue_planes::l2::mac_of(entry.mac),
+            mac: Mac::from_u64(entry.mac),
             vport: entry.hop,
             fixed: entry.fixed,
             age_ns: if entry.fixed { 0 } else { entry.age_ns },
         };
-        let mut rows: Vec<_> = self.macs.entries(now_ns).map(row).collect();
-        rows.sort_unstable();
-        rows
+        self.macs.entries(now_ns).map(row).collect()
     }
 }

@@ -3,9 +3,11 @@
 //! A sound program cannot reach outside its network: its rows select on its own ports, its routes name its own next
 //! hops, and those send on its own ports under its own MAC addresses.
 
+use std::fmt::Display;
+
 use hue_demux::{Attachment, Match, PortId, Row};
 use hue_planes::{Adjacency, AdjacencyKind, Kind, Learning, RateLimit, Settings};
-use hue_tables::{Key, MacTable, NextHop, Prefix, Vid};
+use hue_tables::{MacTable, NextHop, Vid};
 use hue_wire::Mac;
 use thiserror::Error;
 
@@ -220,7 +222,14 @@ impl Program {
         if let Some(learning) = self.settings.learning() {
             self.check_learning(learning)?;
         }
-        with_routes!(&self.entries, routes => check_routes(routes, count), else check_macs(self.entries.macs(), count))
+        if let Some((mac, _)) = self.entries.macs().iter().find(|(mac, _)| !mac.is_unicast()) {
+            return Err(ProgramError::StaticMac(*mac));
+        }
+        with_routes!(
+            &self.entries,
+            routes => check_entries(routes, count),
+            else check_entries(self.entries.macs(), count)
+        )
     }
 
     /// Networks that learn have a next hop for each port, in their order, and the same MTU at all of them, so that a frame
@@ -279,35 +288,20 @@ impl Program {
     }
 }
 
-/// Checks the routes of a network with `count` next hops.
-fn check_routes<K: Key>(routes: &[(Prefix<K>, NextHop)], count: usize) -> Result<(), ProgramError> {
-    for (prefix, hop) in routes {
+/// Checks the routes, or other entries, of a network with `count` next hops.
+fn check_entries<T: Ord + Copy + Display>(
+    entries: &[(T, NextHop)],
+    count: usize,
+) -> Result<(), ProgramError> {
+    for (key, hop) in entries {
         if usize::from(hop.get()) >= count {
-            return Err(ProgramError::RouteHop { prefix: prefix.to_string(), hop: hop.get(), count });
+            return Err(ProgramError::RouteHop { prefix: key.to_string(), hop: hop.get(), count });
         }
     }
-    let mut prefixes: Vec<_> = routes.iter().map(|(prefix, _)| *prefix).collect();
-    prefixes.sort_unstable();
-    match prefixes.array_windows().find(|[one, other]| one == other) {
-        Some([prefix, _]) => Err(ProgramError::RouteTwice(prefix.to_string())),
-        None => Ok(()),
-    }
-}
-
-/// Checks the static MAC addresses of a network with `count` next hops.
-fn check_macs(macs: &[(Mac, NextHop)], count: usize) -> Result<(), ProgramError> {
-    for (mac, hop) in macs {
-        if !mac.is_unicast() {
-            return Err(ProgramError::StaticMac(*mac));
-        }
-        if usize::from(hop.get()) >= count {
-            return Err(ProgramError::RouteHop { prefix: mac.to_string(), hop: hop.get(), count });
-        }
-    }
-    let mut sorted: Vec<_> = macs.iter().map(|(mac, _)| *mac).collect();
-    sorted.sort_unstable();
-    match sorted.array_windows().find(|[one, other]| one == other) {
-        Some([mac, _]) => Err(ProgramError::RouteTwice(mac.to_string())),
+    let mut keys: Vec<_> = entries.iter().map(|(key, _)| *key).collect();
+    keys.sort_unstable();
+    match keys.array_windows().find(|[one, other]| one == other) {
+        Some([key, _]) => Err(ProgramError::RouteTwice(key.to_string())),
         None => Ok(()),
     }
 }

@@ -13,7 +13,7 @@ use std::hash::BuildHasher;
 /// A MAC address in the low 48 bits.
 pub type MacKey = u64;
 
-/// Empty slot of the index, and end of a list.
+/// End of a list of entries.
 const NONE: u32 = u32::MAX;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -122,31 +122,33 @@ impl MacTable {
         table
     }
 
-    /// Replaces settings and static entries. Learnt entries stay as far as there is room, those seen last first; `keep`
-    /// gives where an entry's address is now, or `None` to forget it. Allocates.
-    pub fn configure(
-        &mut self,
+    /// This table with other settings and static entries. Learnt entries stay as far as there is room, those seen last
+    /// first; `keep` gives where an entry's address is now, or `None` to forget it.
+    #[must_use]
+    pub fn with(
+        &self,
         fixed: &[(MacKey, u16)],
         learnt_max: usize,
         ageing_ns: u64,
         keep: impl Fn(u16) -> Option<u16>,
-    ) {
-        let before = std::mem::replace(self, Self::new(fixed, learnt_max, ageing_ns));
-        self.latest_ns = before.latest_ns;
+    ) -> Self {
+        let mut table = Self::new(fixed, learnt_max, ageing_ns);
+        table.latest_ns = self.latest_ns;
         let mut kept: Vec<Entry> = Vec::new();
-        let mut at = before.newest;
-        while let Some(entry) = before.slab.get(at as usize) {
-            if kept.len() == self.learnt_max || before.latest_ns - entry.seen_ns > ageing_ns {
+        let mut at = self.newest;
+        while let Some(entry) = self.slab.get(at as usize) {
+            if kept.len() == table.learnt_max || self.latest_ns - entry.seen_ns > ageing_ns {
                 break;
             }
-            if let Some(hop) = keep(entry.hop).filter(|_| self.find(entry.mac).is_none()) {
+            if let Some(hop) = keep(entry.hop).filter(|_| table.find(entry.mac).is_none()) {
                 kept.push(Entry { hop, ..*entry });
             }
             at = entry.previous;
         }
         for entry in kept.into_iter().rev() {
-            self.enter(entry.mac, entry.hop, entry.seen_ns);
+            table.enter(entry.mac, entry.hop, entry.seen_ns);
         }
+        table
     }
 
     /// The entry of an address.
@@ -463,7 +465,7 @@ mod tests {
                     }
                     Step::Configure(fixed, max, ageing_ns) => {
                         let list: Vec<_> = fixed.iter().map(|(mac, hop)| (*mac, *hop)).collect();
-                        table.configure(&list, max, ageing_ns, |hop| (hop != 3).then_some(hop ^ 1));
+                        table = table.with(&list, max, ageing_ns, |hop| (hop != 3).then_some(hop ^ 1));
                         model.configure(fixed, max, ageing_ns);
                     }
                 }

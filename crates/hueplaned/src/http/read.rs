@@ -145,6 +145,27 @@ pub(super) async fn exec_info(State(app): State<App>, caller: Caller, Named(name
     answer(find().await)
 }
 
+/// Answers with a list, of the network that a caller asked for and may see.
+async fn listed<T, F>(
+    caller: &Caller,
+    asked: Option<String>,
+    limit: Option<u64>,
+    find: impl FnOnce(Option<String>) -> F,
+) -> Response
+where
+    T: Serialize + Send + 'static,
+    F: Future<Output = Result<Pieces<T>, Problem>>,
+{
+    let found = match scope::network(caller, asked) {
+        Ok(network) => find(network).await,
+        Err(problem) => Err(problem),
+    };
+    match found {
+        Ok(pieces) => list(pieces, limit),
+        Err(problem) => problem.into_response(),
+    }
+}
+
 /// Routes of the data plane. There may be hundreds of thousands, so the list is streamed.
 #[utoipa::path(get, path = "/v1/routes", tag = "routes", params(RouteFilter), responses(
     (status = 200, description = "Routes, by network, then prefix.", body = Vec<Route>),
@@ -155,15 +176,8 @@ pub(super) async fn routes(
     caller: Caller,
     Ask(mut filter): Ask<RouteFilter>,
 ) -> Response {
-    let limit = filter.limit;
-    let find = async || {
-        filter.network = scope::network(&caller, filter.network.take())?;
-        app.backend.routes(filter).await
-    };
-    match find().await {
-        Ok(pieces) => list(pieces, limit),
-        Err(problem) => problem.into_response(),
-    }
+    let (asked, limit) = (filter.network.take(), filter.limit);
+    listed(&caller, asked, limit, |network| app.backend.routes(RouteFilter { network, ..filter })).await
 }
 
 /// Neighbours of networks.
@@ -176,15 +190,9 @@ pub(super) async fn neighbours(
     caller: Caller,
     Ask(mut filter): Ask<NeighbourFilter>,
 ) -> Response {
-    let limit = filter.limit;
-    let find = async || {
-        filter.network = scope::network(&caller, filter.network.take())?;
-        app.backend.neighbours(filter).await
-    };
-    match find().await {
-        Ok(pieces) => list(pieces, limit),
-        Err(problem) => problem.into_response(),
-    }
+    let (asked, limit) = (filter.network.take(), filter.limit);
+    listed(&caller, asked, limit, |network| app.backend.neighbours(NeighbourFilter { network, ..filter }))
+        .await
 }
 
 /// MAC addresses of networks whose kind learns them.
@@ -197,15 +205,8 @@ pub(super) async fn macs(
     caller: Caller,
     Ask(mut filter): Ask<MacFilter>,
 ) -> Response {
-    let limit = filter.limit;
-    let find = async || {
-        filter.network = scope::network(&caller, filter.network.take())?;
-        app.backend.macs(filter).await
-    };
-    match find().await {
-        Ok(pieces) => list(pieces, limit),
-        Err(problem) => problem.into_response(),
-    }
+    let (asked, limit) = (filter.network.take(), filter.limit);
+    listed(&caller, asked, limit, |network| app.backend.macs(MacFilter { network, ..filter })).await
 }
 
 /// Route tables of the data plane.

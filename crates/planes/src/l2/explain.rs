@@ -1,6 +1,8 @@
 //! Explains one frame: what each stage saw, and which one decided. For `hueplane trace`.
 
-use super::{Outcome, Settings, check, decide, mac_of};
+use hue_wire::Mac;
+
+use super::{Outcome, Settings, check, decide};
 use crate::explain::{end, ethernet, stage};
 use crate::plane::{Explanation, Looked};
 
@@ -18,7 +20,7 @@ pub(super) fn explain(
     };
     let looked = look(checked);
     let outcome = decide(checked, looked.answer());
-    let sender = mac_of(checked.source);
+    let sender = Mac::from_u64(checked.source);
     stages.push(stage(
         "source",
         match looked.source {
@@ -28,7 +30,7 @@ pub(super) fn explain(
         },
     ));
     if outcome != Outcome::WrongPort {
-        stages.push(stage("lookup", format!("{}: {}", mac_of(checked.key), looked.text)));
+        stages.push(stage("lookup", format!("{}: {}", Mac::from_u64(checked.key), looked.text)));
     }
     match outcome {
         Outcome::WrongPort | Outcome::SamePort => {}

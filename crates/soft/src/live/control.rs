@@ -620,7 +620,9 @@ impl Live {
     /// # Errors
     /// `Unknown`, `Ended`.
     pub fn macs(&self, vid: Vid) -> Result<Vec<MacRow>, LiveError> {
-        self.ask_home(vid, move |worker| worker.macs(vid))
+        let mut rows = self.ask_home(vid, move |worker| worker.macs(vid))?;
+        rows.sort_unstable();
+        Ok(rows)
     }
 
     /// Starts a capture.

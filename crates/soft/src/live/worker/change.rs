@@ -352,7 +352,7 @@ impl Worker {
         network.map(State::of).unwrap_or_default()
     }
 
-    /// A network's table of MAC addresses.
+    /// A network's table of MAC addresses, in no order.
     pub fn macs(&self, vid: Vid) -> Vec<MacRow> {
         let network = self.slot(vid).and_then(|slot| self.engine.networks.get(slot));
         let switch = network.and_then(|network| network.switch.as_deref());
