@@ -3,7 +3,8 @@
 //! Flow: the card's thread sets the followed network ([`Followed`]) → a worker that ends a frame of that network tells
 //! the card's thread how ([`Ending`], in a [`super::handover::Record`]) → the card's witness, which saw the frame arrive,
 //! removes it from its list. The key of a frame covers what forwarding does not change (RFC 1812 §5.2.1: all but TTL and
-//! checksum of the IPv4 header, and the MAC addresses); identical frames cannot be told apart.
+//! checksum of the IPv4 header, and the MAC addresses; RFC 8200 §3: all but the hop limit); identical frames cannot be
+//! told apart.
 //! Nothing is followed, and no frame is hashed, unless a network moves.
 
 use std::hash::{DefaultHasher, Hasher};
@@ -16,6 +17,7 @@ use hue_wire::ethernet::EtherType;
 
 /// Ethernet and the shortest IPv4 header.
 const HEADERS_BYTES: usize = 14 + 20;
+const IPV6_BYTES: usize = 40;
 /// No network: 0 is not a VID.
 const NOBODY: u16 = 0;
 
@@ -32,8 +34,8 @@ impl FrameKey {
     /// The key of a frame.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        Self::of_ipv4(bytes).unwrap_or_else(|| {
-            // A frame that is not IPv4 does not change on its path.
+        Self::of_ipv4(bytes).or_else(|| Self::of_ipv6(bytes)).unwrap_or_else(|| {
+            // A frame that is neither does not change on its path.
             let (header, _) = bytes.split_at(bytes.len().min(14));
             Self { frame: hash(&[bytes]), flow: hash(&[header]) }
         })
@@ -56,6 +58,25 @@ impl FrameKey {
             false => &[],
         };
         Some(Self { frame, flow: hash(&[packet.get(9..10)?, packet.get(12..20)?, ports]) })
+    }
+
+    fn of_ipv6(bytes: &[u8]) -> Option<Self> {
+        if bytes.get(12..14)? != EtherType::IPV6.0.to_be_bytes() {
+            return None;
+        }
+        let packet = bytes.get(14..)?;
+        let payload = usize::from(u16::from_be_bytes(packet.get(4..6)?.try_into().ok()?));
+        // Padding may change on the path. A jumbogram has payload 0.
+        let whole = packet.get(..IPV6_BYTES + payload).filter(|_| payload > 0);
+        let packet = whole.unwrap_or(packet);
+        let addresses = packet.get(8..IPV6_BYTES)?;
+        // Packets with extension headers have no ports here: those between two addresses form one flow.
+        let ports = match packet.get(6) {
+            Some(6 | 17) => packet.get(IPV6_BYTES..IPV6_BYTES + 4).unwrap_or_default(),
+            _ => &[],
+        };
+        let frame = hash(&[packet.get(..7)?, packet.get(8..)?]);
+        Some(Self { frame, flow: hash(&[packet.get(6..7)?, addresses, ports]) })
     }
 }
 
@@ -193,6 +214,42 @@ mod tests {
         let mut shorter = short.clone();
         shorter[20] ^= 1;
         assert_ne!(FrameKey::of(&short).frame, FrameKey::of(&shorter).frame);
+    }
+
+    fn packet6(hop_limit: u8, label: u8, dst: u8, pad: usize) -> Vec<u8> {
+        let mut bytes = vec![2, 0, 0, 0, 0, hop_limit, 2, 0, 0, 0, 0, hop_limit, 0x86, 0xdd];
+        bytes.extend([0x60, 0, 0, label, 0, 8, 17, hop_limit]);
+        bytes.extend([0x20; 16]);
+        bytes.extend([0x20; 15]);
+        bytes.extend([dst, 0, 5, 0, 7, 0, 8, 0, 0]);
+        bytes.resize(14 + 48 + pad, 0xee);
+        bytes
+    }
+
+    #[test]
+    fn an_ipv6_frame_keeps_its_name_on_its_way() {
+        let key = FrameKey::of(&packet6(64, 1, 2, 0));
+        assert_eq!(key, FrameKey::of(&packet6(63, 1, 2, 14)), "MACs, hop limit, padding");
+        let other = FrameKey::of(&packet6(64, 2, 2, 0));
+        assert!(other.frame != key.frame && other.flow == key.flow);
+        assert_ne!(FrameKey::of(&packet6(64, 1, 3, 0)).flow, key.flow);
+        // Each other byte of the packet counts.
+        for at in (14..62).filter(|at| *at != 21) {
+            let mut changed = packet6(64, 1, 2, 0);
+            changed[at] ^= 1;
+            assert_ne!(FrameKey::of(&changed).frame, key.frame, "byte {at}");
+        }
+        // Any bytes have a key: cut short, with an impossible length, a jumbogram.
+        for len in 0..62 {
+            assert_ne!(FrameKey::of(&packet6(64, 1, 2, 0)[..len]).frame, key.frame);
+        }
+        for length in [[0xff, 0xff], [0, 0]] {
+            let mut odd = packet6(64, 1, 2, 0);
+            odd[18..20].copy_from_slice(&length);
+            let mut odder = odd.clone();
+            odder[61] ^= 1;
+            assert_ne!(FrameKey::of(&odd).frame, FrameKey::of(&odder).frame);
+        }
     }
 
     #[test]
