@@ -283,7 +283,9 @@ module hue_card
   logic                body_valid, body_ready, tag_in_valid, tag_in_ready;
   logic [DataBits-1:0] body_data;
   logic [31:0]         tag_in;
-  logic                head_valid, head_ready;
+  logic                head_valid, head_ready, a_valid_gather, bytes_ready, bytes_take;
+  logic                stages_idle;
+  hue_head_bytes_t     bytes;
   hue_head_t           head;
 
   hue_arbiter #(.BusBytes(BusBytes)) u_arbiter (
@@ -294,7 +296,8 @@ module hue_card
     .m_valid_o(a_valid), .m_ready_i(a_ready), .m_data_o(a_data), .m_first_o(a_first), .m_last_o(a_last),
     .m_group_o(a_group), .m_port_o(a_port), .m_arrival_o(a_arrival), .begun_o(accepted), .idle_o(arbiter_idle)
   );
-  assign a_ready = a_group || g_ready;
+  assign a_valid_gather = a_valid && !a_group && (bytes_ready || !a_first);
+  assign a_ready = a_group || (g_ready && (bytes_ready || !a_first));
 
   hue_flood #(.BusBytes(BusBytes), .Bytes(FloodBytes), .AttachRows(AttachRows)) u_flood (
     .clk_i, .rst_ni, .offline_i(offline), .hold_i(hold), .tbl_req_i(tbl_req), .tbl_rsp_o(flood_rsp), .error_o(flood_error),
@@ -306,12 +309,39 @@ module hue_card
 
   hue_gather #(.BusBytes(BusBytes)) u_gather (
     .clk_i, .rst_ni,
-    .s_valid_i(a_valid && !a_group), .s_ready_o(g_ready), .s_data_i(a_data), .s_first_i(a_first), .s_last_i(a_last),
+    .s_valid_i(a_valid_gather), .s_ready_o(g_ready), .s_data_i(a_data), .s_first_i(a_first), .s_last_i(a_last),
     .s_port_i(a_port), .s_arrival_i(a_arrival),
     .body_valid_o(body_valid), .body_ready_i(body_ready), .body_data_o(body_data),
     .tag_valid_o(tag_in_valid), .tag_ready_i(tag_in_ready), .tag_o(tag_in),
     .m_valid_o(head_valid), .m_ready_i(head_ready), .m_head_o(head), .idle_o(gather_idle)
   );
+
+  // Head vectors, for kinds whose front reads them. The stages take one for each record of gather, in the same order.
+  if ((Kinds & ~(1 << hue_kinds_pkg::KIND_IPV4)) != 0) begin : g_head
+    localparam int unsigned HeadFrames = 32;
+    localparam int unsigned SeqBits = $clog2(HeadFrames);
+    logic [SeqBits-1:0] seq_q, next_seq;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) seq_q <= '0;
+      else if (bytes_take) seq_q <= seq_q + 1'b1;
+    end
+    hue_head #(.BusBytes(BusBytes), .Frames(HeadFrames)) u_head (
+      .clk_i, .rst_ni, .ready_o(bytes_ready), .write_i(body_valid), .first_i(a_first), .last_i(a_last), .len_i(a_arrival.len),
+      .data_i(a_data), .seq_o(next_seq), .read_i(bytes_take), .seq_i(seq_q), .head_o(bytes), .release_i(bytes_take)
+    );
+`ifndef SYNTHESIS
+    // All vectors are taken: they have not come apart from the records.
+    a_none_left: assert property (@(posedge clk_i) disable iff (!rst_ni) gather_idle && stages_idle |-> next_seq == seq_q);
+`else
+    logic unused_seq;
+    assign unused_seq = ^next_seq;
+`endif
+  end else begin : g_no_head
+    logic unused_take;
+    assign unused_take = bytes_take;
+    assign bytes_ready = 1'b1;
+    assign bytes       = '0;
+  end
 
   // Bodies and tags
   logic [FilledBits-1:0] filled;
@@ -335,17 +365,18 @@ module hue_card
   end
 
   // Stages
-  logic         verdict_valid, verdict_ready, stages_idle;
+  logic         verdict_valid, verdict_ready;
   hue_verdict_t verdict;
 
   hue_stages #(
-    .Layout(Layout), .Planes(Planes), .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows),
+    .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows),
     .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows), .Level0Words(Level0Words),
     .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
     .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows)
   ) u_stages (
     .clk_i, .rst_ni,
     .head_valid_i(head_valid), .head_ready_o(head_ready), .head_i(head),
+    .head_take_o(bytes_take), .head_bytes_i(bytes),
     .verdict_valid_o(verdict_valid), .verdict_ready_i(verdict_ready), .verdict_o(verdict),
     .tbl_req_i(tbl_req), .tbl_rsp_o(stages_rsp), .gates_i(gates), .gated_to_cpu_i(gated_to_cpu),
     .idle_o(stages_idle), .memory_error_o(stages_error),

@@ -1,7 +1,7 @@
 // Header scatter: carries out the stages' verdicts on the bodies in the packet buffer.
 //
 // Place: hue_admit and packet buffer → scatter → hue_cpu_insert → output queues. A body is read once, or not at all. Edits of
-// a forwarded frame: MAC pair, TTL, header checksum.
+// a forwarded frame, by its kind: the MAC pair, TTL or hop limit, header checksum.
 // Latency: 3 clocks from `verdict_valid_i` to the first beat out. Throughput: a beat out a clock; a verdict that drops
 // takes 1 clock. So 64-byte frames every 8, 2 or 1 clocks.
 
@@ -67,7 +67,7 @@ module hue_scatter
     logic [2:0]  port_in;
     logic [2:0]  port_out;
     logic [13:0] len;
-    logic        rewrite;
+    logic [1:0]  edit;      // EditNone unless forwarded
     logic [95:0] macs;
     logic [7:0]  ttl;
     logic [15:0] checksum;
@@ -106,7 +106,7 @@ module hue_scatter
       r_q.port_in <= v.port_in;
       r_q.port_out <= v.port_out;
       r_q.len <= v.len;
-      r_q.rewrite <= v.rewrite && v.verdict == VerdictForward;
+      r_q.edit <= v.verdict == VerdictForward ? v.edit : EditNone;
       r_q.macs <= {v.dst_mac, v.src_mac};
       r_q.ttl <= v.ttl;
       r_q.checksum <= v.checksum;
@@ -122,6 +122,7 @@ module hue_scatter
 
   // Applying the edits
   localparam int unsigned MacBytes = 12;
+  localparam int unsigned HopLimitByte = 21;
   localparam int unsigned TtlByte = 22;
   localparam int unsigned ChecksumByte = 24;
   localparam int unsigned EditBytes = 26;
@@ -129,11 +130,12 @@ module hue_scatter
   always_comb begin
     edited = data_i;
     for (int unsigned b = 0; b < EditBytes; b++) begin
-      if (r_q.rewrite && r_q.index == 11'(b / BusBytes)) begin
-        if (b < MacBytes) edited[8*(b%BusBytes)+:8] = r_q.macs[8*((2*MacBytes-1-b)%MacBytes)+:8];
-        if (b == TtlByte) edited[8*(b%BusBytes)+:8] = r_q.ttl;
-        if (b == ChecksumByte) edited[8*(b%BusBytes)+:8] = r_q.checksum[15:8];
-        if (b == ChecksumByte + 1) edited[8*(b%BusBytes)+:8] = r_q.checksum[7:0];
+      if (r_q.index == 11'(b / BusBytes)) begin
+        if (b < MacBytes && r_q.edit != EditNone) edited[8*(b%BusBytes)+:8] = r_q.macs[8*((2*MacBytes-1-b)%MacBytes)+:8];
+        if (b == HopLimitByte && r_q.edit == EditIpv6) edited[8*(b%BusBytes)+:8] = r_q.ttl;
+        if (b == TtlByte && r_q.edit == EditIpv4) edited[8*(b%BusBytes)+:8] = r_q.ttl;
+        if (b == ChecksumByte && r_q.edit == EditIpv4) edited[8*(b%BusBytes)+:8] = r_q.checksum[15:8];
+        if (b == ChecksumByte + 1 && r_q.edit == EditIpv4) edited[8*(b%BusBytes)+:8] = r_q.checksum[7:0];
       end
     end
   end

@@ -97,12 +97,19 @@ package hue_pkg;
     logic [2:0]  port_in;
     logic [2:0]  port_out;
     logic [13:0] len;
-    logic        rewrite;
+    logic [1:0]  edit;         // edit_e
     logic [47:0] dst_mac;
     logic [47:0] src_mac;
     logic [7:0]  ttl;
     logic [15:0] checksum;
   } hue_verdict_t;
+
+  // What scatter writes into a forwarded frame.
+  typedef enum logic [1:0] {
+    EditNone = 2'd0,
+    EditIpv4 = 2'd1,  // the MAC pair, TTL and header checksum
+    EditIpv6 = 2'd2   // the MAC pair and the hop limit
+  } edit_e;
 
   // Header in front of a frame on a CPU queue, in both directions. Big endian: the highest byte comes first.
   localparam int unsigned CpuHeaderBytes = 16;

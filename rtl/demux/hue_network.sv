@@ -1,8 +1,11 @@
-// Network lookup: a network's VID, its plane, and where its routes and next hops are.
+// Network lookup: a network's VID, its kind, its plane, and where its routes and next hops are; and the front of its kind.
 //
 // Place: hue_select → **here** → hue_meter. A packet of a network that does not exist is unclaimed. One of a network
 // whose plane runs in software goes to the CPU. A packet of a gated network is dropped here, and one of a gated plane is dropped or
 // sent to the CPU, so that nothing in the plane moves for it.
+// The front of kind ipv6 reads the frame's head vector, which is fetched while the network's row is read. The front of kind ipv4 had
+// all it needs before. The row says whose question counts.
+// Isolation: a packet gets the question of its own network's kind; the vectors come in the order of the packets.
 //
 // Latency: 3 clocks in which `en_i` is 1. Throughput: one packet a clock.
 module hue_network
@@ -10,7 +13,8 @@ module hue_network
   import hue_regs_pkg::*;
   import hue_stages_pkg::*;
 #(
-    parameter int unsigned Nets = 16
+    parameter int unsigned Nets  = 16,
+    parameter int unsigned Kinds = 2    // bit KIND_*: the image has this kind
 ) (
     input  logic        clk_i,
     input  logic        rst_ni,
@@ -23,7 +27,11 @@ module hue_network
     input  logic        en_i,
     input  logic        valid_i,
     input  packet_t     packet_i,
+    input  ipv4_t       ipv4_i,
     input  logic [63:0] time_ns_i,
+    // Head vectors: `head_take_o` takes the oldest, which `head_i` is from the next clock on until another is taken.
+    output logic            head_take_o,
+    input  hue_head_bytes_t head_i,
     output logic        valid_o,
     output packet_t     packet_o,
     output logic [63:0] time_ns_o
@@ -37,7 +45,8 @@ module hue_network
   logic unused_write, unused_parity, in1_range_q, in_range_q, valid1_q, valid2_q;
   logic [NetBits-1:0] unused_addr;
   packet_t packet1_q, packet_q, named;
-  logic nobody, claimed;
+  ipv4_t ipv4_1_q, ipv4_q;
+  logic nobody, claimed, known;
   logic [63:0] time1_ns_q, time2_ns_q;
 
   hue_table #(.Id(TABLE_NETWORK), .Rows(Nets), .Width($bits(row_network_t))) u_table (
@@ -54,18 +63,38 @@ module hue_network
   always_ff @(posedge clk_i) begin
     if (en_i) begin
       packet1_q   <= packet_i;
+      ipv4_1_q    <= ipv4_i;
       time1_ns_q  <= time_ns_i;
       in1_range_q <= 32'(packet_i.net) < Nets;
       row_q         <= row;
       packet_q    <= packet1_q;
+      ipv4_q      <= ipv4_1_q;
       time2_ns_q  <= time1_ns_q;
       in_range_q  <= in1_range_q;
     end
   end
 
+  // ---- fronts
+  question_t ipv6_question;
+  assign head_take_o = en_i && valid_i;
+  if (Kinds[hue_kinds_pkg::KIND_IPV6]) begin : gen_ipv6
+    ipv6_t ipv6, ipv6_q;
+    hue_ipv6_check u_check (.head_i, .len_i(packet1_q.len), .ipv6_o(ipv6));
+    always_ff @(posedge clk_i) if (en_i) ipv6_q <= ipv6;
+    assign ipv6_question = '{
+      asks: ipv6_q.asks, outcome: ipv6_q.outcome, total: 16'(ipv6_q.total), ttl: ipv6_q.hop_limit, checksum: '0, key: ipv6_q.dst
+    };
+  end else begin : gen_no_ipv6
+    logic unused_head;
+    assign unused_head = ^head_i;
+    assign ipv6_question = '0;
+  end
+
+  assign known = Kinds[row_q.kind];
   always_comb begin
     // A frame returned by a software plane needs only a network in range; an undecided one also a valid row.
-    nobody  = packet_q.decided ? packet_q.verdict == VerdictForward && !in_range_q : !row_q.valid || !in_range_q;
+    nobody  = packet_q.decided ? packet_q.verdict == VerdictForward && !in_range_q :
+                                !row_q.valid || !in_range_q || !(known || row_q.software);
     claimed = !nobody && !(packet_q.decided && packet_q.verdict == VerdictUnclaimed);
     named           = packet_q;
     named.vid       = row_q.vid;
@@ -73,10 +102,13 @@ module hue_network
     named.root      = row_q.root;
     named.hop_base  = row_q.hop_base;
     named.hop_count = row_q.hop_count;
-    if (row_q.forward_martians) begin
-      named.ipv4.martian_source      = 1'b0;
-      named.ipv4.martian_destination = 1'b0;
-    end
+    named.kind      = row_q.kind;
+`ifdef HUE_PLANT_NETWORK_KIND
+    named.question  = question_of_ipv4(ipv4_q, row_q.forward_martians);  // for scripts/rtl-test and scripts/formal
+`else
+    named.question  = row_q.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? ipv6_question :
+                                                                   question_of_ipv4(ipv4_q, row_q.forward_martians);
+`endif
     if (nobody) begin
       named.decided = 1'b1;
       named.verdict = VerdictUnclaimed;
@@ -88,11 +120,11 @@ module hue_network
     end else if (!packet_q.decided && row_q.gated) begin
       named.decided = 1'b1;
       named.verdict = VerdictDrop;
-      named.outcome = hue_kinds_pkg::IPV4_GATED;
+      named.outcome = hue_kinds_pkg::OUTCOME_GATED;
     end else if (!packet_q.decided && gates_i[{1'b0, row_q.plane}]) begin
       named.decided = 1'b1;
       named.verdict = gated_to_cpu_i ? VerdictPunt : VerdictDrop;
-      named.outcome = gated_to_cpu_i ? OutcomeNone : hue_kinds_pkg::IPV4_GATED;
+      named.outcome = gated_to_cpu_i ? OutcomeNone : hue_kinds_pkg::OUTCOME_GATED;
     end
     if (!claimed) begin
       named.net   = '0;

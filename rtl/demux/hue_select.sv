@@ -27,6 +27,7 @@ module hue_select
     input  hue_head_t head_i,
     output logic      valid_o,
     output packet_t   packet_o,
+    output ipv4_t     ipv4_o,    // the front of kind ipv4, which needs no network
     output logic [63:0] time_ns_o
 );
   localparam int unsigned MacBanks = 4;
@@ -42,6 +43,7 @@ module hue_select
 
   typedef struct packed {
     packet_t     packet;
+    ipv4_t       ipv4;
     logic [63:0] time_ns;
     logic        asks;       // its network is looked up in the tables
     logic        copy;       // a copy, whose network is known
@@ -60,7 +62,7 @@ module hue_select
     s0.packet.net       = head_i.from_cpu || head_i.copy ? head_i.net : '0;
     s0.packet.vport     = head_i.copy ? head_i.vport : '0;
     s0.packet.len       = head_i.len;
-    s0.packet.ipv4      = checked;
+    s0.ipv4             = checked;
     s0.packet.decided   = 1'b1;
     s0.packet.verdict   = VerdictUnclaimed;
     if (32'(head_i.len) < FrameBytesMin) begin
@@ -169,6 +171,7 @@ module hue_select
   always_ff @(posedge clk_i) begin
     if (en_i) begin
       packet_o       <= s3_q.packet;
+      ipv4_o         <= s3_q.ipv4;
       packet_o.net   <= whose.net;
       packet_o.vport <= whose.vport;
       time_ns_o <= s3_q.time_ns;

@@ -2,8 +2,10 @@
 // networks' rows and packets do not affect it.
 //
 // Place: scripts/formal. Two copies run in lockstep and get the same packets of network A and the same accesses to its row. Every
-// other packet and access is independent in each copy, and so are the gates of other planes. A's row is `row_i` or not yet written,
-// or A is beyond the card's networks. The harness has its own description of the result (`becomes`).
+// other packet and access is independent in each copy, and so are the gates of other planes, and the head vectors of other packets.
+// A's row is `row_i` or not yet written, or A is beyond the card's networks. The harness has its own description of the result
+// (`becomes`). The image has the kinds ipv4 and ipv6; the front of ipv6 is any/hue_ipv6_check.sv, an unknown function of the whole
+// vector and of the length.
 module hue_network_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -23,11 +25,15 @@ module hue_network_formal
   input logic                of_a_i,
   input logic                access_of_a_i,
   input packet_t             packet_a_i,
+  input ipv4_t               ipv4_a_i,
+  input hue_head_bytes_t     head_a_i,
   input logic [63:0]         time_ns_i,
   input tbl_req_t            request_a_i,
   // One for each copy.
   input logic [1:0]          valid_i,
   input packet_t [1:0]       packet_i,
+  input ipv4_t [1:0]         ipv4_i,
+  input hue_head_bytes_t [1:0] head_i,
   input tbl_req_t [1:0]      request_i,
   input logic [1:0][31:0]    gates_i
 );
@@ -35,7 +41,13 @@ module hue_network_formal
   logic [7:0]   net_q;
   row_network_t row_q;
 
+  localparam int unsigned Kinds = 1 << hue_kinds_pkg::KIND_IPV4 | 1 << hue_kinds_pkg::KIND_IPV6;
   packet_t [1:0]     in, out;
+  ipv4_t [1:0]       in_ipv4;
+  hue_head_bytes_t [1:0] head;
+  logic [1:0]        take;
+  logic              of_a_q, of_a2_q, of_a3_q;
+  hue_head_bytes_t   head_q;
   tbl_req_t [1:0]    request;
   tbl_rsp_t [1:0]    response;
   logic [1:0][31:0]  gates;
@@ -46,7 +58,11 @@ module hue_network_formal
     for (int unsigned s = 0; s < 2; s++) begin
       in[s] = packet_i[s];
       valid[s] = valid_i[s];
+      in_ipv4[s] = ipv4_i[s];
+      // The vector of A's packet is there from the clock after its taking on, until another is taken.
+      head[s] = of_a_q ? head_q : head_i[s];
       if (of_a_i) begin
+        in_ipv4[s] = ipv4_a_i;
         in[s] = packet_a_i;
         in[s].net = net_q;
         valid[s] = 1'b1;
@@ -60,9 +76,10 @@ module hue_network_formal
   end
 
   for (genvar s = 0; s < 2; s++) begin : g_side
-    hue_network #(.Nets(Nets)) u_dut (
+    hue_network #(.Nets(Nets), .Kinds(Kinds)) u_dut (
       .clk_i, .rst_ni, .tbl_req_i(request[s]), .tbl_rsp_o(response[s]), .error_o(error[s]), .wait_o(waits[s]),
-      .gates_i(gates[s]), .gated_to_cpu_i(to_cpu_q), .en_i, .valid_i(valid[s]), .packet_i(in[s]), .time_ns_i,
+      .gates_i(gates[s]), .gated_to_cpu_i(to_cpu_q), .en_i, .valid_i(valid[s]), .packet_i(in[s]), .ipv4_i(in_ipv4[s]), .time_ns_i,
+      .head_take_o(take[s]), .head_i(head[s]),
       .valid_o(out_valid[s]), .packet_o(out[s]), .time_ns_o(time_ns[s])
     );
     hue_access_rules u_access (
@@ -81,10 +98,12 @@ module hue_network_formal
   // A packet's row is read when it enters: A's row, or zeros until that is written. It is written only while no packet moves.
   typedef struct packed {
     packet_t      packet;
+    ipv4_t        ipv4;
+    question_t    ipv6;
     row_network_t row;
     logic [63:0]  time_ns;
   } entry_t;
-  logic         of_a_q, of_a2_q, of_a3_q, written_q, wrote;
+  logic         written_q, wrote;
   entry_t [3:1] entry_q;
   assign wrote = waits_q[0] && access_of_a_i && request_a_i.write;
 
@@ -96,14 +115,14 @@ module hue_network_formal
     r = entry.row;
     // A frame that a software plane returned may name a network that does not exist. An unclaimed packet stays unclaimed.
     if (p.decided) whose = p.verdict != VerdictUnclaimed && (p.verdict != VerdictForward || 32'(p.net) < Nets);
-    else whose = r.valid;
+    else whose = r.valid && (r.software || r.kind inside {5'(hue_kinds_pkg::KIND_IPV4), 5'(hue_kinds_pkg::KIND_IPV6)});
     becomes = '{
       port_in: p.port_in, len: p.len, decided: p.decided, verdict: p.verdict, outcome: p.outcome,
       port_out: p.port_out, net: whose ? p.net : '0, vport: whose ? p.vport : '0, vid: whose ? r.vid : '0,
       plane: whose ? r.plane : '0, root: whose ? r.root : '0, hop_base: whose ? r.hop_base : '0,
-      hop_count: whose ? r.hop_count : '0, ipv4: p.ipv4
+      hop_count: whose ? r.hop_count : '0, kind: whose ? r.kind : '0,
+      question: !whose ? '0 : r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6 : ipv4_question(entry.ipv4, r.forward_martians)
     };
-    if (r.forward_martians || !whose) {becomes.ipv4.martian_source, becomes.ipv4.martian_destination} = '0;
     if (!whose && !(p.decided && p.verdict == VerdictUnclaimed)) begin
       becomes.decided = 1'b1;
       becomes.verdict = VerdictUnclaimed;
@@ -112,18 +131,46 @@ module hue_network_formal
     if (whose && !p.decided && (r.software || r.gated || gate)) begin
       becomes.decided = 1'b1;
       becomes.verdict = r.software || (to_cpu && !r.gated) ? VerdictPunt : VerdictDrop;
-      becomes.outcome = becomes.verdict == VerdictPunt ? OutcomeNone : hue_kinds_pkg::IPV4_GATED;
+      becomes.outcome = becomes.verdict == VerdictPunt ? OutcomeNone : hue_kinds_pkg::OUTCOME_GATED;
     end
   endfunction
+
+  // The question of kind ipv4, as crates/planes/src/ipv4.rs asks it.
+  function automatic question_t ipv4_question(ipv4_t f, logic forward_martians);
+    ipv4_question = '{asks: 1'b0, outcome: f.outcome, total: f.total, ttl: f.ttl, checksum: f.checksum, key: {f.dst, 96'd0}};
+    if (f.outcome == OutcomeNone) begin
+      ipv4_question.asks = !f.group;
+      ipv4_question.outcome = f.group ? hue_kinds_pkg::IPV4_LOCAL :
+                              f.l2_group ? hue_kinds_pkg::IPV4_L2_GROUP :
+                              f.martian_source && !forward_martians ? hue_kinds_pkg::IPV4_MARTIAN_SOURCE :
+                              f.martian_destination && !forward_martians ? hue_kinds_pkg::IPV4_MARTIAN_DESTINATION :
+                              f.expires ? hue_kinds_pkg::IPV4_TTL :
+                              f.options ? hue_kinds_pkg::IPV4_OPTIONS : OutcomeNone;
+    end
+  endfunction
+
+  // The front of kind ipv6 for A's packet, from its vector and its length.
+  ipv6_t     front;
+  question_t front_question;
+  hue_ipv6_check u_front (.head_i(head_q), .len_i(entry_q[1].packet.len), .ipv6_o(front));
+  assign front_question = '{
+    asks: front.asks, outcome: front.outcome, total: 16'(front.total), ttl: front.hop_limit, checksum: '0, key: front.dst
+  };
 
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
     begun_q <= 1'b1;
+    if (en_i && of_a_i) head_q <= head_a_i;
     if (!rst_ni) written_q <= 1'b0;
     else if (wrote) written_q <= 1'b1;
     asked_q <= rst_ni && mine[0] && access_of_a_i && !response[0].done ? asked_q + 3'd1 : '0;
     if (en_i) begin
-      entry_q <= {entry_q[2:1], entry_t'{packet: in[0], row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i}};
+      entry_q[3] <= entry_q[2];
+      entry_q[2] <= entry_q[1];
+      entry_q[2].ipv6 <= front_question;
+      entry_q[1] <= '{
+        packet: in[0], ipv4: in_ipv4[0], ipv6: '0, row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i
+      };
     end
     if (!rst_ni) begin
       net_q <= net_i;
@@ -146,8 +193,7 @@ module hue_network_formal
     counts = out;
     for (int unsigned s = 0; s < 2; s++) begin
       if (out[s].verdict == VerdictUnclaimed && out[s].decided) begin
-        {counts[s].plane, counts[s].root, counts[s].hop_base, counts[s].hop_count} = '0;
-        {counts[s].ipv4.martian_source, counts[s].ipv4.martian_destination} = '0;
+        {counts[s].plane, counts[s].root, counts[s].hop_base, counts[s].hop_count, counts[s].kind, counts[s].question} = '0;
       end
     end
   end
@@ -165,6 +211,8 @@ module hue_network_formal
       assert (counts[0] == counts[1] && time_ns[0] == time_ns[1]);
       assert (counts[0] == becomes(entry_q[3], gate_q, to_cpu_q) && time_ns[0] == entry_q[3].time_ns);
     end
+    // A vector is taken for each packet.
+    if (begun_q) assert (take == (en_i ? valid : '0));
     // The host is answered, with the contents of the row.
     if (begun_q) assert (asked_q < 3'd6);
     if (begun_q && response[0].done && mine[0] && access_of_a_i) begin

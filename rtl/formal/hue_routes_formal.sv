@@ -1,9 +1,9 @@
-// Proof harness of hue_ipv4: the verdict on a packet depends only on the packet, its route and that route's next hop, whatever packets
+// Proof harness of hue_routes: the verdict on a packet depends only on the packet, its route and that route's next hop, whatever packets
 // come before and after it.
 //
-// Place: scripts/formal. Inputs are free. Routes are arbitrary (any/hue_tcam_plane.sv, any/hue_dag36.sv). The host writes the rows of
-// next hops, and the harness stores them too. The marked packet comes in in clock `Start`; any number of packets may come before it.
-module hue_ipv4_formal
+// Place: scripts/formal. Inputs are free. Routes are arbitrary (any/hue_tcam_plane.sv, any/hue_dag36.sv, any/hue_dag36_sram.sv). The host
+// writes the rows of next hops, and the harness stores them too. With layout sram, packets are of kind ipv4 or ipv6. The marked packet comes in in clock `Start`; any number of packets may come before it.
+module hue_routes_formal
   import hue_pkg::*;
   import hue_kinds_pkg::*;
   import hue_regs_pkg::*;
@@ -23,6 +23,8 @@ module hue_ipv4_formal
   input logic             sram_fault_clear_i
 );
   localparam bit Tcam = Layout == 32'(LAYOUT_TCAM);
+  localparam bit Sram = Layout == 32'(LAYOUT_SRAM);
+  localparam int unsigned Kinds = Sram ? 1 << KIND_IPV4 | 1 << KIND_IPV6 : 1 << KIND_IPV4;
   localparam int unsigned Planes = Tcam ? 2 : 1;
   localparam int unsigned HopRows = 2;
   localparam int unsigned LevelWords = 2;
@@ -31,8 +33,8 @@ module hue_ipv4_formal
   hue_verdict_t verdict_o;
   sram_req_t    sram_req_o;
   sram_state_t  sram_state_o;
-  hue_ipv4 #(
-    .Layout(Layout), .Planes(Planes), .HopRows(HopRows), .Level0Words(LevelWords), .Level1Words(LevelWords),
+  hue_routes #(
+    .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .HopRows(HopRows), .SramWords(4), .Level0Words(LevelWords), .Level1Words(LevelWords),
     .Level2Words(LevelWords), .Level3Words(LevelWords)
   ) u_dut (.*);
 
@@ -64,7 +66,7 @@ module hue_ipv4_formal
     row_hop_t [Planes-1:0] hops;
     tbl_rsp_t [Planes-1:0] rsps;
     for (genvar p = 0; p < Planes; p++) begin : g_plane
-      assign hops[p] = packet_q.plane == 4'(p) && ((packet_q.ipv4.dst ^ u_dut.gen_tcam.gen_plane[p].u_plane.route_q.value) &
+      assign hops[p] = packet_q.plane == 4'(p) && ((packet_q.question.key[127:96] ^ u_dut.gen_tcam.gen_plane[p].u_plane.route_q.value) &
                        u_dut.gen_tcam.gen_plane[p].u_plane.route_q.mask) == '0 ? u_dut.gen_tcam.gen_plane[p].u_plane.route_q.hop : '0;
       assign rsps[p] = u_dut.gen_tcam.gen_plane[p].u_plane.rsp;
       always_comb begin
@@ -77,6 +79,32 @@ module hue_ipv4_formal
     assign planes_rsp = rsps[0] | rsps[1];
     assign mine = tbl_req_i.valid && tbl_req_i.id inside {TABLE_ROUTE, TABLE_LOCAL, TABLE_HOP};
     assign has_hop = 1'b1;
+  end else if (Sram) begin : g_sram
+    row_hop_t [HopRows-1:0] rows_q;
+    logic     [HopRows-1:0] known_q;  // rows that were written
+    logic [15:0] word;
+    logic [16:0] at;
+    logic        own, writes;
+    assign word = u_dut.gen_shared.gen_sram.u_dag36.route_q.item == packet_q.root &&
+                  u_dut.gen_shared.gen_sram.u_dag36.route_q.key == packet_q.question.key ?
+                  u_dut.gen_shared.gen_sram.u_dag36.route_q.hop : '1;
+    assign at = 17'(packet_q.hop_base) + 17'(word);
+    assign own = word < packet_q.hop_count && 32'(at) < HopRows;
+    assign hop = own ? rows_q[at[0]] : '0;
+    assign has_hop = !own || known_q[at[0]];
+    assign mine = tbl_req_i.valid && tbl_req_i.id == TABLE_HOP;
+    assign writes = mine && 32'(tbl_req_i.index) < HopRows && !tbl_req_i.clear && tbl_req_i.write;
+    assign planes_rsp = '0;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) known_q <= '0;
+      else if (writes) known_q[tbl_req_i.index[0]] <= 1'b1;
+      if (rst_ni && writes) rows_q[tbl_req_i.index[0]] <= tbl_req_i.wdata[$bits(row_hop_t)-1:0];
+    end
+    always_comb begin
+      // Rows are not written while the packet is inside. The proof `routes_dag36` covers the host's other accesses.
+      if (mine && tbl_req_i.write) assume (inside_q == '0 && !valid_i);
+      if (tbl_req_i.valid) assume (tbl_req_i.id != TABLE_SRAM);
+    end
   end else begin : g_dag36
     row_hop_t [HopRows-1:0] rows_q;
     logic     [HopRows-1:0] known_q;  // rows that were written
@@ -87,7 +115,7 @@ module hue_ipv4_formal
     logic [2:0]  asked_q;
     logic [35:0] word_q;
     assign found = u_dut.gen_shared.gen_dag36.u_dag36.route_q.item == packet_q.root &&
-                   u_dut.gen_shared.gen_dag36.u_dag36.route_q.key == packet_q.ipv4.dst;
+                   u_dut.gen_shared.gen_dag36.u_dag36.route_q.key == packet_q.question.key[127:96];
     assign word = found ? u_dut.gen_shared.gen_dag36.u_dag36.route_q.hop : '1;
     assign at = 17'(packet_q.hop_base) + 17'(word);
     assign own = word < packet_q.hop_count && 32'(at) < HopRows;
@@ -131,40 +159,40 @@ module hue_ipv4_formal
   end
   hue_access_rules u_access (.clk_i, .rst_ni, .tbl_req_i, .mine_i(mine), .done_i(tbl_rsp_o.done));
 
-  // The expected verdict, as in crates/planes/src/ipv4.rs.
+  // The expected verdict, as in crates/planes/src/ipv4.rs and ipv6.rs. An image with one kind ignores the packet's.
   hue_verdict_t expected;
+  logic         is_ipv6;
+  assign is_ipv6 = Sram && packet_q.kind == 5'(KIND_IPV6);
   int unsigned  sum;
   always_comb begin
-    sum = 32'(packet_q.ipv4.checksum) + 32'h100;
+    sum = 32'(packet_q.question.checksum) + 32'h100;
     if (sum >= 32'hffff) sum = sum - 32'hffff;
     expected = '{
       net: packet_q.net, vid: packet_q.vid, vport: packet_q.vport, port_in: packet_q.port_in, len: packet_q.len,
-      dst_mac: hop.dst, src_mac: hop.src, ttl: packet_q.ipv4.ttl - 8'd1, checksum: 16'(sum), port_out: packet_q.port_in, default: '0
+      dst_mac: hop.dst, src_mac: hop.src, ttl: packet_q.question.ttl - 8'd1, checksum: 16'(sum), port_out: packet_q.port_in, default: '0
     };
     if (packet_q.decided) expected.outcome = packet_q.outcome;
-    else if (packet_q.ipv4.outcome != OutcomeNone) expected.outcome = packet_q.ipv4.outcome;
-    else if (packet_q.ipv4.group || hop.kind == HopLocal) expected.outcome = IPV4_LOCAL;
-    else if (packet_q.ipv4.l2_group) expected.outcome = IPV4_L2_GROUP;
-    else if (packet_q.ipv4.martian_source) expected.outcome = IPV4_MARTIAN_SOURCE;
-    else if (packet_q.ipv4.martian_destination) expected.outcome = IPV4_MARTIAN_DESTINATION;
-    else if (packet_q.ipv4.expires) expected.outcome = IPV4_TTL;
-    else if (packet_q.ipv4.options) expected.outcome = IPV4_OPTIONS;
-    else if (hop.kind == HopNone) expected.outcome = IPV4_NO_ROUTE;
-    else if (hop.kind == HopGlean) expected.outcome = IPV4_NO_NEIGHBOUR;
-    else if (packet_q.ipv4.total > hop.mtu) expected.outcome = IPV4_MTU;
-    else expected.outcome = IPV4_FORWARD;
-    expected.verdict = packet_q.decided ? packet_q.verdict : ipv4_verdict(expected.outcome);
+    else if (!packet_q.question.asks) expected.outcome = packet_q.question.outcome;
+    else if (hop.kind == HopLocal) expected.outcome = is_ipv6 ? IPV6_LOCAL : IPV4_LOCAL;
+    else if (packet_q.question.outcome != OutcomeNone) expected.outcome = packet_q.question.outcome;
+    else if (hop.kind == HopNone) expected.outcome = is_ipv6 ? IPV6_NO_ROUTE : IPV4_NO_ROUTE;
+    else if (hop.kind == HopGlean) expected.outcome = is_ipv6 ? IPV6_NO_NEIGHBOUR : IPV4_NO_NEIGHBOUR;
+    else if (packet_q.question.total > hop.mtu) expected.outcome = is_ipv6 ? IPV6_MTU : IPV4_MTU;
+    else expected.outcome = is_ipv6 ? IPV6_FORWARD : IPV4_FORWARD;
+    expected.verdict = packet_q.decided ? packet_q.verdict :
+                       is_ipv6 ? ipv6_verdict(expected.outcome) : ipv4_verdict(expected.outcome);
     if (expected.verdict == VerdictPunt) expected.port_out = {1'b1, packet_q.net[1:0]};
     if (expected.verdict == VerdictForward) begin
-      expected.rewrite = !packet_q.decided;
+      expected.edit = packet_q.decided ? EditNone : is_ipv6 ? EditIpv6 : EditIpv4;
       expected.port_out = packet_q.decided ? packet_q.port_out : hop.port;
     end
   end
 
-  // Without a rewrite, the fields to write have no meaning.
+  // Without an edit, the fields to write have no meaning; an IPv6 header has no checksum.
   function automatic hue_verdict_t counts(hue_verdict_t v);
     counts = v;
-    if (!v.rewrite) {counts.dst_mac, counts.src_mac, counts.ttl, counts.checksum} = '0;
+    if (v.edit == EditNone) {counts.dst_mac, counts.src_mac, counts.ttl, counts.checksum} = '0;
+    if (v.edit == EditIpv6) counts.checksum = '0;
   endfunction
 
   logic wait_q;
@@ -172,14 +200,15 @@ module hue_ipv4_formal
   always_comb begin
     assume (rst_ni == begun_q);
     if (wait_q) assume (!en_i);
-    // Outcomes as hue_ipv4_check gives them.
-    if (valid_i) assume (packet_i.ipv4.outcome == OutcomeNone || (packet_i.ipv4.outcome >= IPV4_ARP && packet_i.ipv4.outcome <= IPV4_CHECKSUM));
+    // No front forwards: that takes a next hop.
+    assume ((Sram && packet_i.kind == 5'(KIND_IPV6) ? ipv6_verdict(packet_i.question.outcome) :
+                                                      ipv4_verdict(packet_i.question.outcome)) != VerdictForward);
     if (begun_q) begin
       assert (valid_o == inside_q[Latency]);
       if (mark_q[Latency] && has_hop) assert (counts(verdict_o) == counts(expected));
       if (Tcam && planes_rsp.done) assert (tbl_rsp_o == planes_rsp);
       if (Tcam && !planes_rsp.done && planes_rsp == '0) assert (tbl_rsp_o == '0);
-      assert (sram_req_o == '0 && sram_state_o == '0);
+      if (!Sram) assert (sram_req_o == '0 && sram_state_o == '0);
     end
   end
   logic unused;

@@ -106,15 +106,18 @@ module hue_scatter_formal
   logic [BusBits-1:0] wanted, mask;
   always_comb begin
     whole = body_q;
-    if (mark_q.verdict == VerdictForward && mark_q.rewrite) begin
+    if (mark_q.verdict == VerdictForward && mark_q.edit inside {EditIpv4, EditIpv6}) begin
       for (int unsigned b = 0; b < 6; b++) begin
         whole[8*b+:8] = mark_q.dst_mac[8*(5-b)+:8];
         whole[8*(6+b)+:8] = mark_q.src_mac[8*(5-b)+:8];
       end
+    end
+    if (mark_q.verdict == VerdictForward && mark_q.edit == EditIpv4) begin
       whole[8*22+:8] = mark_q.ttl;
       whole[8*24+:8] = mark_q.checksum[15:8];
       whole[8*25+:8] = mark_q.checksum[7:0];
     end
+    if (mark_q.verdict == VerdictForward && mark_q.edit == EditIpv6) whole[8*21+:8] = mark_q.ttl;
     wanted = whole[BusBits*out_beat_q+:BusBits];
     for (int unsigned b = 0; b < BusBytes; b++) mask[8*b+:8] = b < 32'(m_bytes) ? '1 : '0;
   end
@@ -122,6 +125,7 @@ module hue_scatter_formal
   always_comb begin
     assume (rst_ni == begun_q);
     // What the stages guarantee.
+    assume (verdict_i.edit inside {EditNone, EditIpv4, EditIpv6});
     if (begun_q && stalled_q) assume (valid_i && verdict_i == verdict_q);
     if (begun_q && valid_i) assume (verdict_i.len >= 14'(FrameBytesMin) && verdict_i.len <= 14'(Beats * BusBytes));
     if (begun_q) begin

@@ -19,6 +19,7 @@ module hue_select_formal
   tbl_rsp_t    tbl_rsp_o;
   logic        error_o, wait_o, valid_o;
   packet_t     packet_o;
+  ipv4_t       ipv4_o;
   logic [63:0] time_ns_o;
   hue_select #(.SelectRows(8), .MacRows(1024)) u_dut (.*);
 
@@ -55,7 +56,7 @@ module hue_select_formal
   hue_ipv4_check u_check (.head_i(head_q), .ipv4_o(checked));
   always_comb begin
     expected = '{
-      port_in: head_q.port, len: head_q.len, port_out: head_q.cpu_out, ipv4: checked,
+      port_in: head_q.port, len: head_q.len, port_out: head_q.cpu_out,
       decided: 1'b1, verdict: VerdictUnclaimed, outcome: hue_kinds_pkg::UNCLAIMED_NO_NETWORK, default: '0
     };
     if (32'(head_q.len) < FrameBytesMin) begin
@@ -78,9 +79,9 @@ module hue_select_formal
   // of the network's row are not known yet.
   function automatic packet_t counts(packet_t p);
     counts = p;
-    {counts.vid, counts.plane, counts.root, counts.hop_base, counts.hop_count} = '0;
+    {counts.vid, counts.plane, counts.root, counts.hop_base, counts.hop_count, counts.kind, counts.question} = '0;
     if (!p.decided) {counts.verdict, counts.outcome} = {VerdictUnclaimed, 5'd0};
-    if (p.decided && p.verdict == VerdictUnclaimed) {counts.net, counts.vport, counts.port_out, counts.ipv4} = '0;
+    if (p.decided && p.verdict == VerdictUnclaimed) {counts.net, counts.vport, counts.port_out} = '0;
   endfunction
 
   initial begun_q = 1'b0;
@@ -111,6 +112,8 @@ module hue_select_formal
     // Only group frames are copied.
     if (valid_i && head_i.copy) assume (head_i.dst_mac[40] && !head_i.from_cpu);
     if (begun_q && mine_now) assert (counts(packet_o) == counts(expected) && time_ns_o == head_q.time_ns);
+    // The front of a packet that belongs to no network has no meaning.
+    if (begun_q && mine_now && !(packet_o.decided && packet_o.verdict == VerdictUnclaimed)) assert (ipv4_o == checked);
     if (begun_q && valid_o) assert (inside_q != '0);
     // The tables get the host's requests, and their answers reach the host.
     if (!tbl_req_i.valid || !(tbl_req_i.id inside {TABLE_SELECT, TABLE_MAC})) assume (tables_rsp == '0);

@@ -1,19 +1,22 @@
-// Kind `ipv4`, second half: longest-prefix match, next hop, last checks, rewrite.
+// The kinds with routes (`ipv4`, `ipv6`), second half: longest-prefix match, next hop, last checks, what is written into the frame.
 //
-// Place: hue_meter → **here** → verdict. In Rust: `decide` and `finish` in crates/planes/src/ipv4.rs. The outcomes are checked in
-// the order of spec/kinds/ipv4.toml. Layouts: with dag36 all networks share one trie, and one table of next hops in which each network
-// has a run of rows. With sram that trie is in external memory. With dir the two banks of the papers replace the trie; the next
-// hops are the same. With tcam each plane has its own tables.
+// Place: hue_meter → **here** → verdict. In Rust: `decide` and `finish` in crates/planes/src/ipv4.rs and ipv6.rs. The front of a
+// packet's kind has already given its question (`question_t`); the order of the outcomes is that of spec/kinds. Layouts: with dag36 all
+// networks share one trie, and one table of next hops in which each network has a run of rows. With sram that trie is in external
+// memory, and has the routes of both kinds: a node belongs to a byte of the address, so an IPv4 address is looked up as the first
+// four bytes of a longer one. With dir the two banks of the papers replace the trie; the next hops are the same. With tcam each plane
+// has its own tables.
 //
 // Latency: `Latency` clocks in which `en_i` is 1; with layouts sram and dir, the lookup's latency plus 5. Throughput: one packet a
 // clock.
-// Source: RFC 1812 §5.2, RFC 1141.
-module hue_ipv4
+// Source: RFC 1812 §5.2, RFC 8200 §3, RFC 1141.
+module hue_routes
   import hue_pkg::*;
   import hue_regs_pkg::*;
   import hue_kinds_pkg::*;
   import hue_stages_pkg::*;
 #(
+    parameter int unsigned Kinds       = 2,    // bit KIND_*: the image has this kind
     parameter int unsigned Layout      = 1,
     parameter int unsigned Planes      = 1,
     parameter int unsigned RouteRows   = 32,
@@ -53,7 +56,13 @@ module hue_ipv4
   localparam int unsigned LookupLatency = Tcam ? 5 : 48;
   localparam int unsigned Latency = LookupLatency + 1;
   if (!Tcam && !Sram && !Dir && Layout != 32'(LAYOUT_DAG36)) begin : gen_check
-    $fatal(1, "hue_ipv4: Layout is %0d, not tcam, dag36, sram or dir", Layout);
+    $fatal(1, "hue_routes: Layout is %0d, not tcam, dag36, sram or dir", Layout);
+  end
+  // Long keys need the walk; the other layouts have keys of 32 bits.
+  localparam bit HasIpv6 = Kinds[KIND_IPV6];
+  localparam int unsigned KeyBits = HasIpv6 ? 128 : 32;
+  if (HasIpv6 && !Sram) begin : gen_check_kinds
+    $fatal(1, "hue_routes: kind ipv6 needs layout sram");
   end
   if (!Sram && !Dir) begin : gen_no_sram
     logic unused_sram;
@@ -73,7 +82,7 @@ module hue_ipv4
     logic [7:0]  net;
     logic [7:0]  vport;
     logic [11:0] vid;
-    logic        group;
+    logic [4:0]  kind;
     logic [15:0] total;
     logic [7:0]  ttl;
     logic [15:0] checksum;
@@ -96,26 +105,17 @@ module hue_ipv4
     in.net      = packet_i.net;
     in.vport    = packet_i.vport;
     in.vid      = packet_i.vid;
-    in.group    = packet_i.ipv4.group;
-    in.total    = packet_i.ipv4.total;
-    in.ttl      = packet_i.ipv4.ttl;
-    in.checksum = packet_i.ipv4.checksum;
-    if (!packet_i.decided && packet_i.ipv4.outcome != OutcomeNone) begin
-      in.decided = 1'b1;
-      in.verdict = ipv4_verdict(packet_i.ipv4.outcome);
-      in.outcome = packet_i.ipv4.outcome;
-    end else if (!packet_i.decided) begin
-      if (packet_i.ipv4.l2_group) in.outcome = IPV4_L2_GROUP;
-      else if (packet_i.ipv4.martian_source) in.outcome = IPV4_MARTIAN_SOURCE;
-      else if (packet_i.ipv4.martian_destination) in.outcome = IPV4_MARTIAN_DESTINATION;
-`ifdef HUE_PLANT_IPV4_ORDER
-      else if (packet_i.ipv4.options) in.outcome = IPV4_OPTIONS;
-      else if (packet_i.ipv4.expires) in.outcome = IPV4_TTL;
-`else
-      else if (packet_i.ipv4.expires) in.outcome = IPV4_TTL;
-      else if (packet_i.ipv4.options) in.outcome = IPV4_OPTIONS;
-`endif
-      else in.outcome = OutcomeNone;
+    // An image with one kind has no register for it.
+    in.kind     = HasIpv6 ? packet_i.kind : 5'(KIND_IPV4);
+    in.total    = packet_i.question.total;
+    in.ttl      = packet_i.question.ttl;
+    in.checksum = packet_i.question.checksum;
+    if (!packet_i.decided) begin
+      in.outcome = packet_i.question.outcome;
+      if (!packet_i.question.asks) begin
+        in.decided = 1'b1;
+        in.verdict = verdict_of(in.kind, packet_i.question.outcome);
+      end
     end
   end
   assign lookup = valid_i && !in.decided;
@@ -130,7 +130,7 @@ module hue_ipv4
       ) u_plane (
         .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(rsps[plane]), .error_o(errors[plane]), .wait_o(waits[plane]),
         .gate_i(gates_i[plane]), .en_i, .valid_i(lookup && packet_i.plane == 4'(plane)),
-        .key_i(packet_i.ipv4.dst), .hop_o(hops[plane])
+        .key_i(packet_i.question.key[127:96]), .hop_o(hops[plane])
       );
     end
     // The next hop of a plane that has no packet is zero.
@@ -191,10 +191,13 @@ module hue_ipv4
         if (!rst_ni) host_waits_q <= 1'b0;
         else host_waits_q <= (host_start || host_waits_q) && !host_done;
       end
-      hue_dag36_sram #(.TagBits($bits(tag_t)), .Latency(SramLatency)) u_dag36 (
+      // Lookups with long keys read more words, so more of them are in flight.
+      hue_dag36_sram #(
+        .Slots(HasIpv6 ? 64 : 32), .KeyBits(KeyBits), .TagBits($bits(tag_t)), .Latency(SramLatency)
+      ) u_dag36 (
         .clk_i, .rst_ni,
         .valid_i(valid_i && en_i), .ready_o(ready), .tight_o(tight),
-        .item_i(in.decided ? 36'hffff : packet_i.root), .key_i(packet_i.ipv4.dst),
+        .item_i(in.decided ? 36'hffff : packet_i.root), .key_i(packet_i.question.key[127-:KeyBits]),
         .tag_i({in, packet_i.hop_base, packet_i.hop_count}),
         .valid_o(tag_valid), .ready_i(en_i), .hop_o(word), .error_o(walk_error), .tag_o(tag),
         .host_valid_i(host_start || host_waits_q), .host_write_i(tbl_req_i.write), .host_index_i(20'(host_addr)),
@@ -222,7 +225,7 @@ module hue_ipv4
         .CamRows(CamRows), .Words(SramWords), .TagBits($bits(tag_t)), .Latency(SramLatency), .Zero(SramZero)
       ) u_dir (
         .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(trie_rsp),
-        .valid_i(valid_i && en_i), .room_o(room), .ask_i(!in.decided), .vid_i(packet_i.vid), .key_i(packet_i.ipv4.dst),
+        .valid_i(valid_i && en_i), .room_o(room), .ask_i(!in.decided), .vid_i(packet_i.vid), .key_i(packet_i.question.key[127:96]),
         .tag_i({in, packet_i.hop_base, packet_i.hop_count}),
         .valid_o(tag_valid), .ready_i(en_i), .hop_o(word), .error_o(walk_error), .tag_o(tag),
         .fault_clear_i(sram_fault_clear_i), .state_o(state), .sram_req_o, .sram_rdata_i
@@ -256,7 +259,7 @@ module hue_ipv4
         .TagBits($bits(tag_t))
       ) u_dag36 (
         .clk_i, .rst_ni, .en_i,
-        .valid_i, .ask_i(!in.decided), .item_i(packet_i.root), .key_i(packet_i.ipv4.dst),
+        .valid_i, .ask_i(!in.decided), .item_i(packet_i.root), .key_i(packet_i.question.key[127:96]),
         .tag_i({in, packet_i.hop_base, packet_i.hop_count}),
         .valid_o(tag_valid), .hop_o(word), .tag_o(tag), .error_o(trie_error),
         .wait_o(trie_wait), .host_done_o(host_done),
@@ -331,14 +334,16 @@ module hue_ipv4
   logic [4:0] outcome;
   logic [16:0] sum;
   assign sum = {1'b0, found.checksum} + 17'h0100;
+  hop_outcomes_t outcomes;
+  assign outcomes = hop_outcomes(found.kind);
   always_comb begin
-    if (found.group || hop.kind == HopLocal) outcome = IPV4_LOCAL;
+    if (hop.kind == HopLocal) outcome = outcomes.is_local;
     else if (found.outcome != OutcomeNone) outcome = found.outcome;
-    else if (hop.kind == HopNone) outcome = IPV4_NO_ROUTE;
-    else if (hop.kind == HopGlean) outcome = IPV4_NO_NEIGHBOUR;
-    else if (too_long) outcome = IPV4_MTU;
-    else outcome = IPV4_FORWARD;
-    verdict = ipv4_verdict(outcome);
+    else if (hop.kind == HopNone) outcome = outcomes.no_route;
+    else if (hop.kind == HopGlean) outcome = outcomes.no_neighbour;
+    else if (too_long) outcome = outcomes.mtu;
+    else outcome = outcomes.forward;
+    verdict = verdict_of(found.kind, outcome);
     if (found.decided) begin
       outcome = found.outcome;
       verdict = found.verdict;
@@ -364,9 +369,9 @@ module hue_ipv4
       if (verdict == VerdictPunt) verdict_o.port_out <= {1'b1, found.net[1:0]};
       if (verdict == VerdictForward) begin
         verdict_o.port_out <= found.decided ? found.port_out : hop.port;
-        verdict_o.rewrite  <= !found.decided;
+        if (!found.decided) verdict_o.edit <= found.kind == 5'(KIND_IPV6) ? EditIpv6 : EditIpv4;
       end
-      // The fields of a rewrite; without `rewrite` they have no meaning.
+      // What is written; without an edit these fields have no meaning.
       verdict_o.dst_mac  <= hop.dst;
       verdict_o.src_mac  <= hop.src;
       verdict_o.ttl      <= found.ttl - 8'd1;

@@ -1,7 +1,7 @@
 // The stages: compute the verdict on a frame from its header.
 //
 // Place: header gather → **here** → header scatter. Inside: hue_select (which network) → hue_network (the network's parameters) →
-// hue_meter (rate limit) → hue_ipv4 (kind) → counters. The order of frames is kept, and each frame gives one verdict.
+// hue_meter (rate limit) → hue_routes (lookup, next hop, decision) → counters. The order of frames is kept, and each frame gives one verdict.
 //
 // All stages move together (`en`). They stop while more than two verdicts wait to be taken; for one clock when the host
 // reads a counter under load or writes a meter; for two when it reads a row or writes an exact one; and after reset until
@@ -14,6 +14,7 @@ module hue_stages
   import hue_regs_pkg::*;
   import hue_stages_pkg::*;
 #(
+    parameter int unsigned Kinds       = 2,
     parameter int unsigned Layout      = 1,
     parameter int unsigned Planes      = 1,
     parameter int unsigned Nets        = 16,
@@ -36,6 +37,8 @@ module hue_stages
     input  logic         head_valid_i,
     output logic         head_ready_o,
     input  hue_head_t    head_i,
+    output logic         head_take_o,     // the head vector of the next record: see hue_network
+    input  hue_head_bytes_t head_bytes_i,
     output logic         verdict_valid_o,
     input  logic         verdict_ready_i,
     output hue_verdict_t verdict_o,
@@ -63,11 +66,12 @@ module hue_stages
   logic en;
   logic select_valid, network_valid, meter_valid, done_valid;
   packet_t select_packet, network_packet, meter_packet;
+  ipv4_t select_ipv4;
   logic [63:0] select_time, network_time;
   hue_verdict_t done;
-  tbl_rsp_t select_rsp, network_rsp, meter_rsp, ipv4_rsp, count_rsp, bytes_rsp, unclaimed_rsp;
-  logic select_error, network_error, meter_error, ipv4_error;
-  logic select_wait, network_wait, meter_wait, ipv4_wait, ipv4_stall, count_ready, bytes_ready, unclaimed_ready;
+  tbl_rsp_t select_rsp, network_rsp, meter_rsp, routes_rsp, count_rsp, bytes_rsp, unclaimed_rsp;
+  logic select_error, network_error, meter_error, routes_error;
+  logic select_wait, network_wait, meter_wait, routes_wait, routes_stall, count_ready, bytes_ready, unclaimed_ready;
   logic [31:0] gates_q;
   logic gated_to_cpu_q;
 
@@ -84,14 +88,15 @@ module hue_stages
   hue_select #(.SelectRows(SelectRows), .MacRows(MacRows)) u_select (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(select_rsp), .error_o(select_error), .wait_o(select_wait),
     .en_i(en), .valid_i(head_valid_i), .head_i,
-    .valid_o(select_valid), .packet_o(select_packet), .time_ns_o(select_time)
+    .valid_o(select_valid), .packet_o(select_packet), .ipv4_o(select_ipv4), .time_ns_o(select_time)
   );
   assign head_ready_o = en;
 
-  hue_network #(.Nets(Nets)) u_network (
+  hue_network #(.Nets(Nets), .Kinds(Kinds)) u_network (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(network_rsp), .error_o(network_error), .wait_o(network_wait),
     .gates_i(gates_q), .gated_to_cpu_i(gated_to_cpu_q),
-    .en_i(en), .valid_i(select_valid), .packet_i(select_packet), .time_ns_i(select_time),
+    .en_i(en), .valid_i(select_valid), .packet_i(select_packet), .ipv4_i(select_ipv4), .time_ns_i(select_time),
+    .head_take_o, .head_i(head_bytes_i),
     .valid_o(network_valid), .packet_o(network_packet), .time_ns_o(network_time)
   );
 
@@ -101,13 +106,13 @@ module hue_stages
     .valid_o(meter_valid), .packet_o(meter_packet)
   );
 
-  hue_ipv4 #(
-    .Layout(Layout), .Planes(Planes), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows),
+  hue_routes #(
+    .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
     .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows)
-  ) u_ipv4 (
-    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(ipv4_rsp), .error_o(ipv4_error), .wait_o(ipv4_wait),
-    .stall_o(ipv4_stall),
+  ) u_routes (
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(routes_rsp), .error_o(routes_error), .wait_o(routes_wait),
+    .stall_o(routes_stall),
     .gates_i(gates_q), .en_i(en), .valid_i(meter_valid), .packet_i(meter_packet), .valid_o(done_valid), .verdict_o(done),
     .sram_req_o, .sram_rdata_i, .sram_fault_clear_i, .sram_state_o
   );
@@ -118,10 +123,10 @@ module hue_stages
   logic en_q, out_ready, leaves;
   logic [$clog2(OutDepth+1)-1:0] out_room;
   always_ff @(posedge clk_i) begin
-    en_q <= rst_ni && out_room > 1 && !select_wait && !network_wait && !meter_wait && !ipv4_wait && count_ready &&
+    en_q <= rst_ni && out_room > 1 && !select_wait && !network_wait && !meter_wait && !routes_wait && count_ready &&
             bytes_ready && unclaimed_ready;
   end
-  assign en     = en_q && !ipv4_stall;
+  assign en     = en_q && !routes_stall;
   assign leaves = en && done_valid;
   hue_fifo #(.Depth(OutDepth), .Bits($bits(hue_verdict_t))) u_out (
     .clk_i, .rst_ni, .valid_i(leaves), .ready_o(out_ready), .data_i(done),
@@ -147,7 +152,7 @@ module hue_stages
   end
 
   // Outcome 0 is counted for planes in software.
-  hue_counter_table #(.Id(TABLE_COUNT), .Rows(Nets * 32), .GroupRows(32), .Counters(hue_kinds_pkg::IPV4_COUNT + 1)) u_count (
+  hue_counter_table #(.Id(TABLE_COUNT), .Rows(Nets * 32), .GroupRows(32), .Counters(hue_kinds_pkg::OUTCOMES_MAX + 1)) u_count (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(count_rsp), .ready_o(count_ready),
     .valid_i(received_q), .addr_i({net_q, outcome_q}), .add_i(16'd1)
   );
@@ -160,8 +165,8 @@ module hue_stages
     .valid_i(unclaimed_q), .addr_i(outcome_q[UnclaimedBits-1:0]), .add_i(16'd1)
   );
 
-  assign tbl_rsp_o = select_rsp | network_rsp | meter_rsp | ipv4_rsp | count_rsp | bytes_rsp | unclaimed_rsp;
-  assign memory_error_o = select_error || network_error || meter_error || ipv4_error;
+  assign tbl_rsp_o = select_rsp | network_rsp | meter_rsp | routes_rsp | count_rsp | bytes_rsp | unclaimed_rsp;
+  assign memory_error_o = select_error || network_error || meter_error || routes_error;
 
   // ---- frames inside: at most one in each stage
   logic [6:0] frames_q;

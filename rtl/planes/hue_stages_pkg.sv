@@ -38,6 +38,70 @@ package hue_stages_pkg;
     logic [127:0] dst;
   } ipv6_t;
 
+  // What a kind's front gives once the network is known: an outcome, or a question to the network's routes.
+  typedef struct packed {
+    logic         asks;       // the outcome depends on the route of `key`; without it, only `outcome` has a meaning
+    logic [4:0]   outcome;    // asks: unless the packet is for the router itself, or OutcomeNone if the next hop decides
+    logic [15:0]  total;      // length of the IP packet, compared with the MTU of the next hop
+    logic [7:0]   ttl;        // or hop limit
+    logic [15:0]  checksum;   // of the header, if it has one
+    logic [127:0] key;        // destination address: its first bit is the highest, and bits that it does not have are zero
+  } question_t;
+
+  // The question of kind ipv4: with the header's fields, it needs the network's setting.
+  function automatic question_t question_of_ipv4(ipv4_t header, logic forward_martians);
+    question_t question;
+    question = '{
+      asks: header.outcome == OutcomeNone && !header.group, outcome: header.outcome, total: header.total, ttl: header.ttl,
+      checksum: header.checksum, key: {header.dst, 96'd0}
+    };
+    if (header.outcome == OutcomeNone) begin
+      if (header.group) question.outcome = hue_kinds_pkg::IPV4_LOCAL;
+      else if (header.l2_group) question.outcome = hue_kinds_pkg::IPV4_L2_GROUP;
+      else if (header.martian_source && !forward_martians) question.outcome = hue_kinds_pkg::IPV4_MARTIAN_SOURCE;
+      else if (header.martian_destination && !forward_martians) question.outcome = hue_kinds_pkg::IPV4_MARTIAN_DESTINATION;
+`ifdef HUE_PLANT_IPV4_ORDER
+      else if (header.options) question.outcome = hue_kinds_pkg::IPV4_OPTIONS;
+      else if (header.expires) question.outcome = hue_kinds_pkg::IPV4_TTL;
+`else
+      else if (header.expires) question.outcome = hue_kinds_pkg::IPV4_TTL;
+      else if (header.options) question.outcome = hue_kinds_pkg::IPV4_OPTIONS;
+`endif
+    end
+    return question;
+  endfunction
+
+  // The outcomes of a kind with routes that depend on the next hop.
+  typedef struct packed {
+    logic [4:0] is_local;
+    logic [4:0] no_route;
+    logic [4:0] no_neighbour;
+    logic [4:0] mtu;
+    logic [4:0] forward;
+  } hop_outcomes_t;
+
+  function automatic hop_outcomes_t hop_outcomes(logic [4:0] kind);
+    if (kind == 5'(hue_kinds_pkg::KIND_IPV6)) begin
+      return '{
+        is_local: hue_kinds_pkg::IPV6_LOCAL, no_route: hue_kinds_pkg::IPV6_NO_ROUTE,
+        no_neighbour: hue_kinds_pkg::IPV6_NO_NEIGHBOUR, mtu: hue_kinds_pkg::IPV6_MTU, forward: hue_kinds_pkg::IPV6_FORWARD
+      };
+    end
+    return '{
+      is_local: hue_kinds_pkg::IPV4_LOCAL, no_route: hue_kinds_pkg::IPV4_NO_ROUTE,
+      no_neighbour: hue_kinds_pkg::IPV4_NO_NEIGHBOUR, mtu: hue_kinds_pkg::IPV4_MTU, forward: hue_kinds_pkg::IPV4_FORWARD
+    };
+  endfunction
+
+  // The verdict of a kind's outcome.
+  function automatic logic [1:0] verdict_of(logic [4:0] kind, logic [4:0] outcome);
+`ifdef HUE_PLANT_VERDICT_KIND
+    return hue_kinds_pkg::ipv4_verdict(outcome);  // for scripts/rtl-test and scripts/formal: the kind is ignored
+`else
+    return kind == 5'(hue_kinds_pkg::KIND_IPV6) ? hue_kinds_pkg::ipv6_verdict(outcome) : hue_kinds_pkg::ipv4_verdict(outcome);
+`endif
+  endfunction
+
   typedef struct packed {
     logic [2:0]  port_in;
     logic [13:0] len;
@@ -55,7 +119,8 @@ package hue_stages_pkg;
     logic [35:0] root;
     logic [15:0] hop_base;
     logic [15:0] hop_count;
-    ipv4_t       ipv4;
+    logic [4:0]  kind;       // hue_kinds_pkg::KIND_*
+    question_t   question;
   } packet_t;
 
 endpackage

@@ -1,6 +1,6 @@
 // Longest-prefix match over on-chip `dag36`: one trie for all networks, one memory per level, one lookup a clock.
 //
-// Place: rtl/planes/hue_ipv4, between the header checks and the next-hop table. Encoding: crates/tables/src/dag36/words.rs;
+// Place: rtl/planes/hue_routes, between the header checks and the next-hop table. Encoding: crates/tables/src/dag36/words.rs;
 // the words are written by crates/tables/src/dag36_levels.rs through the card's table access.
 // A lookup sees the table of the root it entered with: new words are written first, then the root (hue_network's row),
 // and old words are reused only after the lookups that entered before have left. So no lookup sees half of a change.

@@ -1,6 +1,6 @@
 // Longest-prefix match over `dag36` in the card's two external SRAM banks, with host access to their words.
 //
-// Place: rtl/planes/hue_ipv4 with layout sram. Inside: hue_dag36_walk and a hue_sram_port for each bank. Word i is in
+// Place: rtl/planes/hue_routes with layout sram. Inside: hue_dag36_walk and a hue_sram_port for each bank. Word i is in
 // bank i mod 2, at address i / 2.
 //
 // Latency and throughput: hue_dag36_walk's; the host waits at most 8 clocks for a bank and takes at most one clock in

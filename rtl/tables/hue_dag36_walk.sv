@@ -1,6 +1,6 @@
 // Longest-prefix match over `dag36` in external memory: one trie for all networks in two banks, many lookups in flight.
 //
-// Place: between the header checks and the next-hop table (rtl/planes/hue_ipv4), with one hue_sram_port per bank.
+// Place: between the header checks and the next-hop table (rtl/planes/hue_routes), with one hue_sram_port per bank.
 // The words: crates/tables/src/dag36/words.rs; word i is in bank i mod 2. A lookup sees the table of the root it entered
 // with: new words are written first, then the root (hue_network's row), and old words are reused only after the lookups
 // that entered before have left. So no lookup sees half of a change.

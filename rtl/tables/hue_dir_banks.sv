@@ -1,6 +1,6 @@
 // The papers' longest-prefix match (hue_dir) in the card's two external SRAM banks, with the host's access to words and rows.
 //
-// Place: rtl/planes/hue_ipv4 with layout dir. Inside: hue_dir and a hue_sram_port for each bank. Row i of SRAM is the word at
+// Place: rtl/planes/hue_routes with layout dir. Inside: hue_dir and a hue_sram_port for each bank. Row i of SRAM is the word at
 // address i mod 2^19 of bank i / 2^19; the paper's first bank is bank 0 here. CONFLICT is the Conflict CAM. FILL writes one word
 // to a run of rows, because a route is up to 2^19 equal words of the first bank, or 2^12 of the second. A lookup may read a word
 // of the first bank that was never written, so the driver sets all of them to 0 before it adds the first network.

@@ -1,7 +1,7 @@
 // The tables of one plane as in the papers: a TCAM for routes, another for single addresses (the router's own and its
 // neighbours'), and the next hops with their MAC addresses.
 //
-// Place: hue_ipv4, one instance per plane. A connected prefix takes one route row; an address of the router or of a neighbour
+// Place: hue_routes, one instance per plane. A connected prefix takes one route row; an address of the router or of a neighbour
 // takes none. An address takes precedence over every route.
 // `gate_i` stops the plane once the packets in it have left; its rows can still be written.
 //

@@ -11,7 +11,7 @@
 
 use hue_substrate::SubstrateError;
 use hue_tables::dag36_levels::Patch;
-use hue_tables::{Delta, NextHop, Vid};
+use hue_tables::{Delta, Key, NextHop, Vid};
 
 use crate::card::Card;
 use crate::error::{CardError, broken};
@@ -77,7 +77,7 @@ impl<R: Registers> Card<R> {
     }
 
     /// The next hop of an address in a table on the card, looked up in the driver's copy of the words.
-    pub fn answer(&self, vid: Vid, key: u32) -> Option<NextHop> {
+    pub fn answer<K: Key>(&self, vid: Vid, key: K) -> Option<NextHop> {
         NextHop::new(self.shared.as_ref()?.answer(vid, key))
     }
 

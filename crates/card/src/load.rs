@@ -107,7 +107,7 @@ impl<R: Registers> Card<R> {
     /// their own. If the image has two banks, writes its routes to them.
     ///
     /// # Errors
-    /// `Unknown`; `Kind`; `ImageNetworks` if no plane is free; `Room`; `Broken`.
+    /// `Unknown`; `ImageKind`; `ImageNetworks` if no plane is free; `Room`; `Broken`.
     pub fn take_plane(&mut self, vid: Vid) -> Result<(), SubstrateError> {
         let program = self.networks.get(&vid).ok_or(SubstrateError::Unknown(vid))?.program();
         check_kind(program, self.device.get_mut().description())?;
@@ -163,7 +163,7 @@ impl<R: Registers> Card<R> {
     /// decides each packet.
     ///
     /// # Errors
-    /// `Unknown`; `Kind` and `ImageNetworks` if the network has no plane; `Broken`.
+    /// `Unknown`; `ImageKind` and `ImageNetworks` if the network has no plane; `Broken`.
     pub fn steer(&mut self, vid: Vid, software: bool) -> Result<(), SubstrateError> {
         if !software {
             self.take_plane(vid)?;
@@ -266,7 +266,7 @@ impl<R: Registers> Card<R> {
                 Layout::Dag36 | Layout::Sram | Layout::Dir => net % planes.len() as u8,
             };
             let place = Place { net, plane };
-            let program = match has_rows(program.kind()) {
+            let program = match has_kind(description, program.kind()) {
                 true => program.clone(),
                 // Its place on the card only finds its frames; software has the rest.
                 false => Program {
@@ -596,21 +596,27 @@ fn free(places: &mut [bool]) -> Option<u8> {
     u8::try_from(index).ok()
 }
 
-/// Whether the driver has rows for the next hops and entries of a kind, whatever an image says.
-const fn has_rows(kind: Kind) -> bool {
-    match kind {
+/// Whether an image has a kind, and the driver rows for its next hops and entries.
+pub fn has_kind(description: &Description, kind: Kind) -> bool {
+    let has_rows = match kind {
         Kind::Ipv4 => true,
-        Kind::Ipv6 | Kind::L2 => false,
-    }
+        // Only these tables have keys of any width.
+        Kind::Ipv6 => description.layout == Layout::Sram,
+        Kind::L2 => false,
+    };
+    has_rows && description.kinds.contains(&kind)
 }
 
 /// Checks whether the card can decide packets of the program's kind.
 fn check_kind(program: &Program, description: &Description) -> Result<(), SubstrateError> {
     let kind = program.kind();
-    if has_rows(kind) && description.kinds.contains(&kind) {
+    if has_kind(description, kind) {
         return Ok(());
     }
-    Err(SubstrateError::Kind { name: program.name.clone(), kind, substrate: NAME })
+    if !kind.runs_on().contains(&NAME) {
+        return Err(SubstrateError::Kind { name: program.name.clone(), kind, substrate: NAME });
+    }
+    Err(SubstrateError::ImageKind { name: program.name.clone(), kind, image: description.name.clone() })
 }
 
 /// Checks whether an empty image could hold the program.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use hue_planes::{Adjacency, AdjacencyKind, Settings};
-use hue_substrate::{Program, ProgramError, SubstrateError, check_hop};
-use hue_tables::{Change, NextHop, Prefix4};
+use hue_substrate::{Program, ProgramError, RouteKey, SubstrateError, check_hop};
+use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 
 use crate::device::Device;
 use crate::error::CardError;
@@ -14,6 +14,57 @@ use crate::records::Mark;
 use crate::registers::Registers;
 use crate::routes::Held;
 
+/// Index of each prefix in a program's routes, so that the cost of a change does not depend on the number of routes.
+/// Only the map of the program's width has any.
+#[derive(Clone, Default)]
+pub struct Positions {
+    lpm32: HashMap<Prefix4, usize>,
+    lpm128: HashMap<Prefix6, usize>,
+}
+
+/// A width of keys that routes on the card can have.
+pub trait CardKey: RouteKey {
+    /// The positions of prefixes of this width.
+    fn at(positions: &Positions) -> &HashMap<Prefix<Self>, usize>;
+    /// The same, to change them.
+    fn at_mut(positions: &mut Positions) -> &mut HashMap<Prefix<Self>, usize>;
+    /// The changes if their keys have 32 bits, or none: tables that networks do not share have no other keys.
+    fn of_32_bits(changes: &[Change<Self>]) -> &[Change<u32>];
+}
+
+impl CardKey for u32 {
+    fn at(positions: &Positions) -> &HashMap<Prefix4, usize> {
+        &positions.lpm32
+    }
+
+    fn at_mut(positions: &mut Positions) -> &mut HashMap<Prefix4, usize> {
+        &mut positions.lpm32
+    }
+
+    fn of_32_bits(changes: &[Change<Self>]) -> &[Change<u32>] {
+        changes
+    }
+}
+
+impl CardKey for u128 {
+    fn at(positions: &Positions) -> &HashMap<Prefix6, usize> {
+        &positions.lpm128
+    }
+
+    fn at_mut(positions: &mut Positions) -> &mut HashMap<Prefix6, usize> {
+        &mut positions.lpm128
+    }
+
+    fn of_32_bits(_: &[Change<Self>]) -> &[Change<u32>] {
+        &[]
+    }
+}
+
+/// The positions of a program's routes of one width.
+fn positions<K: CardKey>(program: &Program) -> HashMap<Prefix<K>, usize> {
+    K::routes(&program.entries).iter().enumerate().map(|(index, (prefix, _))| (*prefix, index)).collect()
+}
+
 /// The driver's state of a network on the card.
 #[derive(Clone)]
 pub struct Loaded {
@@ -21,9 +72,7 @@ pub struct Loaded {
     /// Software decides its packets.
     pub software: bool,
     program: Program,
-    /// Index of each prefix in the program's routes, so that the cost of a change does not depend on the number of
-    /// routes.
-    at: HashMap<Prefix4, usize>,
+    at: Positions,
     /// Its part of the shared tables.
     pub held: Option<Held>,
     /// When its routes last changed: earlier records may hold a next hop that no route refers to any more.
@@ -35,8 +84,7 @@ pub struct Loaded {
 
 impl Loaded {
     pub fn new(place: Place, software: bool, program: Program, held: Option<Held>) -> Self {
-        let at =
-            program.entries.lpm32().iter().enumerate().map(|(index, (prefix, _))| (*prefix, index)).collect();
+        let at = Positions { lpm32: positions(&program), lpm128: positions(&program) };
         Self { place, software, program, at, held, changed: None, grown: None }
     }
 
@@ -54,8 +102,13 @@ impl Loaded {
     /// Checks that these changes of routes are allowed.
     ///
     /// # Errors
-    /// `Hop`.
-    pub fn check_routes(&self, changes: &[Change<u32>]) -> Result<(), SubstrateError> {
+    /// `Program` for keys of another width than the network's kind has, `Hop`.
+    pub fn check_routes<K: CardKey>(&self, changes: &[Change<K>]) -> Result<(), SubstrateError> {
+        let (kind, found) = (self.program.kind(), u32::from(K::BITS));
+        if kind.limits().key_bits != found {
+            let error = ProgramError::Width { found, kind };
+            return Err(SubstrateError::Program { name: self.program.name.clone(), error });
+        }
         let count = self.program.next_hops.len();
         let names = |hop: &NextHop| usize::from(hop.get()) >= count;
         match changes.iter().find_map(|(prefix, hop)| Some((prefix, hop.filter(names)?))) {
@@ -93,32 +146,32 @@ impl Loaded {
     }
 
     /// Whether changes of routes change anything. Most changes from a routing protocol do not.
-    pub fn differs(&self, changes: &[Change<u32>]) -> bool {
-        let is = |prefix| {
-            self.at.get(prefix).and_then(|at| self.program.entries.lpm32().get(*at)).map(|(_, hop)| *hop)
-        };
+    pub fn differs<K: CardKey>(&self, changes: &[Change<K>]) -> bool {
+        let (at, routes) = (K::at(&self.at), K::routes(&self.program.entries));
+        let is = |prefix| at.get(prefix).and_then(|at| routes.get(*at)).map(|(_, hop)| *hop);
         changes.iter().any(|(prefix, hop)| is(prefix) != *hop)
     }
 
     /// Applies changes of routes to the program.
-    pub fn set_routes(&mut self, changes: &[Change<u32>]) {
-        let routes = self.program.entries.lpm32_mut();
+    pub fn set_routes<K: CardKey>(&mut self, changes: &[Change<K>]) {
+        let routes = K::routes_mut(&mut self.program.entries);
+        let positions = K::at_mut(&mut self.at);
         for (prefix, hop) in changes {
-            match (hop, self.at.get(prefix).copied()) {
+            match (hop, positions.get(prefix).copied()) {
                 (Some(hop), Some(at)) => {
                     if let Some(route) = routes.get_mut(at) {
                         route.1 = *hop;
                     }
                 }
                 (Some(hop), None) => {
-                    self.at.insert(*prefix, routes.len());
+                    positions.insert(*prefix, routes.len());
                     routes.push((*prefix, *hop));
                 }
                 (None, Some(at)) => {
-                    self.at.remove(prefix);
+                    positions.remove(prefix);
                     routes.swap_remove(at);
                     if let Some((moved, _)) = routes.get(at) {
-                        self.at.insert(*moved, at);
+                        positions.insert(*moved, at);
                     }
                 }
                 (None, None) => {}
@@ -151,6 +204,7 @@ pub fn row(place: Place, program: &Program, hop_base: u32, root: u64) -> Network
         software: false,
         forward_martians: matches!(program.settings, Settings::Ipv4(settings) if settings.forward_martians),
         gated: program.gated,
+        kind: program.kind() as u8,
     }
 }
 

@@ -14,11 +14,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use hue_substrate::{Program, SubstrateError};
+use hue_planes::Kind;
+use hue_substrate::{Program, SubstrateError, with_routes};
 use hue_tables::dag36::{Dag36Error, words_of, words_of_level};
 use hue_tables::dag36_levels::{Patch, Retired, Write};
 use hue_tables::layout::{Ref, Runs};
-use hue_tables::{Account, Change, Dag, Dag36Levels, Delta, Limits, TableError, Vid};
+use hue_tables::{Account, Change, Dag, Dag36Levels, Delta, Key, Limits, NextHop, Prefix, TableError, Vid};
 use thiserror::Error;
 
 use crate::device::{Description, Device, Layout};
@@ -33,8 +34,6 @@ const MEMORIES: [Table; 4] = [Level0Row::TABLE, Level1Row::TABLE, Level2Row::TAB
 /// Names of the levels' memories.
 pub const LEVELS: [&str; 4] =
     [Level0Row::TABLE.name, Level1Row::TABLE.name, Level2Row::TABLE.name, Level3Row::TABLE.name];
-/// Bytes of an IPv4 address.
-const KEY_BYTES: usize = 4;
 /// The item of "no route".
 const NO_ROUTE: u64 = 0xffff;
 /// Size limit of the store that the levels follow, in bytes: more than any card's levels hold.
@@ -246,7 +245,11 @@ impl Shared {
             dag.set_weight_fn(weigh);
         }
         let (levels, words_max) = match of.layout {
-            Layout::Sram => (Dag36Levels::flat(of.sram_words, KEY_BYTES), Vec::from([of.sram_words])),
+            Layout::Sram => {
+                let key_bits =
+                    of.kinds.iter().map(|kind: &Kind| kind.limits().key_bits).max().unwrap_or(u32::BITS);
+                (Dag36Levels::flat(of.sram_words, key_bits as usize / 8), Vec::from([of.sram_words]))
+            }
             _ => (Dag36Levels::new(&of.level_words), of.level_words.to_vec()),
         };
         dag.enable_deltas();
@@ -279,7 +282,7 @@ impl Shared {
     }
 
     /// The result of a lookup: a next-hop word.
-    pub fn answer(&self, table: Vid, key: u32) -> u16 {
+    pub fn answer<K: Key>(&self, table: Vid, key: K) -> u16 {
         self.levels.lookup(table, key)
     }
 
@@ -401,10 +404,15 @@ impl Shared {
         let unused = (1..=Vid::MAX).filter_map(Vid::new).find(|id| !used.contains(id));
         let networks_max = usize::from(Vid::MAX);
         let id = unused.ok_or(TableError::TooManyNetworks { vid: program.vid, networks_max })?;
-        dag.add_network::<u32>(id)?;
-        let changes: Vec<_> =
-            program.entries.lpm32().iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
-        match self.follow(id, &changes, writes) {
+        let built = with_routes!(&program.entries, routes => {
+            self.add_table(id, routes)?;
+            let changes: Vec<_> = routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
+            self.follow(id, &changes, writes)
+        }, else {
+            self.add_table::<u32>(id, &[])?;
+            self.follow::<u32>(id, &[], writes)
+        });
+        match built {
             Ok(()) => {
                 // The words of the initially empty table: no record has seen them.
                 self.reclaim_unseen();
@@ -418,10 +426,10 @@ impl Shared {
     }
 
     /// Changes a table in the store and the models, and appends the writes for the card.
-    fn follow(
+    fn follow<K: Key>(
         &mut self,
         table: Vid,
-        changes: &[Change<u32>],
+        changes: &[Change<K>],
         writes: &mut Vec<Write>,
     ) -> Result<(), Refusal> {
         let Store::Own(dag) = &mut self.store else { return Err(Refusal::Followed) };
@@ -432,6 +440,11 @@ impl Shared {
         // Removed nodes, and after a refusal the deltas before it: neither needs room.
         self.drain_deltas();
         result
+    }
+
+    /// Adds an empty table with keys of this width.
+    fn add_table<K: Key>(&mut self, id: Vid, _: &[(Prefix<K>, NextHop)]) -> Result<(), Refusal> {
+        Ok(self.own()?.add_network::<K>(id)?)
     }
 
     fn own(&mut self) -> Result<&mut Dag, Refusal> {
@@ -452,10 +465,10 @@ impl Shared {
 
     /// Changes routes of a table in use. Returns the writes for the card, except the network's row. For a network in
     /// `software`, words are deferred. For other networks, the writes of `patch` are included.
-    pub fn update<R: Registers>(
+    pub fn update<R: Registers, K: Key>(
         &mut self,
         table: Vid,
-        changes: &[Change<u32>],
+        changes: &[Change<K>],
         (software, patch): (bool, Patch),
         device: &mut Device<R>,
     ) -> Result<Vec<Write>, Refusal> {

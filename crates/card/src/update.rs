@@ -14,8 +14,8 @@ use crate::banks::Banks;
 use crate::card::Card;
 use crate::device::Device;
 use crate::error::{CardError, broken};
-use crate::load::check_plane;
-use crate::network::{Loaded, knows_its_hops, wait_for_its_hops};
+use crate::load::{check_plane, has_kind};
+use crate::network::{CardKey, Loaded, knows_its_hops, wait_for_its_hops};
 use crate::plan;
 use crate::registers::Registers;
 use crate::routes::{Held, HopRows, Shared, write_words};
@@ -26,9 +26,13 @@ impl<R: Registers> Card<R> {
     /// which need not exist.
     ///
     /// # Errors
-    /// `Unknown`, `Hop` for a next hop that the network does not have, `Table`, `Room` if the image is
+    /// `Unknown`, `Hop` for a next hop that the network does not have, `Program` for keys of another width, `Table`, `Room` if the image is
     /// full; nothing has changed then. `Broken`.
-    pub fn update_routes(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), SubstrateError> {
+    pub fn update_routes<K: CardKey>(
+        &mut self,
+        vid: Vid,
+        changes: &[Change<K>],
+    ) -> Result<(), SubstrateError> {
         self.update_routes_by(vid, changes, Patch::One)
     }
 
@@ -38,25 +42,30 @@ impl<R: Registers> Card<R> {
     ///
     /// # Errors
     /// As [`Self::update_routes`].
-    pub fn update_routes_each(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), SubstrateError> {
+    pub fn update_routes_each<K: CardKey>(
+        &mut self,
+        vid: Vid,
+        changes: &[Change<K>],
+    ) -> Result<(), SubstrateError> {
         self.update_routes_by(vid, changes, Patch::Each)
     }
 
-    fn update_routes_by(
+    fn update_routes_by<K: CardKey>(
         &mut self,
         vid: Vid,
-        changes: &[Change<u32>],
+        changes: &[Change<K>],
         patch: Patch,
     ) -> Result<(), SubstrateError> {
         let loaded = self.networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
         loaded.check_routes(changes)?;
-        if !loaded.differs(changes) {
+        let device = self.device.get_mut();
+        // The card has no routes of a network of another kind: software decides its packets.
+        if !loaded.differs(changes) || !has_kind(device.description(), loaded.program().kind()) {
             return Ok(());
         }
-        let device = self.device.get_mut();
         match (&mut self.shared, &mut self.banks) {
             (Some(shared), _) => shared_routes(loaded, changes, patch, shared, device),
-            (None, Some(banks)) => bank_routes(loaded, changes, banks, device),
+            (None, Some(banks)) => bank_routes(loaded, K::of_32_bits(changes), banks, device),
             (None, None) => {
                 let mut next = loaded.clone();
                 next.set_routes(changes);
@@ -116,9 +125,9 @@ impl<R: Registers> Card<R> {
     }
 }
 
-fn shared_routes<R: Registers>(
+fn shared_routes<R: Registers, K: CardKey>(
     loaded: &mut Loaded,
-    changes: &[Change<u32>],
+    changes: &[Change<K>],
     patch: Patch,
     shared: &mut Shared,
     device: &mut Device<R>,

@@ -123,7 +123,7 @@ fn changes(file: &Path) -> Result<BTreeMap<String, u64>, LabError> {
 }
 
 /// Blocks of the card, by where their instances are below the top module; the first that matches.
-const BLOCKS: [(&str, &str); 17] = [
+const BLOCKS: [(&str, &str); 18] = [
     ("g_in", "input queues"),
     ("q_arrival", "input queues"),
     ("u_join", "input queues"),
@@ -131,13 +131,14 @@ const BLOCKS: [(&str, &str); 17] = [
     ("u_flood", "group frames"),
     ("u_arbiter", "arbiter"),
     ("u_gather", "gather"),
+    ("g_head", "gather"),
     ("u_stages.u_select", "design select"),
     ("u_stages.u_network", "networks"),
     ("u_stages.u_meter", "meters"),
-    ("u_stages.u_ipv4.gen_shared.gen_dag36.u_dag36", "trie"),
-    ("u_stages.u_ipv4.gen_shared.gen_sram.u_dag36", "trie"),
-    ("u_stages.u_ipv4.gen_shared.u_hop", "next hops"),
-    ("u_stages.u_ipv4", "ipv4"),
+    ("u_stages.u_routes.gen_shared.gen_dag36.u_dag36", "trie"),
+    ("u_stages.u_routes.gen_shared.gen_sram.u_dag36", "trie"),
+    ("u_stages.u_routes.gen_shared.u_hop", "next hops"),
+    ("u_stages.u_routes", "routes"),
     ("u_stages", "counters by network"),
     ("u_queues", "output queues"),
     ("u_scatter", "scatter"),
@@ -147,7 +148,7 @@ const BLOCKS: [(&str, &str); 17] = [
 fn block(path: &[String]) -> String {
     // The testbench's top and the card itself.
     let below = path.get(2..).unwrap_or_default().join(".");
-    let plane = below.strip_prefix("u_stages.u_ipv4.gen_tcam.gen_plane[");
+    let plane = below.strip_prefix("u_stages.u_routes.gen_tcam.gen_plane[");
     if let Some((number, _)) = plane.and_then(|rest| rest.split_once(']')) {
         return format!("plane {number}");
     }

@@ -15,7 +15,7 @@
 //! p TABLE ROW BITS      read the row until these bits of it are 0
 //! d                     of these writes, those that follow wait until the frames that entered before have left
 //! h HEAD                the record of a frame, or of its copy for a network
-//! v VERDICT OUTCOME NET VID VPORT IN OUT LEN REWRITE DST SRC TTL CHECKSUM [| what it is before the writes of `b`]
+//! v VERDICT OUTCOME NET VID VPORT IN OUT LEN EDIT DST SRC TTL CHECKSUM [| what it is before the writes of `b`]
 //! ```
 //!
 //! The stages get no frames, only records of them. The records are made here by reading the frame's bytes with
@@ -26,7 +26,9 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use hue_demux::{Attachment, Demux, Match, PortId, Row, Selection, Target, inner_destination};
-use hue_planes::{Adjacency, AdjacencyKind, Counters, Rate, RateLimit, Settings, Unclaimed, Verdict, ipv4};
+use hue_planes::{
+    Adjacency, AdjacencyKind, Counters, Kind, Rate, RateLimit, Settings, Unclaimed, Verdict, ipv4,
+};
 use hue_soft::{Fate, Frame, Soft};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::cuckoo::{BANKS, Cuckoo, Placed, index_of};
@@ -676,6 +678,7 @@ impl Scenario<'_> {
         // The network is never in software.
         bits.push(0, 1).push(u64::from(forward_martians), 1);
         bits.push(u64::from(program.is_some_and(|one| one.gated)), 1);
+        bits.push(Kind::Ipv4 as u64, 5);
         self.row(NETWORK, place.net, &bits);
     }
 
@@ -1115,9 +1118,10 @@ impl Scenario<'_> {
                 (1, egress.get())
             }
         };
-        let rewrite = u8::from(outcome == ipv4::Outcome::Forward);
+        // EditIpv4 of hue_pkg.
+        let edit = u8::from(outcome == ipv4::Outcome::Forward);
         format!(
-            "{verdict:x} {:x} {net:x} {:x} {vport:x} {:x} {out:x} {len:x} {rewrite} {:x} {:x} {ttl:x} {checksum:x}",
+            "{verdict:x} {:x} {net:x} {:x} {vport:x} {:x} {out:x} {len:x} {edit} {:x} {:x} {ttl:x} {checksum:x}",
             outcome.code(),
             vid.get(),
             port.get(),

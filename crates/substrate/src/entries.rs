@@ -1,7 +1,7 @@
 //! The entries of a network's tables, as its program has them.
 
 use hue_planes::Kind;
-use hue_tables::{NextHop, Prefix4, Prefix6};
+use hue_tables::{Key, NextHop, Prefix, Prefix4, Prefix6};
 use hue_wire::Mac;
 
 /// The entries of a network, in the form of its kind's match type. Routes have no prefix twice, and any order.
@@ -67,10 +67,12 @@ impl Entries {
     /// The routes of 32-bit keys; of other widths there are none.
     #[must_use]
     pub fn lpm32(&self) -> &[(Prefix4, NextHop)] {
-        match self {
-            Self::Lpm32(routes) => routes,
-            Self::Lpm128(_) | Self::Exact(_) => &[],
-        }
+        u32::routes(self)
+    }
+
+    /// The routes of 32-bit keys, to change them. Entries of another form are replaced by none of this form.
+    pub fn lpm32_mut(&mut self) -> &mut Vec<(Prefix4, NextHop)> {
+        u32::routes_mut(self)
     }
 
     /// The static MAC addresses; entries of other forms have none.
@@ -81,18 +83,41 @@ impl Entries {
             Self::Lpm32(_) | Self::Lpm128(_) => &[],
         }
     }
-
-    /// The routes of 32-bit keys, to change them. Entries of another form are replaced by none of this form.
-    pub fn lpm32_mut(&mut self) -> &mut Vec<(Prefix4, NextHop)> {
-        if !matches!(self, Self::Lpm32(_)) {
-            *self = Self::Lpm32(Vec::new());
-        }
-        match self {
-            Self::Lpm32(routes) => routes,
-            Self::Lpm128(_) | Self::Exact(_) => unreachable!("replaced above"),
-        }
-    }
 }
+
+/// A width of keys that routes can have.
+pub trait RouteKey: Key {
+    /// The routes of this width; entries of another form have none.
+    fn routes(entries: &Entries) -> &[(Prefix<Self>, NextHop)];
+    /// The same, to change them. Entries of another form are replaced by none of this form.
+    fn routes_mut(entries: &mut Entries) -> &mut Vec<(Prefix<Self>, NextHop)>;
+}
+
+macro_rules! route_key {
+    ($key:ty, $form:ident) => {
+        impl RouteKey for $key {
+            fn routes(entries: &Entries) -> &[(Prefix<Self>, NextHop)] {
+                match entries {
+                    Entries::$form(routes) => routes,
+                    _ => &[],
+                }
+            }
+
+            fn routes_mut(entries: &mut Entries) -> &mut Vec<(Prefix<Self>, NextHop)> {
+                if !matches!(entries, Entries::$form(_)) {
+                    *entries = Entries::$form(Vec::new());
+                }
+                match entries {
+                    Entries::$form(routes) => routes,
+                    _ => unreachable!("replaced above"),
+                }
+            }
+        }
+    };
+}
+
+route_key!(u32, Lpm32);
+route_key!(u128, Lpm128);
 
 /// Width of a MAC address, bits.
 const MAC_BITS: u32 = 48;

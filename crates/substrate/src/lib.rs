@@ -21,7 +21,7 @@ use hue_planes::{Counters, Kind, UnclaimedCounters};
 use hue_tables::{TableError, Vid};
 use thiserror::Error;
 
-pub use entries::Entries;
+pub use entries::{Entries, RouteKey};
 pub use program::{NAME_BYTES_MAX, PORTS_MAX, Program, ProgramError, VirtualPort, check_hop};
 pub use together::{Claims, check_programs, demux_of};
 
@@ -58,6 +58,19 @@ pub enum SubstrateError {
         kind: Kind,
         /// Name of the substrate.
         substrate: &'static str,
+    },
+    /// The card's image does not have this kind of plane.
+    #[error(
+        "network '{name}': image {image} has no kind {kind}; choose an image that has it, or substrate soft",
+        kind = kind.name()
+    )]
+    ImageKind {
+        /// Name of the network.
+        name: String,
+        /// Its kind.
+        kind: Kind,
+        /// Name of the image.
+        image: String,
     },
     /// A running network cannot become one of another kind (the caller's fault).
     #[error(

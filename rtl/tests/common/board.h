@@ -31,6 +31,7 @@ enum Register : unsigned {
   TableStatus = 0x10c, TableData = 0x120
 };
 enum Table : unsigned { Select = 1, Network = 4, Meter = 5, Hop = 7, Level0 = 8, Port = 14, Unclaimed = 15 };
+constexpr unsigned KindIpv4 = 1;
 // Codes of spec/kinds.toml.
 enum Outcome : unsigned { Arp = 3, Local = 10, Ttl = 14 };
 enum Command : unsigned { Read = 1, Write = 2 };
@@ -174,7 +175,8 @@ class Bench {
       }
       row(Hop, 4 * n + 2, Row().put(2, 1));
       const uint64_t root = uint64_t{1} << 34 | uint64_t{1} << 30 | 4 * n;
-      row(Network, n, Row().put(1, 1).put(12, 0x100 + n).put(4, n % 4).put(36, root).put(16, 4 * n).put(16, 3));
+      row(Network, n, Row().put(1, 1).put(12, 0x100 + n).put(4, n % 4).put(36, root).put(16, 4 * n).put(16, 3)
+                          .put(3, 0).put(5, KindIpv4));
       row(Select, n, Row().put(1, 1).put(4, 0).put(1, 1).put(48, mac_of(n, 0)).put(32, 0).put(32, 0).put(1, 0).put(1, 0).put(8, n)
                               .put(8, 0x20 + n));
     }

@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 8 + 32 + 1 + 1 + 32 + 1 + 1 + 8 + 8 + 3;
 constexpr unsigned ReqBits = 1 + 1 + 1 + 8 + 24 + 256;
 constexpr unsigned RspBits = 1 + 2 + 256;
-constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 1 + 48 + 48 + 8 + 16;
+constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 2 + 48 + 48 + 8 + 16;
 constexpr bool Dir = HUE_LAYOUT == 4;
 // A lookup of layout dir reads one word or two. The banks' latency is SramLatency.
 constexpr unsigned Latency = HUE_LAYOUT == 1 ? 25 : Dir ? 35 : 68;
@@ -39,20 +39,20 @@ Words words_of(const std::string& text, unsigned count) {
 }
 
 struct Verdict {
-  uint64_t verdict, outcome, net, vid, vport, in, out, len, rewrite, dst, src, ttl, checksum;
+  uint64_t verdict, outcome, net, vid, vport, in, out, len, edit, dst, src, ttl, checksum;
   std::string text() const {
     std::ostringstream out_text;
     out_text << std::hex << "verdict " << verdict << " outcome " << outcome << " net " << net << " vid " << vid << " vport "
-             << vport << " in " << in << " out " << out << " len " << len << " rewrite " << rewrite << " dst " << dst
+             << vport << " in " << in << " out " << out << " len " << len << " edit " << edit << " dst " << dst
              << " src " << src << " ttl " << ttl << " sum " << checksum;
     return out_text.str();
   }
   bool operator==(const Verdict& other) const {
     return verdict == other.verdict && outcome == other.outcome && net == other.net && vid == other.vid &&
-           vport == other.vport && in == other.in && len == other.len && rewrite == other.rewrite &&
+           vport == other.vport && in == other.in && len == other.len && edit == other.edit &&
            // The output port of a dropped packet has no meaning.
            (verdict == 0 || verdict == 3 || out == other.out) &&
-           (!rewrite || (dst == other.dst && src == other.src && ttl == other.ttl && checksum == other.checksum));
+           (!edit || (dst == other.dst && src == other.src && ttl == other.ttl && checksum == other.checksum));
   }
 };
 
@@ -296,7 +296,7 @@ class Bench {
   }
 
   static bool read(std::istringstream& in, Verdict& v) {
-    in >> v.verdict >> v.outcome >> v.net >> v.vid >> v.vport >> v.in >> v.out >> v.len >> v.rewrite >> v.dst >> v.src >>
+    in >> v.verdict >> v.outcome >> v.net >> v.vid >> v.vport >> v.in >> v.out >> v.len >> v.edit >> v.dst >> v.src >>
         v.ttl >> v.checksum;
     return static_cast<bool>(in);
   }
@@ -425,7 +425,7 @@ class Bench {
     Verdict v{};
     for (auto [field, width] : std::initializer_list<std::pair<uint64_t*, unsigned>>{
              {&v.verdict, 2}, {&v.outcome, 5}, {&v.net, 8}, {&v.vid, 12}, {&v.vport, 8}, {&v.in, 3}, {&v.out, 3},
-             {&v.len, 14}, {&v.rewrite, 1}, {&v.dst, 48}, {&v.src, 48}, {&v.ttl, 8}, {&v.checksum, 16}})
+             {&v.len, 14}, {&v.edit, 2}, {&v.dst, 48}, {&v.src, 48}, {&v.ttl, 8}, {&v.checksum, 16}})
       *field = f.take(width);
     ++verdicts_;
     if (out_++ == 0) first_out_ = cycle_;

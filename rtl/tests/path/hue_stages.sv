@@ -9,6 +9,7 @@
 module hue_stages
   import hue_pkg::*;
 #(
+  parameter int unsigned Kinds = 2,
   parameter int unsigned Layout = 2,
   parameter int unsigned Planes = 1,
   parameter int unsigned Nets = 64,
@@ -31,6 +32,8 @@ module hue_stages
   input  logic         head_valid_i,
   output logic         head_ready_o,
   input  hue_head_t    head_i,
+  output logic         head_take_o,
+  input  hue_head_bytes_t head_bytes_i,
   output logic         verdict_valid_o,
   input  logic         verdict_ready_i,
   output hue_verdict_t verdict_o,
@@ -78,7 +81,7 @@ module hue_stages
       verdict_o.vid = 12'h100 + 12'(verdict_o.net);
       verdict_o.vport = head.copy ? head.vport : '0;
       verdict_o.port_out = head.dst_mac[26:24] + verdict_o.vport[2:0];
-      verdict_o.rewrite = head.dst_mac[47];
+      verdict_o.edit = head.dst_mac[47] ? EditIpv4 : EditNone;
       verdict_o.dst_mac = 48'h111111111111;
       verdict_o.src_mac = 48'h222222222222;
       verdict_o.ttl = 8'h33;
@@ -94,11 +97,12 @@ module hue_stages
 
   assign idle_o = valid_q == '0;
   assign memory_error_o = 1'b0;
+  assign head_take_o = head_valid_i && head_ready_o;
   assign tbl_rsp_o = '0;
   assign sram_req_o = '0;
   assign sram_state_o = '0;
   logic unused;
-  assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, Layout, Planes, Nets, SelectRows, MacRows, RouteRows, LocalRows,
+  assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, head_bytes_i, Kinds, Layout, Planes, Nets, SelectRows, MacRows, RouteRows, LocalRows,
                     HopRows, Level0Words, Level1Words, Level2Words, Level3Words, SramWords, SramLatency, SramZero, CamRows,
                     sram_rdata_i, sram_fault_clear_i};
 

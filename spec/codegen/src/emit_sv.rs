@@ -30,6 +30,14 @@ pub fn emit(spec: &Spec) -> String {
         let name = one.name.to_uppercase();
         let _ = writeln!(out, "  localparam logic [4:0] OUTCOME_{name} = 5'd{code};  // {}", one.doc);
     }
+    let most = spec.kind.iter().map(|kind| kind.outcome.len()).max().unwrap_or(0);
+    let _ = write!(
+        out,
+        "
+  // Outcomes of the kind that has most of them.
+  localparam int unsigned OUTCOMES_MAX = {most};
+"
+    );
     for kind in &spec.kind {
         plane(&mut out, kind);
     }

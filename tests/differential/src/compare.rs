@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hue_card::generated::PortRow;
 use hue_card::{Card, Events, Image, Offered, Twin, Way};
 use hue_demux::PortId;
-use hue_planes::{Counters, UnclaimedCounters, Verdict};
+use hue_planes::{Counters, Kind, UnclaimedCounters, Verdict};
 use hue_soft::{Batch, Fate, Soft};
 use hue_substrate::{Program, Substrate};
 use hue_tables::{Limits, Vid};
@@ -18,8 +18,8 @@ pub type Difference = String;
 /// Results of an experiment: packets by outcome, of all networks together, and unclaimed frames.
 #[derive(Clone, Default, Debug)]
 pub struct Tally {
-    /// Counts by name of the outcome or reason.
-    pub by_name: BTreeMap<&'static str, u64>,
+    /// Counts by kind and name of the outcome; without a kind, by reason why frames are unclaimed.
+    pub by_name: BTreeMap<(Option<Kind>, &'static str), u64>,
     /// Clock cycles that it took on the card.
     pub cycles: u64,
 }
@@ -104,13 +104,13 @@ pub fn compare_on(
         return Err(format!("nothing should have happened: {events:?}"));
     }
     let mut tally = Tally { cycles: taken, ..Tally::default() };
-    for counters in &expected.counters {
+    for (program, counters) in programs.iter().zip(&expected.counters) {
         for (outcome, count) in counters.iter().filter(|(_, count)| *count > 0) {
-            *tally.by_name.entry(outcome.name()).or_default() += count;
+            *tally.by_name.entry((Some(program.kind()), outcome.name())).or_default() += count;
         }
     }
     for (reason, count) in expected.unclaimed.iter().filter(|(_, count)| *count > 0) {
-        *tally.by_name.entry(reason.name()).or_default() += count;
+        *tally.by_name.entry((None, reason.name())).or_default() += count;
     }
     Ok(tally)
 }

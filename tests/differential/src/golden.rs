@@ -1,14 +1,16 @@
 //! Networks and frames of the golden cases. The software engine's own tests check their results; here both sides must
 //! agree.
 
+use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
+use std::str::FromStr;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
 use hue_planes::{Kind, Rate, RateLimit, Settings};
 use hue_substrate::{Entries, Program, VirtualPort};
-use hue_tables::{NextHop, Vid};
+use hue_tables::{Key, NextHop, Prefix, Vid};
 use serde::Deserialize;
 
 use crate::world::Frame;
@@ -33,6 +35,8 @@ struct File {
 struct Network {
     vid: u16,
     name: String,
+    /// That of the folder, unless the network has its own.
+    kind: Option<String>,
     ports: Vec<Port>,
     #[serde(default)]
     select: Vec<Select>,
@@ -90,18 +94,22 @@ struct Line {
     zeros: usize,
 }
 
-/// The golden cases of `spec/vectors/ipv4`, by file.
+/// The golden cases of these kinds, `spec/vectors/KIND`, by file.
 #[must_use]
-pub fn golden() -> Vec<Golden> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/vectors/ipv4");
+pub fn golden(kinds: &[Kind]) -> Vec<Golden> {
+    kinds.iter().flat_map(|kind| golden_of(*kind)).collect()
+}
+
+fn golden_of(kind: Kind) -> Vec<Golden> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/vectors").join(kind.name());
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     files.sort();
     let one = |path: &std::path::PathBuf| {
         let file: File = toml::from_str(&fs::read_to_string(path).unwrap()).unwrap();
         Golden {
-            name: path.file_name().unwrap().to_string_lossy().into_owned(),
-            programs: file.network.iter().map(program).collect(),
+            name: format!("{} {}", kind.name(), path.file_name().unwrap().to_string_lossy()),
+            programs: file.network.iter().map(|network| program(network, kind)).collect(),
             frames: file.frame.iter().map(frame).collect(),
         }
     };
@@ -115,7 +123,9 @@ fn frame(line: &Line) -> Frame {
     Frame { port: PortId::new(line.port), time_ns: line.time_ns, bytes }
 }
 
-fn program(network: &Network) -> Program {
+fn program(network: &Network, kind: Kind) -> Program {
+    let named = |name: &String| Kind::ALL.into_iter().find(|kind| kind.name() == name).unwrap();
+    let kind = network.kind.as_ref().map_or(kind, named);
     let vid = Vid::new(network.vid).unwrap();
     let ports: Vec<VirtualPort> = network
         .ports
@@ -151,20 +161,29 @@ fn program(network: &Network) -> Program {
     Program {
         vid,
         name: network.name.clone(),
-        settings: Settings::of(Kind::Ipv4),
+        settings: Settings::of(kind),
         ports,
         rows,
         next_hops: network.next_hops.iter().map(hop).collect(),
-        entries: Entries::Lpm32(
-            network
-                .routes
-                .iter()
-                .map(|(prefix, hop)| (prefix.parse().unwrap(), NextHop::new(*hop).unwrap()))
-                .collect(),
-        ),
+        entries: entries(network, kind),
         rate_limit: network.rate_limit.as_ref().map(limit),
         weight: 1,
         gated: network.gated,
+    }
+}
+
+fn entries(network: &Network, kind: Kind) -> Entries {
+    fn routes<K: Key>(network: &Network) -> Vec<(Prefix<K>, NextHop)>
+    where
+        Prefix<K>: FromStr<Err: Debug>,
+    {
+        let route = |(prefix, hop): &(String, u16)| (prefix.parse().unwrap(), NextHop::new(*hop).unwrap());
+        network.routes.iter().map(route).collect()
+    }
+    match Entries::none(kind) {
+        Entries::Lpm32(_) => routes::<u32>(network).into(),
+        Entries::Lpm128(_) => routes::<u128>(network).into(),
+        Entries::Exact(_) => panic!("kind {}: no image has it", kind.name()),
     }
 }
 

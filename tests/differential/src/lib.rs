@@ -10,6 +10,7 @@ mod golden;
 mod images;
 mod updates;
 mod world;
+mod world6;
 
 pub use compare::{Difference, Tally, card, compare, compare_on, offered};
 pub use golden::{Golden, golden};
@@ -17,4 +18,4 @@ pub use hue_testdata::Random;
 pub use hue_testdata::{ALL_IMAGES, IMAGES, TARGET_IMAGES, full};
 pub use images::{fails_with, image, images, images_alone, mutated};
 pub use updates::{Seen, Update, compare_updates};
-pub use world::{Frame, fit_banks, fits_banks, frames, programs};
+pub use world::{Frame, fit_banks, fits_banks, frames, mixed, programs};

@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use hue_card::generated as regs;
 use hue_card::{Card, Layout, Twin};
 use hue_planes::{Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN};
-use hue_substrate::{Entries, Program, Substrate, SubstrateError};
-use hue_tables::{NextHop, Prefix4, Vid};
+use hue_substrate::{Entries, Program, RouteKey, Substrate, SubstrateError, with_routes};
+use hue_tables::{Change, NextHop, Prefix, Vid};
 
 use crate::Random;
 use crate::compare::{Departed, Difference, collect, offered, software};
 use crate::world::{Frame, destination};
+use crate::world6;
 
 /// Most records between the queues and the end of the stages: so many records before a change may still see it.
 const INSIDE_MAX: usize = 160;
@@ -50,8 +51,10 @@ fn left(all: &[Departed], (frame, copy): Passing) -> Vec<&Departed> {
 /// A change of a running network.
 #[derive(Clone, Debug)]
 pub enum Update {
-    /// Routes.
-    Routes(Vid, Vec<(Prefix4, Option<NextHop>)>),
+    /// Routes of 32-bit keys.
+    Routes(Vid, Vec<Change<u32>>),
+    /// Routes of 128-bit keys.
+    Routes6(Vid, Vec<Change<u128>>),
     /// A next hop. Only one, because several would change one by one.
     Hop(Vid, NextHop, Adjacency),
     /// A whole program.
@@ -68,8 +71,10 @@ impl Update {
         match random.below(8) {
             0 => {
                 let mut program = program.clone();
-                program.entries.lpm32_mut().reverse();
-                program.entries.lpm32_mut().truncate(random.below(routes) + 1);
+                with_routes!(&mut program.entries, all => {
+                    all.reverse();
+                    all.truncate(random.below(routes) + 1);
+                }, else {});
                 program.rows.reverse();
                 Self::Load(Box::new(program))
             }
@@ -90,18 +95,16 @@ impl Update {
                 };
                 Self::Hop(vid, index, to)
             }
-            _ => {
-                let changes = (0..1 + random.below(4)).map(|_| {
-                    let full = program.entries.lpm32().len() + 8 > routes;
-                    if random.chance(if full { 90 } else { 40 }) && !program.entries.lpm32().is_empty() {
-                        (program.entries.lpm32()[random.below(program.entries.lpm32().len())].0, None)
-                    } else {
-                        let len = random.pick(&[0, 8, 16, 20, 24, 24, 28, 32]);
-                        (Prefix4::containing(destination(random), len), Some(hop(random)))
-                    }
-                });
-                Self::Routes(vid, changes.collect())
-            }
+            _ => match &program.entries {
+                Entries::Lpm128(_) => {
+                    let lens = [0, 16, 32, 48, 56, 64, 64, 100, 128];
+                    Self::Routes6(vid, changes(program, random, routes, (&lens, world6::destination)))
+                }
+                _ => {
+                    let lens = [0, 8, 16, 20, 24, 24, 28, 32];
+                    Self::Routes(vid, changes(program, random, routes, (&lens, destination)))
+                }
+            },
         }
     }
 
@@ -112,6 +115,7 @@ impl Update {
     pub fn apply(&self, card: &mut Card<Twin>) -> Result<(), SubstrateError> {
         match self {
             Self::Routes(vid, changes) => card.update_routes(*vid, changes),
+            Self::Routes6(vid, changes) => card.update_routes(*vid, changes),
             Self::Hop(vid, index, hop) => card.update_hops(*vid, &[(*index, *hop)]),
             Self::Load(program) => card.load(std::slice::from_ref(program)),
         }
@@ -121,7 +125,7 @@ impl Update {
     fn is_short(&self) -> bool {
         match self {
             Self::Routes(_, changes) => changes.iter().any(|(prefix, _)| prefix.len() < 8),
-            Self::Hop(..) | Self::Load(_) => false,
+            Self::Routes6(..) | Self::Hop(..) | Self::Load(_) => false,
         }
     }
 
@@ -130,17 +134,8 @@ impl Update {
         let find =
             |programs: &mut [Program], vid: Vid| programs.iter().position(|program| program.vid == vid);
         match self {
-            Self::Routes(vid, changes) => {
-                let program = &mut programs[find(programs, *vid).unwrap()];
-                let mut routes: BTreeMap<_, _> = program.entries.lpm32().iter().copied().collect();
-                for (prefix, hop) in changes {
-                    match hop {
-                        Some(hop) => routes.insert(*prefix, *hop),
-                        None => routes.remove(prefix),
-                    };
-                }
-                program.entries = Entries::Lpm32(routes.into_iter().collect());
-            }
+            Self::Routes(vid, changes) => follow(&mut programs[find(programs, *vid).unwrap()], changes),
+            Self::Routes6(vid, changes) => follow(&mut programs[find(programs, *vid).unwrap()], changes),
             Self::Hop(vid, index, hop) => {
                 let hops = &mut programs[find(programs, *vid).unwrap()].next_hops;
                 hops.resize(hops.len().max(usize::from(index.get()) + 1), *hop);
@@ -149,6 +144,40 @@ impl Update {
             Self::Load(new) => programs[find(programs, new.vid).unwrap()] = (**new).clone(),
         }
     }
+}
+
+/// Random changes of a network's routes: prefixes of these lengths, around addresses that `address` gives.
+fn changes<K: RouteKey>(
+    program: &Program,
+    random: &mut Random,
+    routes: usize,
+    (lens, address): (&[u8], fn(&mut Random) -> K),
+) -> Vec<Change<K>> {
+    let own = K::routes(&program.entries);
+    let count = 1 + random.below(4);
+    let change = |_| {
+        let full = own.len() + 8 > routes;
+        if random.chance(if full { 90 } else { 40 }) && !own.is_empty() {
+            (own[random.below(own.len())].0, None)
+        } else {
+            let len = random.pick(lens);
+            let hop = NextHop::new(random.below(program.next_hops.len()) as u16).unwrap();
+            (Prefix::containing(address(random), len), Some(hop))
+        }
+    };
+    (0..count).map(change).collect()
+}
+
+/// Makes changes of routes in a program.
+fn follow<K: RouteKey>(program: &mut Program, changes: &[Change<K>]) {
+    let mut routes: BTreeMap<_, _> = K::routes(&program.entries).iter().copied().collect();
+    for (prefix, hop) in changes {
+        match hop {
+            Some(hop) => routes.insert(*prefix, *hop),
+            None => routes.remove(prefix),
+        };
+    }
+    *K::routes_mut(&mut program.entries) = routes.into_iter().collect();
 }
 
 /// Results of an experiment with changes.

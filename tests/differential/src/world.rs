@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
-use hue_planes::{Rate, RateLimit, Settings, ipv4};
+use hue_planes::{Kind, Rate, RateLimit, Settings, ipv4};
 use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::dir::{Dir, DirLimits};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
-use crate::Random;
+use crate::{Random, world6};
 
 /// A frame to be offered.
 #[derive(Clone, Debug)]
@@ -58,6 +58,19 @@ pub fn programs(random: &mut Random, count: usize, routes: usize) -> Vec<Program
             program
         })
         .collect()
+}
+
+/// The same for an image with these kinds: each network has one of them.
+pub fn mixed(random: &mut Random, kinds: &[Kind], count: usize, routes: usize) -> Vec<Program> {
+    let mut programs = programs(random, count, routes);
+    if kinds.contains(&Kind::Ipv6) {
+        for (k, program) in programs.iter_mut().enumerate() {
+            if random.chance(50) {
+                world6::turn(program, k, routes, random);
+            }
+        }
+    }
+    programs
 }
 
 fn bare(k: usize, on: &[usize], random: &mut Random) -> Program {
@@ -207,9 +220,10 @@ pub fn frames(random: &mut Random, programs: &[Program], count: usize) -> Vec<Fr
 }
 
 fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize) -> Vec<u8> {
+    let is_ipv6 = programs[network].kind() == Kind::Ipv6 && random.chance(85);
     let dst = match random.below(24) {
         0 => Mac::BROADCAST,
-        1 => Mac([1, 0, 0x5e, 0, 0, 5]),
+        1 => Mac(if is_ipv6 { [0x33, 0x33, 0, 0, 0, 5] } else { [1, 0, 0x5e, 0, 0, 5] }),
         2 => Mac([2, 0xde, 0xad, 0, 0, random.below(3) as u8]),
         _ => {
             let own = programs[network].ports.iter().find(|own| own.port.index() == port);
@@ -220,6 +234,12 @@ fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize)
     let lengths = [0, 6, 8, 20, 26, 26, 26, 40, 60, 61, 62, 63, 64, 65, 100, 600, 1460, 1480, 1481];
     let length = if random.chance(2) { 8000 + random.below(1190) } else { random.pick(&lengths) };
     let filler: Vec<u8> = (0..length).map(|_| random.word() as u8).collect();
+    if is_ipv6 {
+        let mut frame = ethernet(dst, [0x86, 0xdd], &world6::packet(random, &filler));
+        world6::damage(random, &mut frame);
+        damage(random, &mut frame);
+        return frame;
+    }
     let packet = match random.below(10) {
         0 => {
             let inside = packet(random, 17, 0, &filler);
@@ -278,6 +298,9 @@ fn ethernet(dst: Mac, ethertype: [u8; 2], payload: &[u8]) -> Vec<u8> {
 
 /// Adds faults of each kind sometimes, and padding often.
 fn damage(random: &mut Random, frame: &mut Vec<u8>) {
+    if frame.len() < 34 {
+        return;
+    }
     match random.below(32) {
         0 => frame.truncate(random.below(15)),
         1 => frame.truncate(14 + random.below(21)),

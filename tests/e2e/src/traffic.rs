@@ -6,7 +6,7 @@
 //! the network is measured, not the machine.
 
 use std::io::IoSliceMut;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
@@ -254,8 +254,28 @@ impl Flow {
         packets_per_second: u32,
         bytes: usize,
     ) -> Self {
+        let ends = [from.address.into(), address.into()];
+        Self::start_between(from, to, ends, (packets_per_second, bytes))
+    }
+
+    /// The same between IPv6 addresses: the sender's and the receiver's.
+    ///
+    /// # Panics
+    /// When a socket cannot be opened.
+    #[must_use]
+    pub fn start6(
+        from: &Host,
+        to: &Host,
+        ends: [Ipv6Addr; 2],
+        packets_per_second: u32,
+        bytes: usize,
+    ) -> Self {
+        Self::start_between(from, to, ends.map(IpAddr::from), (packets_per_second, bytes))
+    }
+
+    fn start_between(from: &Host, to: &Host, [own, address]: [IpAddr; 2], rate: (u32, usize)) -> Self {
         let (flow, port) = numbers();
-        let output = from.space.inside(|| open(from.address, 0));
+        let output = from.space.inside(|| open(own, 0));
         output.connect((address, port)).unwrap_or_else(|error| panic!("connect to {address}: {error}"));
         // An error comes from an ICMP message about an earlier packet; this packet was not sent then.
         let send = move |payload: &[u8]| {
@@ -263,7 +283,8 @@ impl Flow {
                 let _ = output.send(payload);
             }
         };
-        Self::start_by(to, (flow, port), (packets_per_second, bytes), send)
+        let any = if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        Self::start_by(to, (flow, any, port), rate, send)
     }
 
     /// The same with an IPv4 option in every packet, so that routers process it in their control plane. `router` is the MAC
@@ -281,16 +302,17 @@ impl Flow {
             // The socket also receives: discard the frames, so that they do not fill its memory.
             while raw.receive(|_| {}) > 0 {}
         };
-        Self::start_by(to, (flow, port), (packets_per_second, STAMP_BYTES), send)
+        let any = Ipv4Addr::UNSPECIFIED.into();
+        Self::start_by(to, (flow, any, port), (packets_per_second, STAMP_BYTES), send)
     }
 
     fn start_by(
         to: &Host,
-        (flow, port): (u64, u16),
+        (flow, at, port): (u64, IpAddr, u16),
         (packets_per_second, bytes): (u32, usize),
         send: impl FnMut(&[u8]) + Send + 'static,
     ) -> Self {
-        let input = to.space.inside(|| open(Ipv4Addr::UNSPECIFIED, port));
+        let input = to.space.inside(|| open(at, port));
         // A large buffer for packets that arrive while this machine is busy. Root may set it.
         let _ = setsockopt(&input, sockopt::RcvBufForce, &(16 << 20));
         let stamps = setsockopt(&input, sockopt::ReceiveTimestampns, &true);
@@ -330,7 +352,7 @@ fn numbers() -> (u64, u16) {
     (u64::from(std::process::id()) << 16 | u64::from(number), 20_000 + number % 20_000)
 }
 
-fn open(at: Ipv4Addr, port: u16) -> UdpSocket {
+fn open(at: IpAddr, port: u16) -> UdpSocket {
     UdpSocket::bind((at, port)).unwrap_or_else(|error| panic!("a socket at {at}:{port}: {error}"))
 }
 

@@ -9,12 +9,12 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00030004;
+pub const VERSION_RESET: u32 = 0x00040004;
 /// Rises when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK; 3: next
 /// hops of neighbours, in LOCAL; 4: the layout dir, with the tables CONFLICT and FILL. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Rises when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
-/// are counted in ACCEPTED as they leave their queues. Mask.
+/// are counted in ACCEPTED as they leave their queues. Since version 4, rows of NETWORK have the kind. Mask.
 pub const VERSION_MAJOR: u32 = 0xffff0000;
 
 /// Clock: Clock of the data path.
@@ -295,7 +295,7 @@ pub const ATTACH: Table = Table { name: "attach", id: 2, bits: 17 };
 pub const ATTACH_HEAD: Table = Table { name: "attach_head", id: 3, bits: 32 };
 
 /// Networks. Index: network.
-pub const NETWORK: Table = Table { name: "network", id: 4, bits: 88 };
+pub const NETWORK: Table = Table { name: "network", id: 4, bits: 93 };
 
 /// Meters. Index: network.
 pub const METER: Table = Table { name: "meter", id: 5, bits: 162 };
@@ -492,6 +492,9 @@ pub struct NetworkRow {
     pub forward_martians: bool,
     /// Its plane is stopped. Its packets are dropped, and counted under outcome 1.
     pub gated: bool,
+    /// Its kind of plane, a number of spec/kinds. Unless `software` is set, a network of a kind that the
+    /// image does not have gets no packets.
+    pub kind: u8,
 }
 
 impl Row for NetworkRow {
@@ -508,6 +511,7 @@ impl Row for NetworkRow {
         put(&mut words, "network.software", 85, 1, u64::from(self.software))?;
         put(&mut words, "network.forward_martians", 86, 1, u64::from(self.forward_martians))?;
         put(&mut words, "network.gated", 87, 1, u64::from(self.gated))?;
+        put(&mut words, "network.kind", 88, 5, u64::from(self.kind))?;
         Ok(words)
     }
 
@@ -522,6 +526,7 @@ impl Row for NetworkRow {
             software: get(words, 85, 1) != 0,
             forward_martians: get(words, 86, 1) != 0,
             gated: get(words, 87, 1) != 0,
+            kind: get(words, 88, 5) as u8,
         }
     }
 }

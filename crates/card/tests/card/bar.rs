@@ -119,7 +119,7 @@ fn files_that_are_not_cards_are_refused_with_the_reason() {
     // A slot whose card is no longer on the bus reads as ones.
     assert!(refusal(&[0xff; 4096]).contains("the identification is 0xffffffff, expected 0x48554543"));
     for (address, value, what) in [
-        (regs::VERSION, 0x0002_0003, "the version is 2.3, expected 3.x"),
+        (regs::VERSION, 0x0002_0003, "the version is 2.3, expected 4.x"),
         (regs::CLOCK, 0, "the clock in kHz is 0"),
         (regs::BUS, 0x0004_0407, "the bus"),
         (regs::BUS, 0x0008_0808, "the bus"),
@@ -153,7 +153,7 @@ fn a_card_of_a_later_minor_version_is_known() {
     set(&mut bytes, regs::MAC_ROWS, 2048);
     fs::write(&path, bytes).unwrap();
     let description = discover(&path).unwrap().description().clone();
-    assert_eq!((description.version, description.mac_rows), ((3, 0xffff), 2048));
+    assert_eq!((description.version, description.mac_rows), ((4, 0xffff), 2048));
 }
 
 #[test]

@@ -140,7 +140,10 @@ fn an_image_without_a_kind_refuses_it_by_name() {
     dir.write("six.yaml", SIX);
     dir.write("in.pcap", pcap(&[(0, vec![0; 60])]));
     dir.hueplane_env("run --on card -f six.yaml --in p0=in.pcap --out out", &[("HUEPLANE_IMAGES", images())])
-        .fails(3, "network 'six': kind ipv6 does not run on card");
+        .fails(
+            3,
+            "network 'six': image default has no kind ipv6; choose an image that has it, or substrate soft",
+        );
     assert!(!dir.path("out").exists());
 }
 

@@ -107,7 +107,7 @@ impl Kind {
     pub const fn runs_on(self) -> &'static [&'static str] {
         match self {
             Self::Ipv4 => &["soft", "card"],
-            Self::Ipv6 => &["soft"],
+            Self::Ipv6 => &["soft", "card"],
             Self::L2 => &["soft"],
         }
     }

@@ -6,12 +6,15 @@ use hue_card::generated::{OutDropsRow, PortRow};
 use hue_card::{Card, Description, Image, Layout, Twin, Way, out_drops_row};
 use hue_differential::{
     IMAGES, Random, card, compare, compare_on, fails_with, fit_banks, fits_banks, frames, full, golden,
-    image, mutated, offered, programs,
+    image, mixed, mutated, offered, programs,
 };
 use hue_planes::ipv4::{Adjacency, Outcome};
-use hue_planes::{Counters, Unclaimed};
-use hue_substrate::{Entries, Program, Substrate, SubstrateError};
+use hue_planes::{Counters, Kind, Unclaimed};
+use hue_substrate::{Entries, Program, Substrate, SubstrateError, with_routes};
 use hue_tables::dir::DirLimits;
+
+/// What happened to a frame: an outcome of a kind, or without one a reason why it belongs to no network.
+type Seen = (Option<Kind>, &'static str);
 
 /// Frames of an experiment.
 const FRAMES: usize = 400;
@@ -21,13 +24,13 @@ fn description(image: &Image) -> Description {
 }
 
 /// Compares an image with networks that it can hold, and frames for them.
-fn experiment(image: &Image, of: &Description, seed: u64, count: usize) -> BTreeMap<&'static str, u64> {
+fn experiment(image: &Image, of: &Description, seed: u64, count: usize) -> BTreeMap<Seen, u64> {
     let mut random = Random::new(seed);
     let most = if of.route_rows > 0 { of.planes as usize } else { 12 };
     let networks = 1 + random.below(most);
     // Ternary tables store local addresses separately; the other routes must fit their rows.
     let routes = if of.route_rows > 0 { of.route_rows as usize } else { 60 };
-    let mut programs = programs(&mut random, networks, routes);
+    let mut programs = mixed(&mut random, &of.kinds, networks, routes);
     if of.layout == Layout::Dir {
         fit_banks(&mut programs, seed.is_multiple_of(6), DirLimits::default());
     }
@@ -41,7 +44,7 @@ fn experiment(image: &Image, of: &Description, seed: u64, count: usize) -> BTree
 fn experiments(names: &[&str], seeds: u64, count: usize) {
     let images: Vec<Image> = names.iter().map(|name| image(name)).collect();
     let all: Vec<Description> = images.iter().map(description).collect();
-    let mut seen: Vec<BTreeMap<&'static str, u64>> = vec![BTreeMap::new(); images.len()];
+    let mut seen: Vec<BTreeMap<Seen, u64>> = vec![BTreeMap::new(); images.len()];
     // The images take turns, so that a run that is cut short has covered each of them.
     for seed in 0..seeds {
         for ((image, of), seen) in images.iter().zip(&all).zip(&mut seen) {
@@ -53,9 +56,10 @@ fn experiments(names: &[&str], seeds: u64, count: usize) {
             println!("{} images agree over {} frames each", images.len(), (seed + 1) * count as u64);
         }
     }
-    for (name, seen) in names.iter().zip(&seen) {
-        let all =
-            Outcome::ALL.iter().map(|one| one.name()).chain(Unclaimed::ALL.iter().map(|one| one.name()));
+    for ((name, of), seen) in names.iter().zip(&all).zip(&seen) {
+        let outcomes = |kind: Kind| kind.outcomes().iter().map(move |one| (Some(kind), one.name));
+        let all = of.kinds.iter().copied().flat_map(outcomes);
+        let all = all.chain(Unclaimed::ALL.iter().map(|one| (None, one.name())));
         let missing: Vec<_> = all.filter(|outcome| !seen.contains_key(outcome)).collect();
         assert!(missing.is_empty(), "{name}: the experiments never saw {missing:?}");
     }
@@ -66,7 +70,7 @@ fn golden_cases_agree() {
     for name in IMAGES {
         let image = image(name);
         let of = description(&image);
-        for mut case in golden() {
+        for mut case in golden(&of.kinds) {
             // One case has a frame on a port without networks; a card has only four ports.
             case.frames.retain(|frame| u32::from(frame.port.get()) < of.mac_ports);
             if of.route_rows > 0 && case.programs.len() > of.planes as usize {
@@ -128,10 +132,10 @@ mod every_image_agrees {
 /// A network changes while the card runs: its frames before and after, and the other networks' frames, are as in software.
 #[test]
 fn networks_come_change_and_go() {
-    for name in ["tcam3", "default", "dir"] {
+    for name in ["tcam3", "default", "sram", "dir"] {
         let image = image(name);
         let mut random = Random::new(11);
-        let mut all = programs(&mut random, 3, 28);
+        let mut all = mixed(&mut random, &description(&image).kinds, 3, 28);
         if name == "dir" {
             // The networks may be loaded in any order: of two that conflict, either may need rows.
             fit_banks(&mut all, false, DirLimits { cam_rows: 12, ..DirLimits::default() });
@@ -142,8 +146,7 @@ fn networks_come_change_and_go() {
         card.unload(&[all[0].vid]).unwrap();
         card.load(&all[1..2]).unwrap();
         let mut changed = all[1].clone();
-        let routes = changed.entries.lpm32_mut();
-        routes.truncate(routes.len() / 2);
+        with_routes!(&mut changed.entries, routes => routes.truncate(routes.len() / 2), else {});
         card.load(&[changed.clone()]).unwrap();
         // Also with other next hops.
         changed.next_hops.swap(0, 1);
@@ -163,7 +166,7 @@ fn a_card_with_networks_is_taken_over() {
     for name in ["tcam3", "default", "sram", "dir"] {
         let image = image(name);
         let mut random = Random::new(21);
-        let mut all = programs(&mut random, 3, 28);
+        let mut all = mixed(&mut random, &description(&image).kinds, 3, 28);
         if name == "dir" {
             fit_banks(&mut all, true, DirLimits::default());
         }
@@ -174,10 +177,10 @@ fn a_card_with_networks_is_taken_over() {
         // The same networks with only a few of their routes.
         for program in &mut all {
             let mut number = 0;
-            program.entries.lpm32_mut().retain(|_| {
+            with_routes!(&mut program.entries, routes => routes.retain(|_| {
                 number += 1;
                 number % 4 == 0
-            });
+            }), else {});
         }
         again.load(&all).unwrap();
         let frames = frames(&mut random, &all, FRAMES);
@@ -423,7 +426,7 @@ fn a_damaged_word_of_external_memory_is_found_and_repaired() {
 fn damaged_words(name: &str) {
     let mut random = Random::new(9);
     let image = image(name);
-    let mut programs = programs(&mut random, 4, 20);
+    let mut programs = mixed(&mut random, &description(&image).kinds, 4, 20);
     let banks = name == "dir";
     if banks {
         fit_banks(&mut programs, false, DirLimits::default());
@@ -473,14 +476,19 @@ fn damaged_words(name: &str) {
 #[test]
 fn planted_bugs_of_the_card_are_found() {
     let planted = |name| (format!("`ifdef HUE_PLANT_{name}"), format!("`ifndef HUE_PLANT_{name}"));
-    let mut bugs =
-        vec![("tcam3", "planes/hue_ipv4_check.sv", ("ttl < 8'd2".to_owned(), "ttl < 8'd1".to_owned()))];
+    // The kind of a network is ignored.
+    let mut bugs = vec![("sram", "demux/hue_network.sv", planted("NETWORK_KIND"))];
     if full() {
         let ready = "assign s_tready_o[q] = ready && open_q;";
         bugs.extend([
+            ("tcam3", "planes/hue_ipv4_check.sv", ("ttl < 8'd2".to_owned(), "ttl < 8'd1".to_owned())),
             ("tcam3", "card/hue_card.sv", (ready.to_owned(), ready.replace(";", " && s_tvalid_i[q];"))),
             ("tcam3", "planes/hue_meter.sv", planted("METER_THIRD")),
-            ("default", "planes/hue_ipv4.sv", planted("IPV4_ORDER")),
+            ("default", "planes/hue_stages_pkg.sv", planted("IPV4_ORDER")),
+            ("sram", "planes/hue_stages_pkg.sv", planted("VERDICT_KIND")),
+            ("sram", "planes/hue_ipv6_check.sv", planted("IPV6_ORDER")),
+            ("sram", "card/hue_head.sv", planted("HEAD_STALE")),
+            ("sram", "tables/hue_dag36_walk.sv", planted("DAG36_LEVEL")),
             ("default", "tables/hue_dag36_pkg.sv", planted("DAG36_MAP")),
             ("wide", "card/hue_gather.sv", planted("GATHER_SUM")),
             ("wide", "card/hue_cpu_insert.sv", planted("INSERT_TAIL")),
@@ -496,7 +504,7 @@ fn planted_bugs_of_the_card_are_found() {
         let found = (0..20).any(|seed| {
             let mut random = Random::new(seed);
             let routes = if of.route_rows > 0 { 30 } else { 60 };
-            let mut programs = programs(&mut random, of.planes.min(12) as usize, routes);
+            let mut programs = mixed(&mut random, &of.kinds, of.planes.min(12) as usize, routes);
             if of.layout == Layout::Dir {
                 fit_banks(&mut programs, false, DirLimits::default());
             }

@@ -102,7 +102,7 @@ fn every_address_of_256_networks_is_found() {
         let programs: Vec<_> = (0..NETWORKS).map(|k| program(k, &macs)).collect();
         let mut card = card(&image, &programs);
         let tally = compare_on(&mut card, &programs, &frames(&macs, &mut random)).unwrap();
-        assert_eq!(tally.by_name.get("no_network"), Some(&(macs.len() as u64)), "{tally:?}");
+        assert_eq!(tally.by_name.get(&(None, "no_network")), Some(&(macs.len() as u64)), "{tally:?}");
         assert_eq!(used(&mut card), (macs.len(), 0));
         // There is no room for one more network.
         let more: Vec<_> = (0..PORTS).map(|port| Mac([2, 0xff, 0, 0, 0, port])).collect();
@@ -193,7 +193,7 @@ fn routes_of_64_networks_4096_in_all_decide_as_in_software() {
         }
         let tally = compare_on(&mut card, &programs, &frames).unwrap();
         // Most networks do not have their neighbour's route.
-        let of = |name| tally.by_name.get(name).copied().unwrap_or(0);
+        let of = |name| tally.by_name.get(&(Some(Kind::Ipv4), name)).copied().unwrap_or(0);
         assert!(of("forward") >= 4096 && of("no_route") >= 4096, "{name}: {tally:?}");
     }
 }

@@ -123,7 +123,7 @@ fn networks_in_software_get_their_frames_and_go_to_the_card_and_back() {
         let hop = NextHop::new(0).unwrap();
         let next = Adjacency::forward(PortId::new(1), own(1, 1), HOST, 1500);
         card.update_hops(red.vid, &[(hop, next)]).unwrap();
-        card.update_routes(red.vid, &[("10.0.0.0/8".parse().unwrap(), Some(hop))]).unwrap();
+        card.update_routes(red.vid, &[("10.0.0.0/8".parse::<Prefix4>().unwrap(), Some(hop))]).unwrap();
         assert_eq!(to_cpu(&through(&mut card, 0, &frame)).0, software, "{name}");
         card.steer(red.vid, false).unwrap();
         let out = through(&mut card, 0, &frame);

@@ -1,7 +1,7 @@
 //! Networks that change while frames flow through the twin.
 
 use hue_card::{Card, Layout};
-use hue_differential::{Random, card, compare_updates, fit_banks, frames, full, image, mutated, programs};
+use hue_differential::{Random, card, compare_updates, fit_banks, frames, full, image, mixed, mutated};
 use hue_tables::dir::DirLimits;
 
 /// Frames of an experiment.
@@ -11,8 +11,9 @@ const FRAMES: usize = 1000;
 fn experiment(image: &hue_card::Image, seed: u64) -> Result<hue_differential::Seen, String> {
     const ROUTES: usize = 28;
     let mut random = Random::new(seed);
-    let mut programs = programs(&mut random, 3, ROUTES);
-    if Card::new(image.start().unwrap()).unwrap().description().layout == Layout::Dir {
+    let of = Card::new(image.start().unwrap()).unwrap().description().clone();
+    let mut programs = mixed(&mut random, &of.kinds, 3, ROUTES);
+    if of.layout == Layout::Dir {
         // With spare room: if there is no room beside the old words, packets may find no route for a while.
         fit_banks(&mut programs, false, DirLimits { sets: 40, cam_rows: 12 });
     }

@@ -3,10 +3,12 @@
 use hue_e2e::document::all;
 use hue_e2e::frr::{Frr, ospf6};
 use hue_e2e::lab::address6;
+use hue_e2e::traffic::Flow;
 use hue_e2e::{Daemon, Lab, can_run, until};
 
 use crate::card::{network, node, runs_on, start};
 use crate::forwarding::transfer;
+use crate::migrate::{is_clean, is_whole};
 use crate::routing::routes;
 
 /// Pings both ways until both answer.
@@ -109,13 +111,78 @@ fn beside_a_card_without_the_kind_the_network_runs_in_software() {
     let six_at = placements.as_array().unwrap().iter().find(|one| one["network"] == six.name()).unwrap();
     assert!(six_at["why_not"].as_str().unwrap().contains("kind ipv6"), "{six_at}");
     let moved = daemon.cli.run(&["migrate", six.name(), "--to", "card"]);
-    assert!(moved.code != 0 && moved.stderr.contains("kind ipv6 does not run on card"), "{moved}");
+    assert!(moved.code != 0 && moved.stderr.contains("image default has no kind ipv6"), "{moved}");
     assert_eq!(network(&daemon, six.name())["substrate"], "soft");
     for to in ["soft", "card"] {
         let _ = daemon.cli.run(&["migrate", four.name(), "--to", to]).expect_ok();
         assert_eq!(six.left.ping(address6(1, 2, 2), 5), 5);
         assert_eq!(four.left.ping(four.right.address, 5), 5);
     }
+}
+
+/// A network with 10,000 routes moves between the card and software, and the image is changed beneath it, while its hosts and those of
+/// a network of the other kind communicate.
+#[test]
+fn a_network_moves_to_the_card_and_back_and_its_hosts_see_nothing() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let six = lab.pair6("six", 1, 1, [0, 1]);
+    let four = lab.pair("four", 2, 2, [0, 1]);
+    let routes: Vec<String> = (0..10_000u32)
+        .map(|n| {
+            format!("{{to: \"2001:db8:{:x}:{:x}::/64\", via: \"2001:db8:1:2::2\"}}", 0x100 + n / 256, n % 256)
+        })
+        .collect();
+    let document = six.document.clone().with("routes", &format!("[{}]", routes.join(", ")));
+    let daemon =
+        start(&lab, &["default", "sram"], &[node(&lab, "sram"), document.yaml(), four.document.yaml()]);
+    runs_on(&daemon, six.name(), "card");
+    runs_on(&daemon, four.name(), "card");
+    warm_up(&six, 1);
+    four.warm_up();
+    let [left, right] = [1, 2].map(|side| address6(1, side, 2));
+    assert_eq!(six.left.ping(right, 20), 20);
+    // The router answers on the card as in software, and punted packets reach the kernel.
+    for side in [1, 2] {
+        assert_eq!(six.left.ping(address6(1, side, 1), 3), 3, "the router's address on side {side}");
+    }
+    let unreachable = six.left.ping_with(address6(0x99, 9, 9), 2, &[]).stdout;
+    assert!(unreachable.contains("No route"), "{unreachable}");
+
+    let before = daemon.cli.stats(six.name());
+    let flows = [
+        Flow::start6(&six.left, &six.right, [left, right], 1_500, 64),
+        Flow::start6(&six.right, &six.left, [right, left], 300, 1_300),
+        Flow::start(&four.left, &four.right, 500, 200),
+    ];
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 100));
+    for to in ["soft", "card"].repeat(4) {
+        is_clean(&daemon.cli.json(&["migrate", six.name(), "--to", to]));
+    }
+    // Its image is replaced by one without the kind, and comes back.
+    let on = |name: &str| network(&daemon, name)["substrate"].clone();
+    let _ = daemon.cli.json(&["image", "load", "default"]);
+    assert_eq!((on(six.name()), on(four.name())), ("soft".into(), "card".into()));
+    let _ = daemon.cli.json(&["image", "load", "sram"]);
+    runs_on(&daemon, six.name(), "card");
+    flows.into_iter().for_each(is_whole);
+    let after = daemon.cli.stats(six.name());
+    assert!(after["forwarded"].as_u64() > before["forwarded"].as_u64().map(|count| count + 2_000), "{after}");
+    assert!(after["punts"]["no_route"].as_u64().unwrap_or(0) >= 2, "{after}");
+
+    // A route that comes while the network is on the card reaches it.
+    six.right.space.ip(&["-6", "address", "add", "2001:db8:77::1/128", "dev", "lo"]);
+    six.right.space.ip(&["link", "set", "lo", "up"]);
+    let behind: std::net::Ipv6Addr = "2001:db8:77::1".parse().unwrap();
+    assert_eq!(six.left.ping(behind, 1), 0);
+    let more = "[{to: \"2001:db8:77::/48\", via: \"2001:db8:1:2::2\"}]";
+    let less = six.document.clone().with("routes", more);
+    daemon.cli.apply(&all(&[node(&lab, "sram"), less.yaml(), four.document.yaml()]), &[]);
+    until("the new route works", 20, || six.left.ping(behind, 1) == 1);
+    runs_on(&daemon, six.name(), "card");
+    assert_eq!(six.left.ping(behind, 20), 20);
 }
 
 #[test]
