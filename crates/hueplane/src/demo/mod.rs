@@ -275,7 +275,8 @@ impl Run<'_> {
         Ok(format!("{} of {} pings between peers answered", sum(|p| p.received), sum(|p| p.sent)))
     }
 
-    /// The switch, the network `at`, must have learnt each of its hosts at the port that the host is behind.
+    /// The switch, the network `at`, must have learnt each of its hosts at the port that the host is behind, and send
+    /// pings to that port only.
     fn switch(&mut self, at: usize, network: &plan::Network) -> Result<String, Failure> {
         let Some(daemon) = &self.daemon else { return Ok(String::new()) };
         let name = &network.name;
@@ -293,16 +294,23 @@ impl Run<'_> {
                 }
             }
         }
-        if let Some(row) = self.report.networks.get_mut(at) {
-            row.macs = Some(known.len() as u64);
-        }
         let stats = daemon.client.stats(Some(name))?;
         let copies: u64 = stats.networks.iter().map(|network| network.copies).sum();
+        if let Some(row) = self.report.networks.get_mut(at) {
+            row.macs = Some(known.len() as u64);
+            // Hosts find each other by a few broadcasts. A switch that learns nothing makes two copies of each ping and
+            // of each answer.
+            if copies > 2 * row.sent {
+                let text = format!(
+                    "network {name}: {copies} copies of frames were flooded, after {} pings",
+                    row.sent
+                );
+                self.report.failures.push(text);
+            }
+        }
         let hosts = network.hosts.len();
-        Ok(format!(
-            "{name}: {hosts} hosts on one link; learnt {}; {copies} copies flooded",
-            learnt.join(", ")
-        ))
+        let learnt = if learnt.is_empty() { "nothing".to_owned() } else { learnt.join(", ") };
+        Ok(format!("{name}: {hosts} hosts on one link; learnt {learnt}; {copies} copies flooded"))
     }
 
     /// Measures the first networks, all at the same time.
@@ -497,9 +505,12 @@ fn hints(place: &Place, plan: &Plan) {
     let socket = socket.display();
     let first = plan.networks.first().map_or("", |network| network.name.as_str());
     let host = place.host_namespace(first, "left");
+    let macs = plan.switch().map_or_else(String::new, |(_, network)| {
+        format!("\n  hueplane --socket {socket} get macs -n {}", network.name)
+    });
     print_progress(&format!(
         "the lab keeps running; try:\n  hueplane --socket {socket} stats --watch\n  hueplane --socket {socket} exec {first} -- \
-         ip route\n  ip netns exec {host} ping {}\nand remove it with:\n  hueplane demo --clean",
+         ip route{macs}\n  ip netns exec {host} ping {}\nand remove it with:\n  hueplane demo --clean",
         plan.networks.first().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |network| network.hosts[1].address)
     ));
 }

@@ -201,12 +201,13 @@ mod tests {
     #[test]
     fn each_failed_check_is_reported() {
         type Spoil = fn(&mut Row);
-        let cases: [(Spoil, &str); 6] = [
+        let cases: [(Spoil, &str); 7] = [
             (|row| row.lost = 1, "1 of 10 pings between its hosts were lost"),
             (|row| row.sent = 0, "0 of 0 pings"),
             (|row| row.reached = 2, "2 of 4 pings to other networks were answered"),
             (|row| row.leaked = 3, "its hosts received 3 frames of other networks"),
             (|row| row.routes = 0, "has no routes"),
+            (|row| row.macs = Some(0), "knows no MAC address"),
             (|row| row.mbit_per_second = None, "iperf3 moved nothing"),
         ];
         for (spoil, text) in cases {
