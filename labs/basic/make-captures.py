@@ -155,17 +155,14 @@ def listing(rows):
     return "\n".join(lines) + "\n"
 
 
-def main(arguments):
+def write(folder, files, arguments):
+    """Writes files into a folder, or with `--check` compares them. Returns the exit code."""
     if arguments not in ([], ["--check"]):
         print(f"make-captures: unknown arguments {arguments}: expected none or --check", file=sys.stderr)
         return 2
-    rows = sorted(packets(), key=lambda row: row[1])
-    files = {"packets.md": listing(rows).encode()}
-    for port in ("p0", "p1", "p2", "p3"):
-        files[f"{port}.pcap"] = pcap([(time_ms, frame) for on, time_ms, frame, *_ in rows if on == port])
     stale = []
     for name, content in files.items():
-        path = HERE / name
+        path = folder / name
         if path.exists() and path.read_bytes() == content:
             continue
         if arguments:
@@ -173,10 +170,20 @@ def main(arguments):
         else:
             path.write_bytes(content)
             print(f"wrote {name}: {len(content)} bytes")
+    script = f"labs/{folder.name}/make-captures.py"
     for name in stale:
-        print(f"make-captures: {name} is not what this script makes: run labs/basic/make-captures.py", file=sys.stderr)
+        print(f"make-captures: {name} is not what this script makes: run {script}", file=sys.stderr)
     return 1 if stale else 0
 
 
+def files_of(rows):
+    """The captures and the listing: packets in order of time."""
+    rows = sorted(rows, key=lambda row: row[1])
+    files = {"packets.md": listing(rows).encode()}
+    for port in sorted({row[0] for row in rows}):
+        files[f"{port}.pcap"] = pcap([(time_ms, frame) for on, time_ms, frame, *_ in rows if on == port])
+    return files
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write(HERE, files_of(packets()), sys.argv[1:]))

@@ -17,7 +17,9 @@ use hue_planes::{
     PortLoss, Reason, Unclaimed, Verdict,
 };
 
-use crate::api::{CardMemory, Health, NetworkState, NetworkStats, PortState, PortStats, TableShare};
+use crate::api::{
+    CardMemory, Health, MacStats, NetworkState, NetworkStats, PortState, PortStats, TableShare,
+};
 use crate::backend::MetricsSnapshot;
 
 /// Media type of the text.
@@ -85,6 +87,7 @@ pub fn text(snapshot: &MetricsSnapshot) -> String {
     virtual_ports(&mut text, snapshot);
     networks(&mut text, snapshot);
     tables(&mut text, snapshot);
+    macs(&mut text, snapshot);
     ports(&mut text, snapshot);
     workers(&mut text, snapshot);
     text.out
@@ -229,6 +232,48 @@ fn networks(text: &mut Text, snapshot: &MetricsSnapshot) {
     usage().for_each(|(network, usage)| text.sample(&[("network", network)], usage.memory_bytes));
     text.metric("hueplane_network_processes", Kind::Gauge, "Processes and threads of a network.");
     usage().for_each(|(network, usage)| text.sample(&[("network", network)], usage.processes));
+}
+
+/// MAC addresses of networks whose kind learns them; other networks have no such series.
+fn macs(text: &mut Text, snapshot: &MetricsSnapshot) {
+    let shares = &snapshot.tables.networks;
+    let mut gauge = |name, doc, of: fn(&TableShare) -> Option<u64>| {
+        text.metric(name, Kind::Gauge, doc);
+        let shares = shares.iter().filter_map(|share| Some((share, of(share)?)));
+        shares.for_each(|(share, value)| text.sample(&[("network", &share.network)], value));
+    };
+    gauge(
+        "hueplane_network_macs",
+        "MAC addresses that a network has learnt and not forgotten; static ones are not among them.",
+        |share| share.macs_learnt,
+    );
+    gauge("hueplane_network_macs_max", "Limit on the MAC addresses that a network learns.", |share| {
+        share.macs_max
+    });
+    let learning = || snapshot.stats.networks.iter().filter_map(|network| Some((network, network.macs?)));
+    let mut counter = |name, doc, of: fn(&NetworkStats, MacStats) -> u64| {
+        text.metric(name, Kind::Counter, doc);
+        let networks = learning();
+        networks.for_each(|(network, macs)| text.sample(&[("network", &network.network)], of(network, macs)));
+    };
+    counter("hueplane_network_macs_learnt_total", "MAC addresses that a network learnt.", |_, macs| {
+        macs.learnt
+    });
+    counter(
+        "hueplane_network_macs_moved_total",
+        "Learnt MAC addresses of a network that moved to another port.",
+        |_, macs| macs.moved,
+    );
+    counter(
+        "hueplane_network_macs_not_learnt_total",
+        "Frames of a network whose source address was not learnt, because the limit was reached.",
+        |_, macs| macs.not_learnt,
+    );
+    counter(
+        "hueplane_network_copies_total",
+        "Copies of frames that a network sent to all of its ports; such a frame counts once as forwarded.",
+        |network, _| network.copies,
+    );
 }
 
 fn tables(text: &mut Text, snapshot: &MetricsSnapshot) {

@@ -209,6 +209,17 @@ impl MacTable {
         })
     }
 
+    /// Number of learnt entries.
+    #[must_use]
+    pub fn learnt_count(&self, now_ns: u64) -> usize {
+        let now_ns = now_ns.max(self.latest_ns);
+        // Entries whose time is up stay at the head of the list until a frame teaches something.
+        let old = std::iter::successors(self.slab.get(self.oldest as usize), |entry| {
+            self.slab.get(entry.next as usize)
+        });
+        self.learnt - old.take_while(|entry| now_ns - entry.seen_ns > self.ageing_ns).count()
+    }
+
     /// Removes learnt entries whose time is up.
     fn forget_old(&mut self) {
         while let Some(entry) = self.slab.get(self.oldest as usize)
@@ -473,6 +484,7 @@ mod tests {
                 let all = model.fixed.keys().chain(model.learnt.keys());
                 let all = all.filter_map(|mac| Some((*mac, model.get(*mac, now_ns)?)));
                 let mut expected: Vec<_> = all.map(|(mac, one)| (mac, one.hop, one.fixed)).collect();
+                prop_assert_eq!(table.learnt_count(now_ns), found.iter().filter(|(.., fixed)| !fixed).count());
                 found.sort_unstable();
                 expected.sort_unstable();
                 prop_assert_eq!(found, expected);

@@ -1,10 +1,11 @@
 //! The house rules that a machine can check. Each check is itself tested with a planted violation.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+#[path = "rules/kinds.rs"]
+mod kinds;
 #[path = "rules/modules.rs"]
 mod modules;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -176,38 +177,6 @@ fn unsafe_code_stays_inside_its_fences() {
     for manifest in files("crates").iter().filter(|path| path.ends_with("Cargo.toml")) {
         let text = std::fs::read_to_string(manifest).unwrap();
         assert!(text.contains("[lints]\nworkspace = true"), "{} leaves the lints", relative(manifest));
-    }
-}
-
-#[test]
-fn a_kind_is_complete() {
-    let kinds: Vec<toml::Table> = files("spec/kinds")
-        .iter()
-        .filter(|path| path.extension().is_some_and(|one| one == "toml"))
-        .map(|path| std::fs::read_to_string(path).unwrap().parse().unwrap())
-        .collect();
-    assert!(!kinds.is_empty());
-    let mut ids = BTreeMap::new();
-    for kind in &kinds {
-        let name = kind["name"].as_str().unwrap();
-        assert!(
-            root().join(format!("crates/planes/src/{name}.rs")).is_file(),
-            "{name}: no module in crates/planes"
-        );
-        assert!(
-            !files(&format!("spec/vectors/{name}")).is_empty(),
-            "{name}: no golden cases in spec/vectors/{name}"
-        );
-        let on =
-            kind["runs_on"].as_array().map(|all| all.iter().filter_map(|s| s.as_str()).collect::<Vec<_>>());
-        if on.is_some_and(|on| on.contains(&"card")) {
-            assert!(
-                root().join(format!("rtl/planes/hue_{name}.sv")).is_file(),
-                "{name}: no module in rtl/planes"
-            );
-        }
-        let id = kind["id"].as_integer().unwrap();
-        assert_eq!(ids.insert(id, name), None, "{name}: id {id} is taken");
     }
 }
 

@@ -649,7 +649,8 @@ pub struct Doctor {
 /// Run many networks between real hosts on this machine, and test them
 ///
 /// Builds a lab in its own namespaces: a node with ports p0 to p3 on Linux bridges, and two hosts for each
-/// network on different ports. The first two networks have identical addresses. The demo starts a daemon,
+/// network on different ports. The first two networks have identical addresses. The fifth is a switch between
+/// three hosts, on ports p4 to p6, and some networks have IPv6. The demo starts a daemon,
 /// pings between all peers, and measures three networks at once with iperf3. While hosts communicate, it
 /// moves a network from the card to software and back, and changes the card's image. It also lets hosts try
 /// to reach other networks, and checks that no host receives frames of another network. At the end, also

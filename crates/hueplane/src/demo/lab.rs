@@ -1,4 +1,5 @@
-//! The lab: a node with four ports on bridges, and two hosts for each network, all in their own namespaces.
+//! The lab: a node with four ports on bridges, and two hosts for each network, all in their own namespaces. A switch has
+//! three ports and hosts of its own.
 //!
 //! ```text
 //! namespace of the node                                        namespace of a host
@@ -20,13 +21,11 @@ use hue_host::{HostError, addresses, ethtool, routes, service, sysctl};
 use hue_tables::AnyPrefix;
 
 use super::place::Place;
-use super::plan::{Host, Network, PORTS, Plan};
+use super::plan::{Host, Network, PORTS, Plan, SIDES};
 use super::watch::Watcher;
 use super::{probe, stop};
 use crate::failure::Failure;
 
-/// Names of the sides, used in names of namespaces.
-const SIDES: [&str; 2] = ["left", "right"];
 /// The interface of a host.
 const HOST_INTERFACE: &str = "eth0";
 /// Settings of every namespace in the lab.
@@ -49,8 +48,8 @@ const SETTINGS6: [(&str, &str); 4] = [
 pub struct Lab {
     /// The namespace of the daemon.
     pub node: Namespace,
-    /// Hosts of each network (left, right), in the order of the plan.
-    pub hosts: Vec<[Namespace; 2]>,
+    /// Hosts of each network, in the order of the plan.
+    pub hosts: Vec<Vec<Namespace>>,
 }
 
 impl Lab {
@@ -61,25 +60,23 @@ impl Lab {
         let node = namespace(&place.node_namespace())?;
         let mut links = Links::inside(&node)?;
         links.set_up("lo", true)?;
-        for port in 0..PORTS {
+        for port in 0..plan.ports() {
             bridge_of_port(&mut links, port)?;
             for (outside, inside) in wires(port, nics) {
                 wire_of_node(&mut links, port, &outside, &inside)?;
             }
         }
-        let outsides = (0..PORTS).flat_map(|port| wires(port, nics)).map(|(outside, _)| outside);
+        let outsides = (0..plan.ports()).flat_map(|port| wires(port, nics)).map(|(outside, _)| outside);
         node.run(|| outsides.into_iter().try_for_each(|name| ethtool::set_tx_checksum(&name, false)))??;
         let numbered: Vec<(usize, &Network)> = plan.networks.iter().enumerate().collect();
         let hosts = probe::all(&numbered, |(index, network)| {
-            let host = |side: usize| {
-                let host =
-                    network.hosts.get(side).ok_or_else(|| Failure::Broken("a side too many".to_owned()))?;
-                let inside = namespace(&place.host_namespace(&network.name, SIDES[side]))?;
+            let hosts = network.hosts.iter().zip(SIDES).map(|(host, side)| {
+                let inside = namespace(&place.host_namespace(&network.name, side))?;
                 stop::check()?;
-                attach(&node, &inside, host, &format!("h{}{}", index + 1, &SIDES[side][..1]))?;
-                Ok::<_, Failure>(inside)
-            };
-            Ok([host(0)?, host(1)?])
+                attach(&node, &inside, host, &format!("h{}{}", index + 1, &side[..1]))?;
+                Ok(inside)
+            });
+            hosts.collect::<Result<Vec<_>, Failure>>()
         })?;
         Ok(Self { node, hosts })
     }
@@ -87,8 +84,10 @@ impl Lab {
     /// Creates a watcher in each host, in the order of the plan. Call it before hosts send.
     pub fn watchers(&self, plan: &Plan) -> Result<Vec<Watcher>, Failure> {
         let pairs = self.hosts.iter().zip(&plan.networks);
-        let hosts = pairs.flat_map(|(inside, network)| inside.iter().zip(&network.hosts));
-        hosts.map(|(inside, host)| Watcher::new(inside, &host.own_macs())).collect()
+        let watched = pairs.flat_map(|(inside, network)| {
+            inside.iter().zip(&network.hosts).map(|(inside, host)| (inside, network.macs_at(host)))
+        });
+        watched.map(|(inside, macs)| Watcher::new(inside, &macs)).collect()
     }
 }
 
@@ -117,7 +116,7 @@ fn wire_of_node(links: &mut Links, port: usize, outside: &str, inside: &str) -> 
 /// The links from a bridge to the node, by the names of their ends: on the bridge, and at the node.
 fn wires(port: usize, nics: bool) -> Vec<(String, String)> {
     let of_card = (format!("u{port}"), format!("p{port}"));
-    let of_nic = nics.then(|| (format!("v{port}"), format!("n{port}")));
+    let of_nic = (nics && port < PORTS).then(|| (format!("v{port}"), format!("n{port}")));
     [of_card].into_iter().chain(of_nic).collect()
 }
 
@@ -139,11 +138,15 @@ fn attach(node: &Namespace, inside: &Namespace, host: &Host, port: &str) -> Resu
     let link = links.index_of(HOST_INTERFACE)?;
     let socket = links.socket();
     addresses::add(socket, link, host.address, host.link_len())?;
-    let default = Wanted { prefix: AnyPrefix::containing(host.router, 0), via: Some(host.router), link };
-    // A route to the foreign host on the same bridge, as if it were on the link.
+    let default = host.router.map(|router| Wanted {
+        prefix: AnyPrefix::containing(router, 0),
+        via: Some(router),
+        link,
+    });
+    // A route to the foreign host, as if it were on the link.
     let bridge_target = host.bridge_target.map(AnyPrefix::host);
     let bridge_target = bridge_target.map(|prefix| Wanted { prefix, via: None, link });
-    let wanted: Vec<Wanted> = [default].into_iter().chain(bridge_target).collect();
+    let wanted: Vec<Wanted> = default.into_iter().chain(bridge_target).collect();
     match routes::add(socket, &wanted)?.into_iter().next() {
         Some(failure) => Err(failure.into()),
         None => Ok(()),
@@ -181,14 +184,15 @@ mod tests {
     #[test]
     fn hosts_reach_the_node_but_not_each_other() {
         let Some(place) = place(3) else { return };
-        let plan = Plan::new(3);
+        let plan = Plan::new(5);
+        assert!(plan.switch().is_some());
         let lab = Lab::build(&plan, &place, true).unwrap();
         let watch = Watch::start(lab.watchers(&plan).unwrap());
         let mut node = listen(&lab.node);
         let mut bridge_target = 0;
         for (inside, network) in lab.hosts.iter().zip(&plan.networks) {
             for (inside, host) in inside.iter().zip(&network.hosts) {
-                let to = host.bridge_target.unwrap_or(host.router);
+                let to = host.bridge_target.or(host.router).unwrap();
                 bridge_target += u32::from(host.bridge_target.is_some());
                 assert_eq!(probe::ping(inside, to, QUICK).unwrap().received, 0, "no host has this address");
             }

@@ -21,7 +21,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use hue_host::netns::Namespace;
-use hueplaned::api::{ApplyRequest, NetworkState, SourceText, TurnQuery};
+use hueplaned::api::{ApplyRequest, MacFilter, NetworkState, SourceText, TurnQuery};
 
 use crate::cli::Demo;
 use crate::failure::Failure;
@@ -32,7 +32,7 @@ use daemon::Daemon;
 use lab::Lab;
 use moves::CardReport;
 use place::Place;
-use plan::{CARD_MAX, ON_CARD, Plan};
+use plan::{CARD_MAX, ON_CARD, Plan, SIDES};
 use probe::{Ping, Pinged};
 use report::Report;
 use watch::Watch;
@@ -121,13 +121,13 @@ impl Run<'_> {
     /// Runs all steps. An error prevents the following steps.
     fn run(&mut self) -> Result<(), Failure> {
         let (plan, place) = (self.plan, self.place);
-        let hosts = plan.networks.len() * 2;
         // NICs make sense only beside ports of a card.
         let nics = self.args.nics && self.image.is_some();
         let lab = step("lab", || {
             let lab = Lab::build(plan, place, nics)?;
-            let beside = if nics { " and a NIC beside each" } else { "" };
-            Ok((format!("a node with 4 ports on bridges{beside}, {hosts} hosts in namespaces"), lab))
+            let beside = if nics { " and a NIC beside each of the card's" } else { "" };
+            let (ports, hosts) = (plan.ports(), plan.hosts());
+            Ok((format!("a node with {ports} ports on bridges{beside}, {hosts} hosts in namespaces"), lab))
         })?;
         let watch = Watch::start(lab.watchers(plan)?);
         let kept = self.args.keep;
@@ -143,13 +143,11 @@ impl Run<'_> {
             self.report.card = Some(CardReport { image: image.to_owned(), ..CardReport::default() });
             step("card", || self.card().map(|text| (text, ())))?;
         }
-        step("routers", || {
-            let faults = self.routers(&lab)?;
-            let text = format!("{} of {hosts} hosts found their router", hosts - faults.len());
-            self.report.failures.extend(faults);
-            Ok((text, ()))
-        })?;
+        step("routers", || self.routers(&lab).map(|text| (text, ())))?;
         step("ping", || self.ping(&lab).map(|text| (text, ())))?;
+        if let Some((at, network)) = plan.switch() {
+            step("switch", || self.switch(at, network).map(|text| (text, ())))?;
+        }
         step("iperf3", || self.iperf(&lab).map(|text| (text, ())))?;
         if self.image.is_some() {
             step("migration", || self.migrate(&lab).map(|text| (text, ())))?;
@@ -225,32 +223,51 @@ impl Run<'_> {
         self.report.seconds = self.started.elapsed().as_secs_f64();
     }
 
-    /// Every host pings its router, so that both know each other.
-    fn routers(&self, lab: &Lab) -> Result<Vec<String>, Failure> {
+    /// Every host pings its router, so that both know each other. Hosts of a switch ping each other instead.
+    fn routers(&mut self, lab: &Lab) -> Result<String, Failure> {
         let deadline = Instant::now() + SETTLE_MAX;
-        let found = probe::all(&self.hosts(lab), |(namespace, host, _)| {
+        let hosts = self.hosts(lab);
+        let found = probe::all(&hosts, |(namespace, host, peer)| {
             loop {
-                if probe::ping(namespace, host.router, ROUTER)?.received > 0 {
-                    return Ok(None);
+                if probe::ping(namespace, host.router.unwrap_or(*peer), ROUTER)?.received > 0 {
+                    return Ok(true);
                 }
                 if Instant::now() > deadline {
-                    return Ok(Some(format!("host {}: its router does not answer", namespace.name())));
+                    return Ok(false);
                 }
             }
         })?;
-        Ok(found.into_iter().flatten().collect())
+        let (mut count, mut faults) = ([[0; 2]; 2], Vec::new());
+        for ((namespace, host, _), found) in hosts.iter().zip(found) {
+            let [of_router, of_switch] = &mut count;
+            let (kind, what) =
+                if host.router.is_some() { (of_router, "router") } else { (of_switch, "peer") };
+            kind[0] += u64::from(found);
+            kind[1] += 1;
+            if !found {
+                faults.push(format!("host {}: its {what} does not answer", namespace.name()));
+            }
+        }
+        self.report.failures.extend(faults);
+        let [[routers, of_routers], [peers, of_switch]] = count;
+        let text = format!("{routers} of {of_routers} hosts found their router");
+        Ok(match self.plan.switch() {
+            Some(_) => format!("{text}, {peers} of {of_switch} behind the switch their peer"),
+            None => text,
+        })
     }
 
     /// Every host pings its peer.
     fn ping(&mut self, lab: &Lab) -> Result<String, Failure> {
         let hosts = self.hosts(lab);
         let results = probe::all(&hosts, |(namespace, _, peer)| probe::ping(namespace, *peer, PEER))?;
-        for (row, pair) in self.report.networks.iter_mut().zip(results.chunks(2)) {
-            let both = pair.iter().fold(Pinged::default(), |sum, one| sum.plus(*one));
-            (row.sent, row.received) = (both.sent, both.received);
-            row.lost = both.sent.saturating_sub(both.received);
-            if both.doubled > 0 {
-                let text = format!("network {}: {} duplicate answers", row.name, both.doubled);
+        let rows = self.report.networks.iter_mut();
+        for (row, pinged) in rows.zip(by_network(self.plan, &results)) {
+            let all = pinged.iter().fold(Pinged::default(), |sum, one| sum.plus(*one));
+            (row.sent, row.received) = (all.sent, all.received);
+            row.lost = all.sent.saturating_sub(all.received);
+            if all.doubled > 0 {
+                let text = format!("network {}: {} duplicate answers", row.name, all.doubled);
                 self.report.failures.push(text);
             }
         }
@@ -258,13 +275,51 @@ impl Run<'_> {
         Ok(format!("{} of {} pings between peers answered", sum(|p| p.received), sum(|p| p.sent)))
     }
 
+    /// The switch, the network `at`, must have learnt each of its hosts at the port that the host is behind, and send
+    /// pings to that port only.
+    fn switch(&mut self, at: usize, network: &plan::Network) -> Result<String, Failure> {
+        let Some(daemon) = &self.daemon else { return Ok(String::new()) };
+        let name = &network.name;
+        let filter = MacFilter { network: Some(name.clone()), ..MacFilter::default() };
+        let known = daemon.client.macs(&filter)?;
+        let mut learnt = Vec::new();
+        for (host, side) in network.hosts.iter().zip(SIDES) {
+            let mac = host.mac.to_string();
+            match known.iter().find(|entry| entry.mac == mac) {
+                Some(entry) if entry.port == side => learnt.push(format!("{mac} at p{}", host.port)),
+                found => {
+                    let found = found.map_or("nowhere", |entry| entry.port.as_str());
+                    let text = format!("network {name}: MAC address {mac} is known {found}, expected {side}");
+                    self.report.failures.push(text);
+                }
+            }
+        }
+        let stats = daemon.client.stats(Some(name))?;
+        let copies: u64 = stats.networks.iter().map(|network| network.copies).sum();
+        if let Some(row) = self.report.networks.get_mut(at) {
+            row.macs = Some(known.len() as u64);
+            // Hosts find each other by a few broadcasts. A switch that learns nothing makes two copies of each ping and
+            // of each answer.
+            if copies > 2 * row.sent {
+                let text = format!(
+                    "network {name}: {copies} copies of frames were flooded, after {} pings",
+                    row.sent
+                );
+                self.report.failures.push(text);
+            }
+        }
+        let hosts = network.hosts.len();
+        let learnt = if learnt.is_empty() { "nothing".to_owned() } else { learnt.join(", ") };
+        Ok(format!("{name}: {hosts} hosts on one link; learnt {learnt}; {copies} copies flooded"))
+    }
+
     /// Measures the first networks, all at the same time.
     fn iperf(&mut self, lab: &Lab) -> Result<String, Failure> {
         let measured: Vec<_> = lab.hosts.iter().zip(&self.plan.networks).take(MEASURED).collect();
         let seconds = self.args.seconds;
         // A failed measurement is a result, and does not end the demo.
-        let results = probe::all(&measured, |([left, right], network)| {
-            Ok(probe::iperf(left, right, network.hosts[1].address, seconds))
+        let results = probe::all(&measured, |(inside, network)| {
+            Ok(probe::iperf(&inside[0], &inside[1], network.hosts[1].address, seconds))
         })?;
         stop::check()?;
         let mut texts = Vec::new();
@@ -284,19 +339,16 @@ impl Run<'_> {
         Ok(format!("at once: {}", texts.join(", ")))
     }
 
-    /// Every host tries to reach hosts of other networks, on its own bridge and behind its router.
+    /// Every host tries to reach hosts of other networks, on its own bridge and behind its router. Hosts of a switch have
+    /// no router, and try it on their link.
     fn isolation(&mut self, lab: &Lab) -> Result<String, Failure> {
-        let tries: Vec<(usize, &Namespace, IpAddr)> = self
-            .hosts(lab)
-            .into_iter()
-            .enumerate()
-            .flat_map(|(at, (namespace, host, _))| {
-                [host.bridge_target, host.routed_target]
-                    .into_iter()
-                    .flatten()
-                    .map(move |to| (at / 2, namespace, to))
-            })
-            .collect();
+        let mut tries: Vec<(usize, &Namespace, IpAddr)> = Vec::new();
+        for (at, (inside, network)) in lab.hosts.iter().zip(&self.plan.networks).enumerate() {
+            for (inside, host) in inside.iter().zip(&network.hosts) {
+                let targets = [host.bridge_target, host.routed_target].into_iter().flatten();
+                tries.extend(targets.map(|to| (at, inside, to)));
+            }
+        }
         let results = probe::all(&tries, |(_, namespace, to)| probe::ping(namespace, *to, FOREIGN))?;
         for ((network, _, _), pinged) in tries.iter().zip(&results) {
             if let Some(row) = self.report.networks.get_mut(*network) {
@@ -312,9 +364,10 @@ impl Run<'_> {
     fn leaks(&mut self, watch: Watch) -> Result<String, Failure> {
         std::thread::sleep(LATE);
         let seen = watch.end()?;
-        for (row, pair) in self.report.networks.iter_mut().zip(seen.chunks(2)) {
-            row.leaked = pair.iter().flat_map(|host| host.values()).sum();
-            for (mac, frames) in pair.iter().flatten() {
+        let rows = self.report.networks.iter_mut();
+        for (row, seen) in rows.zip(by_network(self.plan, &seen)) {
+            row.leaked = seen.iter().flat_map(|host| host.values()).sum();
+            for (mac, frames) in seen.iter().flatten() {
                 let whose = self
                     .plan
                     .owner(*mac)
@@ -341,12 +394,21 @@ impl Run<'_> {
     fn hosts<'l>(&self, lab: &'l Lab) -> Vec<(&'l Namespace, &plan::Host, IpAddr)> {
         let pairs = lab.hosts.iter().zip(&self.plan.networks);
         pairs
-            .flat_map(|([left, right], network)| {
-                let [a, b] = &network.hosts;
-                [(left, a, b.address), (right, b, a.address)]
+            .flat_map(|(inside, network)| {
+                let hosts = &network.hosts;
+                network.peers().map(move |(at, peer)| (&inside[at], &hosts[at], hosts[peer].address))
             })
             .collect()
     }
+}
+
+/// Divides one item a host, in the order of the plan, into one slice a network.
+fn by_network<'i, T>(plan: &Plan, items: &'i [T]) -> impl Iterator<Item = &'i [T]> {
+    plan.networks.iter().scan(items, |rest, network| {
+        let (own, others) = rest.split_at_checked(network.hosts.len())?;
+        *rest = others;
+        Some(own)
+    })
 }
 
 /// The image of the demo's card; `None` without a card (prints why if none is possible).
@@ -443,9 +505,12 @@ fn hints(place: &Place, plan: &Plan) {
     let socket = socket.display();
     let first = plan.networks.first().map_or("", |network| network.name.as_str());
     let host = place.host_namespace(first, "left");
+    let macs = plan.switch().map_or_else(String::new, |(_, network)| {
+        format!("\n  hueplane --socket {socket} get macs -n {}", network.name)
+    });
     print_progress(&format!(
         "the lab keeps running; try:\n  hueplane --socket {socket} stats --watch\n  hueplane --socket {socket} exec {first} -- \
-         ip route\n  ip netns exec {host} ping {}\nand remove it with:\n  hueplane demo --clean",
+         ip route{macs}\n  ip netns exec {host} ping {}\nand remove it with:\n  hueplane demo --clean",
         plan.networks.first().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |network| network.hosts[1].address)
     ));
 }

@@ -66,7 +66,8 @@ impl CardReport {
 
 /// Moves the first network to software and back while its hosts communicate.
 pub fn migrate(daemon: &Daemon, plan: &Plan, lab: &Lab, report: &mut CardReport) -> Result<String, Failure> {
-    let (Some(network), Some([left, _])) = (plan.networks.first(), lab.hosts.first()) else {
+    let (Some(network), Some([left, ..])) = (plan.networks.first(), lab.hosts.first().map(Vec::as_slice))
+    else {
         return Ok("there is no network".to_owned());
     };
     let peer = network.hosts[1].address;
@@ -110,7 +111,7 @@ pub fn images(
     let mut texts = Vec::new();
     let pings = std::thread::scope(|scope| {
         let talk = scope.spawn(|| {
-            probe::all(&hosts, |([left, _], network)| probe::ping(left, network.hosts[1].address, TALK))
+            probe::all(&hosts, |(inside, network)| probe::ping(&inside[0], network.hosts[1].address, TALK))
         });
         for name in [other, &first] {
             std::thread::sleep(PAUSE);

@@ -5,6 +5,9 @@
 //! other two ports. Some networks have IPv6 instead: 2001:db8:*n*:1::/64 and 2001:db8:*n*:2::/64, the router at ::1 and
 //! the hosts at ::2. Networks use six pairs of the four ports in turn, so that every port is shared by half of
 //! the networks.
+//!
+//! One network is a switch. It has three ports of its own, beyond those of a card, because it sends broadcasts to all of
+//! its ports. Its three hosts are on one link, 10.*n*.1.0/24 from .2, and have no router.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,8 +15,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hue_planes::Kind;
 use hue_wire::Mac;
 
-/// Ports of the node, `p0` to `p3`.
+/// Ports of the node that networks share, `p0` to `p3`; a card has these.
 pub const PORTS: usize = 4;
+/// Ports of the switch, `p4` to `p6`. Software serves them.
+pub const SWITCH_PORTS: usize = 3;
+/// The network that is a switch, counted from 1: the first one behind those on the card.
+const SWITCH: u16 = 5;
+/// Names of a network's ports, and of the hosts behind them; a router has the first two.
+pub const SIDES: [&str; SWITCH_PORTS] = ["left", "right", "middle"];
 
 /// Number of networks on the card (the first ones); the others run in software.
 pub const ON_CARD: usize = 4;
@@ -58,11 +67,11 @@ pub struct Network {
     pub colour: [u8; 3],
     /// Kind of plane.
     pub kind: Kind,
-    /// Hosts: left, right.
-    pub hosts: [Host; 2],
+    /// Hosts, in the order of [`SIDES`].
+    pub hosts: Vec<Host>,
 }
 
-/// A host and its router.
+/// A host, and its router if it has one.
 #[derive(Debug)]
 pub struct Host {
     /// Port of the node that its bridge is connected to.
@@ -71,11 +80,11 @@ pub struct Host {
     pub address: IpAddr,
     /// MAC address of the host.
     pub mac: Mac,
-    /// Address of the router on the host's link.
-    pub router: IpAddr,
-    /// MAC address of the router on the host's link.
-    pub router_mac: Mac,
-    /// A foreign host on the same bridge, which is pinged as if it were on the link.
+    /// Address of the router on the host's link. Hosts of a switch have none.
+    pub router: Option<IpAddr>,
+    /// MAC address of the network on the host's link.
+    pub network_mac: Mac,
+    /// A foreign host, which is pinged as if it were on the link. It is on the same bridge, if any is.
     pub bridge_target: Option<IpAddr>,
     /// A foreign host, which is pinged through the router.
     pub routed_target: Option<IpAddr>,
@@ -86,7 +95,7 @@ impl Plan {
     pub fn new(networks: u16) -> Self {
         let mut plan = Self { networks: (1..=networks).map(Network::new).collect() };
         for at in 0..plan.networks.len() {
-            for side in 0..2 {
+            for side in 0..plan.networks[at].hosts.len() {
                 let Some((bridge_target, routed_target)) = plan.targets(at, side) else { continue };
                 let host = &mut plan.networks[at].hosts[side];
                 (host.bridge_target, host.routed_target) = (bridge_target, routed_target);
@@ -99,17 +108,37 @@ impl Plan {
     /// turn.
     fn targets(&self, at: usize, side: usize) -> Option<(Option<IpAddr>, Option<IpAddr>)> {
         let own = self.networks.get(at)?;
-        let port = own.hosts.get(side)?.port;
+        let Host { port, router, .. } = *own.hosts.get(side)?;
+        let own_address = own.hosts[0].address;
         let others =
             || (1..self.networks.len()).map(|step| &self.networks[(at + step) % self.networks.len()]);
         // Skip networks with the same addresses as its own, and those whose addresses its hosts cannot use.
         let foreign = || {
-            others().filter(|other| other.kind == own.kind && other.hosts[0].address != own.hosts[0].address)
+            let usable =
+                |address: IpAddr| address.is_ipv4() == own_address.is_ipv4() && address != own_address;
+            others().filter(move |other| usable(other.hosts[0].address))
         };
-        let bridge_target = foreign().flat_map(|other| &other.hosts).find(|host| host.port == port);
-        let routed_target =
-            foreign().next().and_then(|other| other.hosts.iter().find(|host| host.port != port));
+        let elsewhere = || foreign().next()?.hosts.iter().find(|host| host.port != port);
+        let on_bridge = foreign().flat_map(|other| &other.hosts).find(|host| host.port == port);
+        // What a switch floods stays on its own bridges: its hosts ask for one on another bridge.
+        let bridge_target = on_bridge.or_else(|| if router.is_none() { elsewhere() } else { None });
+        let routed_target = router.and_then(|_| elsewhere());
         Some((bridge_target.map(|host| host.address), routed_target.map(|host| host.address)))
+    }
+
+    /// The switch, and where it is in `networks`.
+    pub fn switch(&self) -> Option<(usize, &Network)> {
+        self.networks.iter().enumerate().find(|(_, network)| network.is_switch())
+    }
+
+    /// Number of the node's ports.
+    pub fn ports(&self) -> usize {
+        PORTS + self.switch().map_or(0, |(_, network)| network.hosts.len())
+    }
+
+    /// Number of all hosts.
+    pub fn hosts(&self) -> usize {
+        self.networks.iter().map(|network| network.hosts.len()).sum()
     }
 
     /// The network of a host's or router's MAC address.
@@ -122,13 +151,14 @@ impl Plan {
     pub fn documents(&self, node: &str, image: Option<&str>, nics: bool) -> String {
         let mut out =
             format!("apiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: {node}}}\nspec:\n  ports:\n");
-        let named = |start: &str| (0..PORTS).map(|port| format!("{start}{port}")).collect::<Vec<_>>();
-        let nics = if nics { named("n") } else { Vec::new() };
-        for port in named("p").iter().chain(&nics) {
+        let named =
+            |start: &str, count: usize| (0..count).map(|port| format!("{start}{port}")).collect::<Vec<_>>();
+        let nics = if nics { named("n", PORTS) } else { Vec::new() };
+        for port in named("p", self.ports()).iter().chain(&nics) {
             let _ = writeln!(out, "    - {{name: {port}}}");
         }
         if let Some(image) = image {
-            let (ports, nics) = (named("p").join(", "), nics.join(", "));
+            let (ports, nics) = (named("p", PORTS).join(", "), nics.join(", "));
             let _ = writeln!(out, "  card: {{twin: {{image: {image}}}, ports: [{ports}], nics: [{nics}]}}");
         }
         for (at, network) in self.networks.iter().enumerate() {
@@ -145,15 +175,13 @@ impl Plan {
                 let placement = if at < ON_CARD { "card" } else { "soft" };
                 let _ = writeln!(out, "  placement: {placement}\n  ports:");
             }
-            for (side, host) in ["left", "right"].iter().zip(&network.hosts) {
-                let _ = writeln!(
-                    out,
-                    "    - {{name: {side}, port: p{}, mac: \"{}\", addresses: [\"{}/{}\"]}}",
-                    host.port,
-                    host.router_mac,
-                    host.router,
-                    host.link_len()
-                );
+            for (side, host) in SIDES.iter().zip(&network.hosts) {
+                let _ =
+                    write!(out, "    - {{name: {side}, port: p{}, mac: \"{}\"", host.port, host.network_mac);
+                if let Some(router) = host.router {
+                    let _ = write!(out, ", addresses: [\"{router}/{}\"]", host.link_len());
+                }
+                out.push_str("}\n");
             }
         }
         out
@@ -167,22 +195,43 @@ impl Network {
             Some((name, colour)) => ((*name).to_owned(), *colour),
             None => (format!("net{number}"), colour(index)),
         };
-        let [left, right] = PAIRS[index % PAIRS.len()];
-        // None of those on the card. Two of them use the same ports.
-        let kind = if index >= ON_CARD && number % 6 == 3 { Kind::Ipv6 } else { Kind::Ipv4 };
-        Self {
-            name,
-            colour,
-            kind,
-            hosts: [Host::new(number, kind, 0, left), Host::new(number, kind, 1, right)],
-        }
+        // None of those on the card. Two of those with IPv6 use the same ports.
+        let kind = match number {
+            SWITCH => Kind::L2,
+            _ if index >= ON_CARD && number % 6 == 3 => Kind::Ipv6,
+            _ => Kind::Ipv4,
+        };
+        let ports = match kind {
+            Kind::L2 => (PORTS..PORTS + SWITCH_PORTS).collect(),
+            Kind::Ipv4 | Kind::Ipv6 => PAIRS[index % PAIRS.len()].to_vec(),
+        };
+        let hosts =
+            ports.into_iter().zip(0..).map(|(port, side)| Host::new(number, kind, side, port)).collect();
+        Self { name, colour, kind, hosts }
+    }
+
+    /// Whether it is a switch: its hosts are on one link.
+    pub fn is_switch(&self) -> bool {
+        self.kind == Kind::L2
+    }
+
+    /// Each host's place in `hosts`, and that of its peer, the next host.
+    pub fn peers(&self) -> impl Iterator<Item = (usize, usize)> {
+        let count = self.hosts.len();
+        (0..count).map(move |at| (at, (at + 1) % count))
+    }
+
+    /// The MAC addresses that frames on the link of one of its hosts may have as source.
+    pub fn macs_at(&self, host: &Host) -> Vec<Mac> {
+        let on_link = self.hosts.iter().filter(|other| self.is_switch() || other.mac == host.mac);
+        on_link.flat_map(Host::own_macs).collect()
     }
 }
 
 impl Host {
-    /// The MAC addresses of its network on its link: the host's, and those of the router on the port and on a NIC.
+    /// The MAC addresses of its network on its port: the host's, and those of the network on the port and on a NIC.
     pub fn own_macs(&self) -> [Mac; 3] {
-        [self.mac, self.router_mac, self.router_mac.companion()]
+        [self.mac, self.network_mac, self.network_mac.companion()]
     }
 
     /// The prefix length of its link.
@@ -195,7 +244,9 @@ impl Host {
         // The second network has the addresses of the first.
         let block = if number == 2 { 1 } else { low };
         let address = |host: u8| match kind {
-            Kind::Ipv4 | Kind::L2 => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
+            Kind::Ipv4 => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
+            // All on one link.
+            Kind::L2 => IpAddr::V4(Ipv4Addr::new(10, block, 1, host + side)),
             Kind::Ipv6 => {
                 let link = u16::from(side) + 1;
                 IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, number, link, 0, 0, 0, host.into()))
@@ -206,8 +257,8 @@ impl Host {
             port,
             address: address(2),
             mac: mac(2),
-            router: address(1),
-            router_mac: mac(1),
+            router: (kind != Kind::L2).then(|| address(1)),
+            network_mac: mac(1),
             bridge_target: None,
             routed_target: None,
         }
@@ -254,9 +305,15 @@ mod tests {
             let names: HashSet<&str> = plan.networks.iter().map(|n| n.name.as_str()).collect();
             assert_eq!(names.len(), usize::from(count), "names differ");
             for network in &plan.networks {
-                let [left, right] = &network.hosts;
-                assert_ne!(left.port, right.port, "the hosts of a network are on different ports");
+                let ports: HashSet<usize> = network.hosts.iter().map(|host| host.port).collect();
+                assert_eq!(ports.len(), network.hosts.len(), "the hosts of a network are on different ports");
+                assert_eq!(network.hosts.len(), if network.is_switch() { 3 } else { 2 });
+                let others = plan.networks.iter().filter(|other| other.name != network.name);
+                let shared = others.flat_map(|other| &other.hosts).any(|host| ports.contains(&host.port));
+                assert!(!(network.is_switch() && shared), "a switch shares no port");
             }
+            assert_eq!(plan.switch().is_some(), count >= SWITCH);
+            assert_eq!(plan.ports(), if count >= SWITCH { 7 } else { 4 });
             if let [one, two, ..] = plan.networks.as_slice() {
                 for (a, b) in one.hosts.iter().zip(&two.hosts) {
                     assert_eq!((a.address, a.router), (b.address, b.router));
@@ -274,13 +331,20 @@ mod tests {
             let own: Vec<IpAddr> = network.hosts.iter().map(|host| host.address).collect();
             for host in &network.hosts {
                 let bridge_target = host.bridge_target.unwrap();
-                assert!(!own.contains(&bridge_target) && !own.contains(&host.routed_target.unwrap()));
-                let on_port = |h: &Host| h.port == host.port && h.address == bridge_target;
+                assert!(!own.contains(&bridge_target));
+                assert_eq!(host.routed_target.is_some(), host.router.is_some());
+                assert!(host.routed_target.is_none_or(|target| !own.contains(&target)));
+                let on_port =
+                    |h: &Host| (h.port == host.port || network.is_switch()) && h.address == bridge_target;
                 assert!(plan.networks.iter().flat_map(|n| &n.hosts).any(on_port), "on the same bridge");
-                tried += 2;
+                tried += 1 + usize::from(host.routed_target.is_some());
             }
         }
-        assert_eq!(tried, 60);
+        assert_eq!((plan.hosts(), tried), (31, 59));
+        let switch: Vec<IpAddr> = plan.switch().unwrap().1.hosts.iter().map(|host| host.address).collect();
+        let targets = plan.networks.iter().flat_map(|network| &network.hosts);
+        let wanted = targets.filter_map(|host| host.routed_target).filter(|to| switch.contains(to));
+        assert!(wanted.count() > 0, "hosts of a router try to reach those of the switch");
         let six: Vec<_> = plan.networks.iter().filter(|network| network.kind == Kind::Ipv6).collect();
         assert_eq!(six.iter().map(|network| network.name.as_str()).collect::<Vec<_>>(), ["olive", "teal"]);
         assert!(six.iter().flat_map(|network| &network.hosts).all(|host| host.address.is_ipv6()));
@@ -298,7 +362,7 @@ mod tests {
         let plan = Plan::new(200);
         let macs: HashSet<Mac> =
             plan.networks.iter().flat_map(|n| &n.hosts).flat_map(Host::own_macs).collect();
-        assert_eq!(macs.len(), 1_200);
+        assert_eq!(macs.len(), 1_203);
         let colours: HashSet<[u8; 3]> = plan.networks.iter().map(|n| n.colour).collect();
         assert!(colours.len() > 150, "{}", colours.len());
     }

@@ -28,6 +28,8 @@ pub struct Report {
 pub struct Row {
     /// Name.
     pub name: String,
+    /// Kind of plane.
+    pub kind: &'static str,
     /// Colour, `#rrggbb`.
     pub colour: String,
     /// Physical ports.
@@ -36,6 +38,9 @@ pub struct Row {
     pub substrate: String,
     /// Routes in its data plane.
     pub routes: u64,
+    /// MAC addresses that it knows, if it is a switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub macs: Option<u64>,
     /// Pings between its hosts.
     pub sent: u64,
     /// Pings that were answered.
@@ -59,10 +64,12 @@ impl Report {
             let [r, g, b] = network.colour;
             Row {
                 name: network.name.clone(),
+                kind: network.kind.name(),
                 colour: format!("#{r:02x}{g:02x}{b:02x}"),
                 ports: network.hosts.iter().map(|host| format!("p{}", host.port)).collect(),
                 substrate: String::new(),
                 routes: 0,
+                macs: network.is_switch().then_some(0),
                 sent: 0,
                 received: 0,
                 lost: 0,
@@ -91,8 +98,10 @@ impl Report {
             if row.leaked > 0 {
                 fault(format!("its hosts received {} frames of other networks", row.leaked));
             }
-            if row.routes == 0 {
-                fault("has no routes".to_owned());
+            match row.macs {
+                None if row.routes == 0 => fault("has no routes".to_owned()),
+                Some(0) => fault("knows no MAC address".to_owned()),
+                _ => {}
             }
             if index < measured && !row.mbit_per_second.is_some_and(|speed| speed > 0.0) {
                 fault("iperf3 moved nothing".to_owned());
@@ -107,6 +116,7 @@ impl Report {
     pub fn table(&self, plan: &Plan) -> String {
         let head = [
             ("NETWORK", Align::Left),
+            ("KIND", Align::Left),
             ("COLOUR", Align::Left),
             ("PORTS", Align::Left),
             ("ON", Align::Left),
@@ -151,10 +161,11 @@ impl Row {
         };
         vec![
             styled(BOLD, &self.name),
+            self.kind.to_owned(),
             format!("{} {}", styled(colour, "██"), self.colour),
             self.ports.join(" "),
             self.substrate.clone(),
-            grouped(self.routes),
+            if self.macs.is_some() { styled(DIM, "-") } else { grouped(self.routes) },
             grouped(self.sent),
             grouped(self.received),
             bad(self.lost),
@@ -190,12 +201,13 @@ mod tests {
     #[test]
     fn each_failed_check_is_reported() {
         type Spoil = fn(&mut Row);
-        let cases: [(Spoil, &str); 6] = [
+        let cases: [(Spoil, &str); 7] = [
             (|row| row.lost = 1, "1 of 10 pings between its hosts were lost"),
             (|row| row.sent = 0, "0 of 0 pings"),
             (|row| row.reached = 2, "2 of 4 pings to other networks were answered"),
             (|row| row.leaked = 3, "its hosts received 3 frames of other networks"),
             (|row| row.routes = 0, "has no routes"),
+            (|row| row.macs = Some(0), "knows no MAC address"),
             (|row| row.mbit_per_second = None, "iperf3 moved nothing"),
         ];
         for (spoil, text) in cases {

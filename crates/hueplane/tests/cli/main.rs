@@ -10,6 +10,7 @@ mod documents;
 mod floods;
 mod lab;
 mod lab_tables;
+mod labs;
 mod live;
 mod manual;
 mod model;

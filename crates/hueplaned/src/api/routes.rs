@@ -181,6 +181,12 @@ pub struct TableShare {
     /// Announcements refused since it was loaded.
     #[serde(default)]
     pub refusals: u64,
+    /// MAC addresses that it has learnt and not forgotten, if its kind learns them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub macs_learnt: Option<u64>,
+    /// Most MAC addresses that it learns, if its kind learns them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub macs_max: Option<u64>,
 }
 
 /// The tables of the card.

@@ -183,6 +183,8 @@ mod tests {
         };
         let may = |action: Action| refused(&caller, &action).is_none();
         assert!(may(action(Verb::Change, "red", &["spec.routes[0].via", "spec.colour", "spec.neighbours"])));
+        assert!(may(action(Verb::Change, "red", &["spec.static_macs[3].port", "spec.static_macs"])));
+        assert!(!may(action(Verb::Change, "red", &["spec.static_macs[3].port", "spec.plane.sticky"])));
         assert!(!may(action(Verb::Change, "red", &["spec.routes[0].via", "spec.weight"])));
         assert!(!may(action(Verb::Change, "red", &["spec.routesfoo"])));
         assert!(!may(action(Verb::Change, "blue", &["spec.colour"])));

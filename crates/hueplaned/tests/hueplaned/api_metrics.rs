@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::world::World;
+use hueplaned::api::MacStats;
 use hueplaned::backend::Backend;
 use hueplaned::metrics;
 
@@ -106,6 +107,31 @@ async fn every_series_of_a_network_names_it_and_every_reason_exists() {
             let names: BTreeSet<&str> = labels.keys().map(String::as_str).collect();
             assert_eq!(names, row.labels.iter().copied().collect(), "{}", row.name);
         }
+    }
+}
+
+#[tokio::test]
+async fn networks_that_learn_say_how_full_their_table_is() {
+    let mut snapshot = World::new().metrics().await.unwrap();
+    let names = [
+        "hueplane_network_macs",
+        "hueplane_network_macs_max",
+        "hueplane_network_macs_learnt_total",
+        "hueplane_network_macs_moved_total",
+        "hueplane_network_macs_not_learnt_total",
+        "hueplane_network_copies_total",
+    ];
+    let routers = parse(&metrics::text(&snapshot));
+    assert!(names.iter().all(|name| !routers.contains_key(*name)), "a router has no such series");
+    let stats = snapshot.stats.networks.iter_mut().find(|stats| stats.network == "red").unwrap();
+    stats.macs = Some(MacStats { learnt: 12, moved: 3, not_learnt: 4 });
+    stats.copies = 50;
+    let share = snapshot.tables.networks.iter_mut().find(|share| share.network == "red").unwrap();
+    (share.macs_learnt, share.macs_max) = (Some(7), Some(1_000));
+    let all = parse(&metrics::text(&snapshot));
+    for (name, value) in names.into_iter().zip([7.0, 1_000.0, 12.0, 3.0, 4.0, 50.0]) {
+        let red = Labels::from([("network".to_owned(), "red".to_owned())]);
+        assert_eq!(all[name], [(red, value)], "{name}");
     }
 }
 

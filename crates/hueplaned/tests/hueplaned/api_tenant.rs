@@ -233,6 +233,63 @@ async fn a_tenant_changes_only_what_affects_no_other() {
 }
 
 #[tokio::test]
+async fn the_tenant_of_a_switch_changes_its_static_addresses_and_no_limit() {
+    let api = Api::new();
+    let port = |at: u8| json!({"name": format!("v{at}"), "port": format!("p{at}"), "mac": format!("02:00:00:00:07:0{at}")});
+    let switch = json!({"apiVersion": "hueplane/v1", "kind": "Network", "metadata": {"name": "red"},
+        "spec": {"plane": {"kind": "l2", "macs_max": 100}, "ports": [port(0), port(1)]}});
+    let changed = |pointer: &str, value: Value| {
+        let mut switch = switch.clone();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        let _ = switch.pointer_mut(parent).unwrap().as_object_mut().unwrap().insert(key.to_owned(), value);
+        switch.to_string()
+    };
+    {
+        // In force is what the daemon makes of the document.
+        let source = hue_intent::Source { name: "a".into(), bytes: switch.to_string().into_bytes() };
+        let network = serde_json::to_value(&hue_intent::parse(vec![source]).unwrap().networks[0]).unwrap();
+        let documents = &mut api.world.documents.lock().unwrap().1;
+        documents.retain(|document| document["metadata"]["name"] != "red");
+        documents.push(network);
+    }
+    let apply = async |text: String| {
+        let body = json!({"sources": [{"name": "a", "text": text}]});
+        let (status, text) = api.text(red(), "POST", "/v1/apply", Some(&body)).await;
+        (status.as_u16(), text)
+    };
+    let fixed = |port: &str| json!([{"mac": "02:00:00:00:00:0a", "port": port}]);
+    for (pointer, value) in [("/spec/static_macs", fixed("v1")), ("/spec/static_macs", json!([]))] {
+        let (status, text) = apply(changed(pointer, value)).await;
+        assert_eq!(status, 200, "{pointer}: {text}");
+    }
+    let count = api.world.applied.lock().unwrap().len();
+    assert_eq!(count, 2);
+    let storm =
+        json!({"kind": "l2", "macs_max": 100, "storm_limit": {"packets_per_second": 9, "burst_packets": 9}});
+    for (pointer, value) in [
+        ("/spec/plane", json!({"kind": "l2", "macs_max": 60_000})),
+        ("/spec/plane", json!({"kind": "l2", "macs_max": 100, "sticky": true})),
+        ("/spec/plane", storm),
+        ("/spec/ports", json!([port(0), port(1), {"name": "v2", "port": "p2", "mac": "02:00:00:00:07:02"}])),
+        ("/spec/ports", json!([port(0)])),
+    ] {
+        let (status, text) = apply(changed(pointer, value.clone())).await;
+        assert_eq!(status, 403, "{pointer} {value}: {text}");
+        assert!(text.contains(&pointer[1..].replace('/', ".")), "{text}");
+    }
+    // Another kind, with the same ports.
+    let router = json!({"apiVersion": "hueplane/v1", "kind": "Network", "metadata": {"name": "red"},
+        "spec": {"plane": {"kind": "ipv4"}, "select": {"by": "port"}, "ports": [
+            {"name": "v0", "port": "p0", "mac": "02:00:00:00:07:00", "addresses": ["10.1.0.1/24"]},
+            {"name": "v1", "port": "p1", "mac": "02:00:00:00:07:01", "addresses": ["10.2.0.1/24"]}]}});
+    let (status, text) = apply(router.to_string()).await;
+    assert_eq!(status, 403, "{text}");
+    // A static address at a port that the network does not have is an error of the document.
+    assert_eq!(apply(changed("/spec/static_macs", fixed("v9"))).await.0, 422);
+    assert_eq!(api.world.applied.lock().unwrap().len(), count, "nothing of that came through");
+}
+
+#[tokio::test]
 async fn a_rollback_needs_the_rights_of_its_changes() {
     let api = Api::new();
     let back = async |role: Role, body: Value| api.text(role, "POST", "/v1/rollback", Some(&body)).await;

@@ -455,6 +455,8 @@ impl Backend for World {
             bytes_quota: Some(if name == "blue" { BLUE } else { 4_096 }),
             routes_refused: if name == "blue" { BLUE } else { 1 },
             refusals: if name == "blue" { BLUE } else { 3 },
+            macs_learnt: None,
+            macs_max: None,
         };
         let on_card = |name: &str| CardShare {
             network: name.to_owned(),

@@ -35,7 +35,7 @@ pub(super) fn explain(
     match outcome {
         Outcome::WrongPort | Outcome::SamePort => {}
         Outcome::Flood => {
-            stages.push(stage("egress", format!("all ports but {}", looked.arrival.port())));
+            stages.push(stage("egress", format!("all ports but port {}", looked.arrival.port())));
         }
         _ => stages.push(stage("egress", looked.hop.to_string())),
     }

@@ -625,6 +625,14 @@ impl Live {
         Ok(rows)
     }
 
+    /// Number of MAC addresses that a network has learnt and not forgotten; 0 if its kind does not learn.
+    ///
+    /// # Errors
+    /// `Unknown`, `Ended`.
+    pub fn macs_learnt(&self, vid: Vid) -> Result<usize, LiveError> {
+        self.ask_home(vid, move |worker| worker.macs_learnt(vid))
+    }
+
     /// Starts a capture.
     pub fn capture(&mut self, filter: CaptureFilter) -> CaptureStream {
         let (tap, stream) = capture(filter);

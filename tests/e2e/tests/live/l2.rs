@@ -3,7 +3,7 @@
 use hue_e2e::document::all;
 use hue_e2e::lab::{Host, text};
 use hue_e2e::raw::{Raw, Sniffer};
-use hue_e2e::{Daemon, Lab, can_run, until};
+use hue_e2e::{Daemon, Lab, can_run, http, until};
 use serde_json::Value;
 
 use crate::card::{node, runs_on, start};
@@ -72,6 +72,16 @@ fn hosts_of_a_switch_are_on_one_link() {
     let stats = daemon.cli.stats(&name);
     let count = |field: &str| stats[field].as_u64().unwrap_or(0);
     assert!(count("copies") > 0 && stats["macs"]["learnt"].as_u64().unwrap() >= 3, "{stats}");
+    let metrics = http::get(&daemon.cli.socket(), "/metrics").body;
+    let metric = |what: &str| {
+        let start = format!("hueplane_network_{what}{{network=\"{name}\"}} ");
+        let value = metrics.lines().find_map(|line| line.strip_prefix(&start)?.parse::<u64>().ok());
+        value.unwrap_or_else(|| panic!("{what}: {metrics}"))
+    };
+    assert_eq!((metric("macs"), metric("macs_max")), (known.len() as u64, 4_096));
+    assert!(metric("copies_total") >= count("copies") && metric("macs_learnt_total") >= 3);
+    assert_eq!((metric("macs_moved_total"), metric("macs_not_learnt_total")), (0, 0));
+    assert!(!metrics.contains(&format!("hueplane_network_macs{{network=\"{}\"}}", four.name())));
     // A trace answers from what was learnt.
     let frame = format!("{}{}0800", hex(hosts[1].mac), hex(hosts[0].mac));
     let trace =

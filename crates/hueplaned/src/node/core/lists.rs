@@ -98,6 +98,8 @@ impl Node {
             let Some(have) = &entry.have else { continue };
             let Ok(account) = self.live.account(have.program.vid) else { continue };
             let Some(table) = self.routes.table(have.program.vid) else { continue };
+            let learning = have.program.settings.learning();
+            let macs_learnt = learning.and_then(|_| self.live.macs_learnt(have.program.vid).ok());
             networks.push(TableShare {
                 network: name.clone(),
                 routes: account.routes as u64,
@@ -108,6 +110,8 @@ impl Node {
                 bytes_quota: account.bytes_quota,
                 routes_refused: table.refused().len() as u64,
                 refusals: table.refused().count(),
+                macs_learnt: macs_learnt.map(|count| count as u64),
+                macs_max: learning.map(|learning| learning.entries_max as u64),
             });
         }
         // The sort is stable: equal entries stay in the order of names.

@@ -359,6 +359,13 @@ impl Worker {
         switch.map(|switch| switch.rows(self.now_ns)).unwrap_or_default()
     }
 
+    /// Number of MAC addresses that a network has learnt and not forgotten.
+    pub fn macs_learnt(&self, vid: Vid) -> usize {
+        let network = self.slot(vid).and_then(|slot| self.engine.networks.get(slot));
+        let switch = network.and_then(|network| network.switch.as_deref());
+        switch.map_or(0, |switch| switch.macs.learnt_count(self.now_ns))
+    }
+
     /// Gives a network's control plane its end of a virtual port.
     pub fn add_tap(&mut self, vid: Vid, vport: u16, port: Box<dyn Port>) -> std::io::Result<()> {
         let Some(slot) = self.slot(vid) else { return Ok(()) };
