@@ -27,8 +27,8 @@ const PARTS: [Part; 7] = [
         let mut names = targets.filter_map(|rest| rest.split(' ').next());
         names.any(|name| fuzzes(&text(&format!("fuzz/fuzz_targets/{name}.rs")), &kind.name))
     }),
-    ("a module rtl/planes/hue_KIND.sv, since it runs on the card", |kind| {
-        !kind.on_card || exists(&format!("rtl/planes/hue_{}.sv", kind.name))
+    ("a front rtl/planes/hue_KIND_check.sv, since it runs on the card", |kind| {
+        !kind.on_card || exists(&format!("rtl/planes/hue_{}_check.sv", kind.name))
     }),
 ];
 
