@@ -21,6 +21,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use hue_host::netns::Namespace;
+use hue_planes::Kind;
 use hueplaned::api::{ApplyRequest, MacFilter, NetworkState, SourceText, TurnQuery};
 
 use crate::cli::Demo;
@@ -208,8 +209,11 @@ impl Run<'_> {
         let can = |image: &&hueplaned::api::ImageInfo| {
             !image.running && image.problem.is_none() && image.networks_max as usize >= ON_CARD
         };
-        match images.iter().find(can) {
-            Some(other) => moves::images(daemon, self.plan, lab, card, &other.name),
+        // One with IPv6, if there is one: then an IPv6 network can move to the card.
+        let six =
+            images.iter().filter(can).find(|image| image.kinds.iter().any(|kind| kind == Kind::Ipv6.name()));
+        match six.or_else(|| images.iter().find(can)) {
+            Some(other) => moves::images(daemon, self.plan, lab, card, (&other.name, six.is_some())),
             None => Ok("no other image exists (make images)".to_owned()),
         }
     }

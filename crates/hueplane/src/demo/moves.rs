@@ -1,14 +1,16 @@
 //! The demo's moves: one network to software and back, and a change of the card's image with all its
-//! networks, while hosts communicate.
+//! networks, while hosts communicate. If the other image has kind `ipv6`, a network of this kind moves to the card and
+//! back.
 
 use std::time::Duration;
 
+use hue_planes::Kind;
 use hueplaned::api::{ImageLoaded, LoadImageRequest, MigrateRequest, Migration, SubstrateName, TurnQuery};
 use serde::Serialize;
 
 use super::daemon::Daemon;
 use super::lab::Lab;
-use super::plan::{ON_CARD, Plan};
+use super::plan::{Network, ON_CARD, Plan};
 use super::probe::{self, Ping, Pinged};
 use super::stop;
 use crate::failure::Failure;
@@ -75,20 +77,7 @@ pub fn migrate(daemon: &Daemon, plan: &Plan, lab: &Lab, report: &mut CardReport)
     let pinged = std::thread::scope(|scope| {
         let talk = scope.spawn(move || probe::ping(left, peer, TALK));
         for to in [SubstrateName::Soft, SubstrateName::Card] {
-            std::thread::sleep(PAUSE);
-            stop::check()?;
-            let moved =
-                daemon.client.migrate(&network.name, &MigrateRequest::new(to), TurnQuery::default())?;
-            texts.push(format!(
-                "{} to {} in {:.1} ms: {} lost, {} doubled, {} reordered",
-                network.name,
-                to.name(),
-                moved.duration_us as f64 / 1e3,
-                moved.lost,
-                moved.doubled,
-                moved.reordered
-            ));
-            report.migrations.push(moved);
+            texts.push(step(daemon, network, to, report)?);
         }
         talk.join().map_err(|_| Failure::Broken("a ping thread failed".to_owned()))?
     })?;
@@ -98,15 +87,42 @@ pub fn migrate(daemon: &Daemon, plan: &Plan, lab: &Lab, report: &mut CardReport)
     Ok(texts.join("; "))
 }
 
-/// Loads another image, and then the first one again, while hosts of the card's networks communicate.
+/// Moves a network after a pause.
+fn step(
+    daemon: &Daemon,
+    network: &Network,
+    to: SubstrateName,
+    report: &mut CardReport,
+) -> Result<String, Failure> {
+    std::thread::sleep(PAUSE);
+    stop::check()?;
+    let moved = daemon.client.migrate(&network.name, &MigrateRequest::new(to), TurnQuery::default())?;
+    let text = format!(
+        "{} to {} in {:.1} ms: {} lost, {} doubled, {} reordered",
+        network.name,
+        to.name(),
+        moved.duration_us as f64 / 1e3,
+        moved.lost,
+        moved.doubled,
+        moved.reordered
+    );
+    report.migrations.push(moved);
+    Ok(text)
+}
+
+/// Loads another image, and then the first one again, while hosts of the card's networks communicate. If the other
+/// image has kind `ipv6`, the first network of this kind moves to the card and back in between.
 pub fn images(
     daemon: &Daemon,
     plan: &Plan,
     lab: &Lab,
     report: &mut CardReport,
-    other: &str,
+    (other, has_ipv6): (&str, bool),
 ) -> Result<String, Failure> {
-    let hosts: Vec<_> = lab.hosts.iter().zip(&plan.networks).take(ON_CARD).collect();
+    let six = plan.networks.iter().position(|network| network.kind == Kind::Ipv6).filter(|_| has_ipv6);
+    let talks = |(at, _): &(usize, _)| *at < ON_CARD || Some(*at) == six;
+    let hosts = lab.hosts.iter().zip(&plan.networks).enumerate().filter(talks);
+    let hosts: Vec<_> = hosts.map(|(_, one)| one).collect();
     let first = report.image.clone();
     let mut texts = Vec::new();
     let pings = std::thread::scope(|scope| {
@@ -121,6 +137,13 @@ pub fn images(
             let ms = loaded.duration_us as f64 / 1e3;
             texts.push(format!("{name} in {ms:.0} ms, {back} networks on it"));
             report.images.push(loaded);
+            if name == other
+                && let Some(network) = six.and_then(|at| plan.networks.get(at))
+            {
+                for to in [SubstrateName::Card, SubstrateName::Soft] {
+                    texts.push(step(daemon, network, to, report)?);
+                }
+            }
         }
         talk.join().map_err(|_| Failure::Broken("a ping thread failed".to_owned()))?
     })?;
