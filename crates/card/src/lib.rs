@@ -41,6 +41,7 @@ pub use live::{
     OUTPUT_FULL, Order, Phase, Proof, Report, Runner, Seen, Side, WAITING_MAX, make_live,
 };
 pub use memory::{CardBank, CardMemory, CardShare};
+pub use network::CardKey;
 pub use offline::{Kinds, Offered, Sent, Way};
 pub use registers::{AccessError, Registers, SPACE_BYTES};
 pub use rows::{FieldError, ROW_WORDS, Row, Table, Words};

@@ -175,6 +175,53 @@ fn the_card_answers_like_software() {
     );
 }
 
+/// The same for IPv6: keys of 128 bits, up to the last of their 16 bytes.
+#[test]
+fn the_card_answers_like_software_for_ipv6() {
+    let dir = Scratch::new();
+    let mut routes = String::from(
+        "::/0 up\n2001:db8::/32 a\n2001:db8:1::/48 b\n2001:db8:1:2::/64 c\n2001:db8:1:2::3/128 d\n",
+    );
+    (0..6).for_each(|i| writeln!(routes, "2001:db8:2:{:x}::/56 e{i}", 0x1000 * i).unwrap());
+    (0..100).for_each(|i| writeln!(routes, "2001:db8:3:0:0:0:0:{:x}/127 f{i}", 2 * i).unwrap());
+    dir.write("a.txt", &routes);
+    dir.write("b.txt", "2001:db8::/47 other\n");
+    // A network of the other family beside it.
+    dir.write("c.txt", "10.1.0.0/16 four\n");
+    let mut queries = String::from(
+        "a 2001:db8:1:2::3\na 2001:db8:1:2::4\na 2001:db9::\nb 2001:db8:1::9\nb 2001:db8:2::\nc 10.1.2.3\n",
+    );
+    (0..256).for_each(|i| writeln!(queries, "a 2001:db8:2:{i:x}00::1\na 2001:db8:3::{i:x}").unwrap());
+    dir.write("q.txt", &queries);
+    let run = |line: &str| dir.hueplane_env(line, &[("HUEPLANE_IMAGES", images())]);
+    let files = "--routes a=a.txt --routes b=b.txt --routes c=c.txt";
+    let mut card = run(&format!("table lookup --on card {files} --queries q.txt -o json")).ok().json();
+    let soft = dir.hueplane(&format!("table lookup {files} --queries q.txt -o json")).ok().json();
+    let answers = card.as_array_mut().unwrap().iter_mut();
+    let reads: Vec<u64> =
+        answers.map(|one| one.as_object_mut().unwrap().remove("reads").unwrap().as_u64().unwrap()).collect();
+    assert_eq!(card, soft);
+    // A /128 needs a node for each of 16 bytes, with 2 or 3 words each.
+    assert!((32..=48).contains(&reads[0]) && reads.iter().all(|reads| (1..=48).contains(reads)), "{reads:?}");
+    dir.write("u.txt", "A 2001:db8:1:2::/64 x\nW 2001:db8::/32\nW 2001:db8:3::4/127\nA 2001:db8:9::/48 y\n");
+    let files = "--routes a=a.txt --routes b=b.txt";
+    let replay = run(&format!("table replay --on card {files} --updates u.txt --verify 2 --seed 5 -o json"))
+        .ok()
+        .json();
+    assert!(replay["verified"]["lookups"].as_u64().unwrap() >= 4000, "{replay}");
+    for address in ["ff02::5", "fe80::1", "::1"] {
+        dir.write("q.txt", &format!("a {address}\n"));
+        let refused = run(&format!("table lookup --on card {files} --queries q.txt"));
+        assert!(
+            refused.code == 3 && refused.stderr.contains("cannot be looked up on the card"),
+            "{refused:?}"
+        );
+    }
+    let other = run(&format!("table size --on card --image default {files}"));
+    let why = "there are ipv6 routes, but image default has no such kind; use another --image";
+    assert!(other.code == 3 && other.stderr.contains(why), "{other:?}");
+}
+
 /// The papers' layouts: two banks with a Conflict CAM, and ternary rows.
 #[test]
 fn the_papers_layouts_answer_and_report_their_limits() {

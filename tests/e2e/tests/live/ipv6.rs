@@ -165,8 +165,11 @@ fn a_network_moves_to_the_card_and_back_and_its_hosts_see_nothing() {
     let on = |name: &str| network(&daemon, name)["substrate"].clone();
     let _ = daemon.cli.json(&["image", "load", "default"]);
     assert_eq!((on(six.name()), on(four.name())), ("soft".into(), "card".into()));
-    let _ = daemon.cli.json(&["image", "load", "sram"]);
-    runs_on(&daemon, six.name(), "card");
+    // The refusal names an image that has it, which is loaded if asked.
+    let refused = daemon.cli.run(&["migrate", six.name(), "--to", "card"]);
+    assert!(refused.code != 0 && refused.stderr.contains("it would fit image 'sram'"), "{refused}");
+    is_clean(&daemon.cli.json(&["migrate", six.name(), "--to", "card", "--load-image"]));
+    runs_on(&daemon, four.name(), "card");
     flows.into_iter().for_each(is_whole);
     let after = daemon.cli.stats(six.name());
     assert!(after["forwarded"].as_u64() > before["forwarded"].as_u64().map(|count| count + 2_000), "{after}");

@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use hue_routing::{AnyPrefix, Query, load_queries};
-use hue_tables::{Key, NextHop, Vid};
+use hue_tables::{NextHop, Vid};
 use serde::{Serialize, Serializer};
 
+use super::on_card::Family;
 use super::stores::{Store, Stores};
 use super::{Network, load, options};
 use crate::cli::Lookup;
@@ -112,7 +113,7 @@ fn answer<'a>(
 }
 
 /// Next-hop words for the queries of one address family, in order; empty if no network has a table for it.
-fn answer_batch<K: Key>(
+fn answer_batch<K: Family>(
     store: Option<&Store<K>>,
     networks: &[Network],
     batch: &[Query],

@@ -3,16 +3,18 @@
 //! Flow: networks and changes → driver → the twin's memories; an address → a frame through the entire card →
 //! the next hop with which it left. Each network has a MAC address on the first port, and the MAC address of
 //! each next hop contains its number, so outgoing frames show which next hop the card found. Only one frame
-//! is inside at a time, so the words that the card counts are those of its lookup.
+//! is inside at a time, so the words that the card counts are those of its lookup. IPv4 and IPv6 have a card each.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::net::Ipv4Addr;
 
-use hue_card::{Card, Layout, Offered, Twin, Way};
+use hue_card::{Card, CardKey, Layout, Offered, Twin, Way};
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Class, Settings, ipv4};
+use hue_planes::{Adjacency, Class, Kind, Settings, ipv4};
 use hue_substrate::{Entries, Program, Substrate, SubstrateError, VirtualPort};
 use hue_tables::{Change, NextHop, Vid};
+use hue_wire::ethernet::EtherType;
 use hue_wire::ipv4::Header;
 use hue_wire::{Mac, ip};
 use zerocopy::IntoBytes;
@@ -24,29 +26,81 @@ use crate::failure::Failure;
 
 /// The port through which frames enter and leave.
 const PORT: PortId = PortId::new(0);
-/// Length of the Ethernet header and the IPv4 header.
-const FRAME_BYTES: usize = 34;
 const MTU_BYTES: u16 = 1500;
 /// First bytes of the MAC addresses of networks and of next hops; the last two are a number. Locally
 /// administered.
 const NETWORK: [u8; 4] = [0x02, 0x68, 0x75, 0x6e];
 const HOP: [u8; 4] = [0x02, 0x68, 0x75, 0x68];
 
+/// An address family whose addresses packets can ask the card for.
+pub trait Family: CardKey {
+    /// The EtherType of its packets.
+    const ETHERTYPE: EtherType;
+
+    /// What a network needs so that any address can be looked up.
+    fn settings() -> Settings;
+
+    /// Whether packets can be used to look up an address: routers treat some addresses differently.
+    fn can_ask(self) -> bool;
+
+    /// A packet without payload to this address.
+    fn packet(self) -> Vec<u8>;
+}
+
+impl Family for u32 {
+    const ETHERTYPE: EtherType = EtherType::IPV4;
+
+    fn settings() -> Settings {
+        Settings::Ipv4(ipv4::Settings { forward_martians: true })
+    }
+
+    fn can_ask(self) -> bool {
+        self >> 28 != 0xe && self != Self::MAX
+    }
+
+    fn packet(self) -> Vec<u8> {
+        let source = Ipv4Addr::new(192, 0, 2, 1); // RFC 5737
+        let total_length = size_of::<Header>() as u16;
+        Header::new(source, Ipv4Addr::from(self), ip::Protocol::UDP, 64, total_length).as_bytes().to_vec()
+    }
+}
+
+impl Family for u128 {
+    const ETHERTYPE: EtherType = EtherType::IPV6;
+
+    fn settings() -> Settings {
+        Settings::of(Kind::Ipv6)
+    }
+
+    /// Not multicast, link-local, unspecified or loopback addresses.
+    fn can_ask(self) -> bool {
+        self >> 120 != 0xff && self >> 118 != 0xfe80 >> 6 && self > 1
+    }
+
+    fn packet(self) -> Vec<u8> {
+        let source: u128 = 0x2001_0db8 << 96 | 1; // RFC 3849
+        // No payload and no next header, hop limit 64 (RFC 8200 §3).
+        let fixed = [0x60, 0, 0, 0, 0, 0, 59, 64];
+        [&fixed[..], &source.to_be_bytes(), &self.to_be_bytes()].concat()
+    }
+}
+
 /// A card with tables.
-pub struct OnCard {
+pub struct OnCard<K> {
     card: Card<Twin>,
     /// Number of next hops that each network has on the card.
     hops: BTreeMap<Vid, usize>,
     external: bool,
+    key: PhantomData<K>,
 }
 
-impl OnCard {
+impl<K: Family> OnCard<K> {
     /// Creates a card with the requested image, without networks.
     pub fn new(tables: &Tables) -> Result<Self, Failure> {
         let mut card = Card::new(hueplaned::options::images().load(&tables.image)?.start()?)?;
         card.set_offline()?;
         let external = matches!(card.description().layout, Layout::Sram | Layout::Dir);
-        Ok(Self { card, hops: BTreeMap::new(), external })
+        Ok(Self { card, hops: BTreeMap::new(), external, key: PhantomData })
     }
 
     /// Adds a network with an empty table.
@@ -57,10 +111,9 @@ impl OnCard {
             ports: vec![VirtualPort { name: "port".to_owned(), port: PORT, mac, mtu_bytes: MTU_BYTES }],
             rows: vec![Row { vid, vport: 0, select: Match::Mac { port: PORT, mac } }],
             name: name.to_owned(),
-            // Any address can be looked up.
-            settings: Settings::Ipv4(ipv4::Settings { forward_martians: true }),
+            settings: K::settings(),
             next_hops: Vec::new(),
-            entries: Entries::Lpm32(Vec::new()),
+            entries: Entries::none(K::settings().kind()),
             rate_limit: None,
             weight: 1,
             gated: false,
@@ -71,7 +124,7 @@ impl OnCard {
     }
 
     /// Changes routes of a network atomically.
-    pub fn apply(&mut self, vid: Vid, changes: &[Change<u32>]) -> Result<(), Refused> {
+    pub fn apply(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<(), Refused> {
         let have = self.hops.get(&vid).copied().unwrap_or_default();
         let need = changes.iter().filter_map(|(_, hop)| Some(usize::from((*hop)?.get()) + 1)).max();
         let need = need.unwrap_or_default().max(have);
@@ -93,29 +146,22 @@ impl OnCard {
         Amount::bytes(self.card.capacity().table_bytes)
     }
 
-    /// Whether packets can be used to look up an address: routers treat multicast addresses differently.
-    pub const fn can_ask(address: u32) -> bool {
-        address >> 28 != 0xe && address != u32::MAX
-    }
-
     /// Looks up an address with a packet. Also returns the number of words read, if they are in external
     /// memory.
-    pub fn lookup(&mut self, vid: Vid, address: u32) -> Result<(u16, Option<u32>), Failure> {
-        if !Self::can_ask(address) {
+    pub fn lookup(&mut self, vid: Vid, key: K) -> Result<(u16, Option<u32>), Failure> {
+        if !key.can_ask() {
             return Err(Failure::Input(format!(
-                "{}: multicast addresses cannot be looked up on the card, because the router itself receives such packets; omit them",
-                Ipv4Addr::from(address)
+                "{}: {} cannot be looked up on the card, because the router itself receives such packets; omit them",
+                key.to_addr(),
+                if K::BITS == 32 {
+                    "multicast addresses"
+                } else {
+                    "multicast and link-local addresses, :: and ::1"
+                },
             )));
         }
-        let mut frame = [0; FRAME_BYTES];
-        let (ethernet, packet) = frame.split_at_mut(FRAME_BYTES - size_of::<Header>());
-        ethernet[..6].copy_from_slice(&mac(NETWORK, vid.get()).octets());
-        ethernet[6..12].copy_from_slice(&mac(HOP, 0).octets());
-        ethernet[12..].copy_from_slice(&0x0800_u16.to_be_bytes());
-        let source = Ipv4Addr::new(192, 0, 2, 1); // RFC 5737
-        let total_length = size_of::<Header>() as u16;
-        let header = Header::new(source, Ipv4Addr::from(address), ip::Protocol::UDP, 64, total_length);
-        packet.copy_from_slice(header.as_bytes());
+        let (to, from) = (mac(NETWORK, vid.get()).octets(), mac(HOP, 0).octets());
+        let frame = [&to[..], &from, &K::ETHERTYPE.0.to_be_bytes(), &key.packet()].concat();
         let before = self.card.reads()?;
         let mut found = NextHop::NONE_WORD;
         let mut odd = None;
@@ -132,7 +178,7 @@ impl OnCard {
             Way::Control { outcome, .. } => odd = Some(format!("went to the control plane: {outcome:?}")),
         })?;
         if let Some(why) = odd {
-            let address = Ipv4Addr::from(address);
+            let address = key.to_addr();
             return Err(Failure::Broken(format!("network {}: the packet to {address} {why}", vid.get())));
         }
         let after = self.card.reads()?;
@@ -161,6 +207,13 @@ fn refused(error: SubstrateError) -> Refused {
             format!(
                 "it is network number {count}, but image {image} holds only {max} networks; use fewer, or another --image"
             )
+        }
+        SubstrateError::ImageKind { kind, image, .. } => {
+            let text = format!(
+                "there are {} routes, but image {image} has no such kind; use another --image",
+                kind.name()
+            );
+            return Refused::Other(Failure::Input(text));
         }
         other => return Refused::Other(other.into()),
     };

@@ -8,6 +8,7 @@ use hue_tables::{Change, Key, NextHop, Oracle, Prefix};
 use serde::Serialize;
 
 use super::amount::Amount;
+use super::on_card::Family;
 use super::stores::{Refused, Store, Stores, full};
 use super::{Network, load, options, passed_over, skipped};
 use crate::cli::Replay;
@@ -241,7 +242,7 @@ impl<'a> Replayer<'a> {
 }
 
 /// Applies changes of one address family, `batch` at a time, to the table and to the oracle.
-fn apply<K: Key>(
+fn apply<K: Family>(
     store: Option<&mut Store<K>>,
     changes: &[Change<K>],
     known: &mut Oracle<K>,
@@ -325,7 +326,7 @@ impl Checker {
         }
     }
 
-    fn compare<K: Key>(
+    fn compare<K: Family>(
         &mut self,
         store: Option<&Store<K>>,
         known: &Oracle<K>,

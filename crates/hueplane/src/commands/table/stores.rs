@@ -17,7 +17,7 @@ use indicatif::ProgressBar;
 
 use super::Network;
 use super::amount::Amount;
-use super::on_card::OnCard;
+use super::on_card::{Family, OnCard};
 use crate::cli::{Encoding, Layout, Tables};
 use crate::failure::Failure;
 use crate::progress;
@@ -34,18 +34,18 @@ const CHUNK_ROUTES_SMALL: usize = 64;
 /// A table for one address family.
 pub struct Store<K: Key> {
     dag: Dag,
-    image: Image,
+    image: Image<K>,
     key: PhantomData<K>,
 }
 
 /// The image that answers lookups.
-enum Image {
+enum Image<K> {
     /// The store's own image.
     Dag64,
     Dag36(Dag36),
     Dir(Box<Dir>),
     Tcam(Tcam),
-    Card(RefCell<Box<OnCard>>),
+    Card(RefCell<Box<OnCard<K>>>),
 }
 
 /// Why a change was rejected.
@@ -56,7 +56,7 @@ pub enum Refused {
     Other(Failure),
 }
 
-impl<K: Key> Store<K> {
+impl<K: Family> Store<K> {
     fn new(tables: &Tables) -> Result<Self, Failure> {
         let mut limits = Limits::default();
         let image = match (tables.layout, tables.encoding) {
@@ -85,10 +85,9 @@ impl<K: Key> Store<K> {
     }
 
     fn add_network(&mut self, vid: Vid, name: &str) -> Result<(), Refused> {
-        if K::BITS != u32::BITS as u8 && !matches!(self.image, Image::Dag64 | Image::Dag36(_)) {
+        if K::BITS != u32::BITS as u8 && matches!(self.image, Image::Dir(_) | Image::Tcam(_)) {
             return Err(Refused::Other(Failure::Input(
-                "the card and the layouts dir and tcam support only IPv4, but there are IPv6 routes"
-                    .to_owned(),
+                "the layouts dir and tcam support only IPv4, but there are IPv6 routes".to_owned(),
             )));
         }
         self.dag.add_network::<K>(vid).map_err(Self::refused)?;
@@ -127,7 +126,7 @@ impl<K: Key> Store<K> {
         let card = match &mut self.image {
             Image::Dag64 => return Ok(()),
             Image::Dag36(card) => card,
-            Image::Card(card) => return card.get_mut().apply(vid, &ipv4()),
+            Image::Card(card) => return card.get_mut().apply(vid, changes),
             Image::Dir(dir) => return dir.apply(vid, &ipv4()).map_err(|error| Self::refused_dir(&error)),
             Image::Tcam(tcam) => {
                 return tcam.apply(vid, &ipv4()).map_err(|error| match error {
@@ -224,7 +223,7 @@ impl<K: Key> Store<K> {
 
     /// Whether the image can look up an address.
     pub fn can_ask(&self, key: K) -> bool {
-        !matches!(self.image, Image::Card(_)) || OnCard::can_ask((key.to_bits() >> 96) as u32)
+        !matches!(self.image, Image::Card(_)) || key.can_ask()
     }
 
     /// Looks up next-hop words in the image. For the papers' layouts and the card's external memory, also
@@ -246,7 +245,7 @@ impl<K: Key> Store<K> {
             Image::Tcam(tcam) => pairs.map(|(vid, key)| (tcam.lookup(*vid, address(key)), Some(1))).collect(),
             Image::Card(card) => {
                 let mut card = card.borrow_mut();
-                pairs.map(|(vid, key)| card.lookup(*vid, address(key))).collect::<Result<_, _>>()?
+                pairs.map(|(vid, key)| card.lookup(*vid, *key)).collect::<Result<_, _>>()?
             }
         })
     }
@@ -334,7 +333,7 @@ impl Stores {
 }
 
 /// Adds a network with its routes. Returns `Some` if the table is full.
-fn fill<K: Key>(
+fn fill<K: Family>(
     store: &mut Option<Store<K>>,
     tables: &Tables,
     network: &Network,
