@@ -318,7 +318,7 @@ module hue_card
 
   // Head vectors, for kinds whose front reads them. The stages take one for each record of gather, in the same order.
   if ((Kinds & ~(1 << hue_kinds_pkg::KIND_IPV4)) != 0) begin : g_head
-    localparam int unsigned HeadFrames = 32;
+    localparam int unsigned HeadFrames = 16;
     localparam int unsigned SeqBits = $clog2(HeadFrames);
     logic [SeqBits-1:0] seq_q, next_seq;
     always_ff @(posedge clk_i) begin

@@ -210,7 +210,7 @@ fn the_card_answers_like_software_for_ipv6() {
         .json();
     assert!(replay["verified"]["lookups"].as_u64().unwrap() >= 4000, "{replay}");
     for address in ["ff02::5", "fe80::1", "::1"] {
-        dir.write("q.txt", &format!("a {address}\n"));
+        dir.write("q.txt", format!("a {address}\n"));
         let refused = run(&format!("table lookup --on card {files} --queries q.txt"));
         assert!(
             refused.code == 3 && refused.stderr.contains("cannot be looked up on the card"),
