@@ -1,7 +1,7 @@
 // Head vectors: keeps the first bytes of the frames that are between gather and the fronts of their kinds.
 //
-// Place: beside hue_gather, whose stream it reads; the front of a kind reads the vector by the frame's sequence number. Not yet in a
-// card. A vector costs no register in the stages, and can be read again for each copy.
+// Place: beside hue_gather, whose stream it reads, in images with kinds whose fronts need more than gather gives. hue_network takes a
+// vector for each packet, in the order of the packets. A vector costs no register in the stages.
 // Isolation: a vector contains bytes of its own frame, or zeros. The bus carries anything behind a frame's end, so those bytes are
 // cleared on their way in; beats that the frame does not have were written by a frame that had the place before, perhaps of another
 // network, so they are cleared on their way out. A sequence number whose frame is not wholly here (its first HeadBytes bytes), or not

@@ -26,8 +26,8 @@ impl<R: Registers> Card<R> {
     /// which need not exist.
     ///
     /// # Errors
-    /// `Unknown`, `Hop` for a next hop that the network does not have, `Program` for keys of another width, `Table`, `Room` if the image is
-    /// full; nothing has changed then. `Broken`.
+    /// `Unknown`, `Hop` for a next hop that the network does not have, `Program` for keys of another width, `Table`,
+    /// `Room` if the image is full; nothing has changed then. `Broken`.
     pub fn update_routes<K: CardKey>(
         &mut self,
         vid: Vid,

@@ -17,7 +17,7 @@ constexpr unsigned HeaderBytes = 16, FrameBytesMin = 14, FrameBytesMax = 9216;
 constexpr unsigned Latency = 6;
 // Clocks from a verdict until its decision. The decision uses an older state of its queue, and an older state of the backlog.
 constexpr unsigned Deciding = 5, GoneBefore = 3, StampBefore = 2, WaitsBefore = 1;
-constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 1 + 48 + 48 + 8 + 16;
+constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 2 + 48 + 48 + 8 + 16;
 constexpr unsigned Drop = 0, Forward = 1, Punt = 2, Unclaimed = 3;
 constexpr unsigned NetBits = Nets <= 2 ? 1 : Nets <= 8 ? 3 : 8;
 
@@ -128,7 +128,7 @@ class Bench {
   }
 
   void drive(const Verdict& v) {
-    const unsigned widths[] = {16, 8, 48, 48, 1, 14, 3, 3, 8, 12, 8, 5, 2};
+    const unsigned widths[] = {16, 8, 48, 48, 2, 14, 3, 3, 8, 12, 8, 5, 2};
     const uint64_t values[] = {0x1234, 7, v.rest, ~v.rest, 1, v.len, v.port, 5, 9, 0x111, v.net, 3, v.verdict};
     unsigned at = 0;
     for (unsigned i = 0; i < 13; ++i) {
@@ -222,7 +222,7 @@ class Bench {
     const unsigned net = f.take(8);
     f.take(12 + 8 + 3);
     const unsigned port = f.take(3), len = f.take(14);
-    f.take(1 + 48);
+    f.take(2 + 48);
     const uint64_t rest = f.take(48);
     if (net != v.net || port != v.port || len != v.len || rest != v.rest) tests_.wrong("verdict %llx comes as %llx", (unsigned long long)v.rest, (unsigned long long)rest);
     if (!exact()) {

@@ -12,7 +12,7 @@ namespace {
 using Wide = __int128;
 
 constexpr unsigned Latency = 11;
-constexpr unsigned PacketBits = 3 + 14 + 1 + 2 + 5 + 3 + 8 + 8 + 12 + 4 + 36 + 16 + 16 + (5 + 1 + 1 + 1 + 1 + 1 + 1 + 16 + 8 + 16 + 32);
+constexpr unsigned PacketBits = 3 + 14 + 1 + 2 + 5 + 3 + 8 + 8 + 12 + 4 + 36 + 16 + 16 + 5 + (1 + 5 + 16 + 8 + 16 + 128);
 constexpr unsigned RspBits = 1 + 2 + 256;
 constexpr unsigned TableMeter = 5, TableDebt = 21;
 constexpr unsigned WriteClocksMax = 40;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hue_e2e::document::all;
@@ -16,6 +16,13 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         let _ = self.0.run(&["down"]);
     }
+}
+
+/// Copies the daemon's program. Another process does it: a command that another test starts meanwhile would inherit this
+/// process's descriptor of the copy, and a file that is open for writing cannot be run ("Text file busy").
+fn copy_program(to: &Path) {
+    let copied = std::process::Command::new("cp").arg(daemon::binary()).arg(to).status().unwrap();
+    assert!(copied.success());
 }
 
 #[test]
@@ -33,7 +40,7 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
     let up =
         ["up", "--detach", "--empty", "--workers", "1", "--run-dir", "run", "-f", &file.to_string_lossy()];
     let program = lab.folder().join("hueplane-installed");
-    fs::copy(daemon::binary(), &program).unwrap();
+    copy_program(&program);
     let mut command = std::process::Command::new(&program);
     command.args(up).current_dir(lab.folder()).env("HUEPLANE_STATE_DIR", &cli.state_dir);
     let _ = lab.node().run_command(&mut command).expect_ok();
@@ -74,7 +81,7 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
 
     // The package put another file in the place of the one that runs.
     fs::remove_file(&program).unwrap();
-    fs::copy(daemon::binary(), &program).unwrap();
+    copy_program(&program);
     let flow = Flow::start(&pair.left, &pair.right, 1_000, 100);
     until("traffic", 20, || flow.received() > 100);
     let done = upgrade(&["-o", "json"]).expect_ok().json();
