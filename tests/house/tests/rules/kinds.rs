@@ -1,36 +1,58 @@
 //! A kind is complete: who adds `spec/kinds/KIND.toml` adds everything that belongs to it (CONTRIBUTING.md, "Adding a kind
 //! of plane"). The kinds are the files there; nothing here names one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{files, root};
 
-/// Something that a kind must have, in the words of a failure, and whether it is there.
-type Part = (&'static str, fn(&Kind) -> bool);
+/// Something that a kind must have, in the words of a failure, the file as CONTRIBUTING.md's table names it, and whether it
+/// is there.
+type Part = (&'static str, &'static str, fn(&Kind) -> bool);
 
 /// All that a kind must have.
-const PARTS: [Part; 7] = [
-    ("a module crates/planes/src/KIND.rs", |kind| exists(&format!("crates/planes/src/{}.rs", kind.name))),
-    ("golden cases in spec/vectors/KIND", |kind| !files(&format!("spec/vectors/{}", kind.name)).is_empty()),
-    ("a section `KIND` in docs/guide/kinds.md", |kind| has_section(&text("docs/guide/kinds.md"), &kind.name)),
-    ("a row in the table of docs/guide/kinds.md", |kind| {
+const PARTS: [Part; 10] = [
+    ("a module", "crates/planes/src/KIND.rs", |kind| exists(&format!("crates/planes/src/{}.rs", kind.name))),
+    ("golden cases", "spec/vectors/KIND", |kind| !files(&format!("spec/vectors/{}", kind.name)).is_empty()),
+    ("a section `KIND`", "docs/guide/kinds.md", |kind| has_section(&text("docs/guide/kinds.md"), &kind.name)),
+    ("a row of the table", "docs/guide/kinds.md", |kind| {
         text("docs/guide/kinds.md").lines().any(|line| line.starts_with(&format!("| `{}` |", kind.name)))
     }),
-    ("a lab with such a network", |kind| {
+    ("a lab with such a network", "labs", |kind| {
         let yaml = files("labs").into_iter().filter(|path| path.extension().is_some_and(|one| one == "yaml"));
         yaml.map(|path| std::fs::read_to_string(path).unwrap()).any(|text| uses(&text, &kind.name))
     }),
-    ("a fuzz target that `make fuzz` runs with it", |kind| {
+    (GENERIC, "fuzz/fuzz_targets", |kind| {
         let makefile = text("Makefile");
         let targets =
             makefile.lines().filter_map(|line| line.trim().strip_prefix("cargo +nightly fuzz run "));
         let mut names = targets.filter_map(|rest| rest.split(' ').next());
         names.any(|name| fuzzes(&text(&format!("fuzz/fuzz_targets/{name}.rs")), &kind.name))
     }),
-    ("a front rtl/planes/hue_KIND_check.sv, since it runs on the card", |kind| {
+    ("a front, since it runs on the card", "rtl/planes/hue_KIND_check.sv", |kind| {
         !kind.on_card || exists(&format!("rtl/planes/hue_{}_check.sv", kind.name))
     }),
+    ("verdicts, since it runs on the card", "rtl/planes/hue_stages_pkg.sv", |kind| {
+        let calls = format!("{}_verdict(", kind.name);
+        !kind.on_card || without_comments(&text("rtl/planes/hue_stages_pkg.sv")).contains(&calls)
+    }),
+    ("a proof of its front, since it runs on the card", "rtl/formal/hue_KIND_check_formal.sv", |kind| {
+        let top = format!("top = \"hue_{}_check_formal\"", kind.name);
+        !kind.on_card
+            || exists(&format!("rtl/formal/hue_{}_check_formal.sv", kind.name))
+                && text("rtl/formal/proofs.toml").lines().any(|line| line == top)
+    }),
+    ("an image that has it, since it runs on the card", "rtl/images", |kind| {
+        let images =
+            files("rtl/images").into_iter().filter(|path| path.extension().is_some_and(|one| one == "toml"));
+        let has = |image: toml::Table| {
+            image["kinds"].as_array().unwrap().iter().any(|one| one.as_str() == Some(&*kind.name))
+        };
+        !kind.on_card || images.map(|path| std::fs::read_to_string(path).unwrap().parse().unwrap()).any(has)
+    }),
 ];
+
+/// The part that one file has for all kinds.
+const GENERIC: &str = "a fuzz target that `make fuzz` runs with it";
 
 /// What `spec/kinds/KIND.toml` says.
 struct Kind {
@@ -50,9 +72,22 @@ fn kinds() -> Vec<Kind> {
     specs.map(|path| kind(std::fs::read_to_string(path).unwrap().parse().unwrap())).collect()
 }
 
-/// What a kind lacks.
-fn lacks(kind: &Kind) -> Vec<&'static str> {
-    PARTS.iter().filter(|(_, is_there)| !is_there(kind)).map(|(what, _)| *what).collect()
+/// What a kind lacks, and where it is looked for.
+fn lacks(kind: &Kind) -> Vec<(&'static str, &'static str)> {
+    PARTS.iter().filter(|(_, _, is_there)| !is_there(kind)).map(|(what, file, _)| (*what, *file)).collect()
+}
+
+/// The files that the table of CONTRIBUTING.md marks as checked.
+fn marked(page: &str) -> BTreeSet<&str> {
+    let section =
+        page.split("\n## ").find(|section| section.starts_with("Adding a kind of plane\n")).unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `") && line.ends_with("| ✓ |"));
+    let files = rows.flat_map(|row| row.split('|').nth(1).unwrap().split(", "));
+    files.map(|file| file.trim().trim_matches('`')).collect()
+}
+
+fn without_comments(code: &str) -> String {
+    code.lines().filter_map(|line| line.split("//").next()).collect()
 }
 
 fn exists(path: &str) -> bool {
@@ -81,7 +116,7 @@ fn uses(documents: &str, kind: &str) -> bool {
 
 /// Whether a fuzz target runs the plane of a kind: that of every kind, or the kind's own.
 fn fuzzes(target: &str, kind: &str) -> bool {
-    let code: String = target.lines().filter_map(|line| line.split("//").next()).collect();
+    let code = without_comments(target);
     let every = code.contains("in Kind::ALL {") && code.contains("with_plane!(kind,");
     every || code.contains(&format!("hue_planes::{kind}::"))
 }
@@ -90,8 +125,12 @@ fn fuzzes(target: &str, kind: &str) -> bool {
 fn a_kind_is_complete() {
     let kinds = kinds();
     assert!(!kinds.is_empty());
-    let missing =
-        |kind: &Kind| lacks(kind).into_iter().map(|what| format!("{} lacks {what}", kind.name)).collect();
+    let missing = |kind: &Kind| {
+        lacks(kind)
+            .into_iter()
+            .map(|(what, file)| format!("{}: {file}: no {}", kind.name, what.trim_start_matches("a ")))
+            .collect()
+    };
     let missing: Vec<Vec<String>> = kinds.iter().map(missing).collect();
     assert_eq!(missing.concat(), Vec::<String>::new());
     let mut ids = BTreeMap::new();
@@ -101,12 +140,22 @@ fn a_kind_is_complete() {
 }
 
 #[test]
+fn the_guide_marks_what_is_checked() {
+    let mut checked: BTreeSet<&str> = PARTS.iter().map(|(_, file, _)| *file).collect();
+    // The list of kinds itself; the proof's entry is checked with its harness.
+    checked.extend(["spec/kinds/KIND.toml", "rtl/formal/proofs.toml"]);
+    assert_eq!(marked(&text("CONTRIBUTING.md")), checked);
+}
+
+#[test]
 fn an_incomplete_kind_is_noticed() {
     let planted = Kind { name: "nosuch".into(), id: 99, on_card: true };
     // A target for every kind runs this one too, as soon as it is in spec/kinds.
-    let generic = "a fuzz target that `make fuzz` runs with it";
-    let all: Vec<&str> = PARTS.iter().map(|(what, _)| *what).filter(|what| *what != generic).collect();
+    let all: Vec<(&str, &str)> =
+        PARTS.iter().map(|(what, file, _)| (*what, *file)).filter(|(what, _)| *what != GENERIC).collect();
     assert_eq!(lacks(&planted), all);
+    let soft = Kind { on_card: false, ..planted };
+    assert!(lacks(&soft).iter().all(|(_, file)| !file.starts_with("rtl/")));
 
     assert!(fuzzes("for kind in Kind::ALL {\n with_plane!(kind, P => check::<P>(frame));", "nosuch"));
     assert!(fuzzes("use hue_planes::nosuch::Nosuch;", "nosuch"));
