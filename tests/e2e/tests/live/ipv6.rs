@@ -53,6 +53,8 @@ fn an_ipv6_network_is_a_router_between_its_hosts() {
     right.space.ip(&["-6", "address", "add", "2001:db8:77::1/128", "dev", "lo"]);
     right.space.ip(&["link", "set", "lo", "up"]);
     let behind: std::net::Ipv6Addr = "2001:db8:77::1".parse().unwrap();
+    // The kernel adds the route of a new address a moment later.
+    until("the right host answers for its new address", 20, || right.ping(behind, 1) == 1);
     assert_eq!(left.ping(behind, 3), 3);
 
     for (from, to, side) in [(left, right, 2), (right, left, 1)] {
