@@ -1,5 +1,5 @@
-// Replaces hue_ipv6_check in proofs that only need to know that it gets the right head vector and length: its result depends on every
-// bit of them, so a wrong bit changes it. The proof `ipv6_check` covers the real result.
+// Replaces hue_ipv6_check in proofs that only need to know that it gets the right head vector and length, and where its result goes: the
+// result depends on every bit of the input, and no bit of the result is constant. The proof `ipv6_check` covers the real result.
 //
 // Place: in the sources of proofs that name it.
 module hue_ipv6_check
@@ -14,8 +14,11 @@ module hue_ipv6_check
   localparam int unsigned InBits = $bits(hue_head_bytes_t) + 14;
   localparam int unsigned Parts = (InBits + Bits - 1) / Bits;
   logic [Parts*Bits-1:0] padded;
-  assign padded = (Parts * Bits)'({len_i, head_i});
+  logic [InBits-1:0] in;
+  assign in = {len_i, head_i};
   always_comb begin
+    // Repeated, so that no bit of the result is constant if the input is narrower than it.
+    for (int unsigned i = 0; i < Parts * Bits; i++) padded[i] = in[i%InBits];
     ipv6_o = '0;
     for (int unsigned i = 0; i < Parts; i++) ipv6_o = ipv6_o ^ padded[Bits*i+:Bits];
   end
