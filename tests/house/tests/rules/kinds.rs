@@ -3,23 +3,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{files, root};
+use super::{files, files_of, root};
 
 /// Something that a kind must have, in the words of a failure, the file as CONTRIBUTING.md's table names it, and whether it
 /// is there.
 type Part = (&'static str, &'static str, fn(&Kind) -> bool);
 
-/// All that a kind must have.
-const PARTS: [Part; 10] = [
-    ("a module", "crates/planes/src/KIND.rs", |kind| exists(&format!("crates/planes/src/{}.rs", kind.name))),
+/// All that every kind must have.
+const PARTS: [Part; 6] = [
+    ("module", "crates/planes/src/KIND.rs", |kind| exists(&format!("crates/planes/src/{}.rs", kind.name))),
     ("golden cases", "spec/vectors/KIND", |kind| !files(&format!("spec/vectors/{}", kind.name)).is_empty()),
-    ("a section `KIND`", "docs/guide/kinds.md", |kind| has_section(&text("docs/guide/kinds.md"), &kind.name)),
-    ("a row of the table", "docs/guide/kinds.md", |kind| {
+    ("section `KIND`", "docs/guide/kinds.md", |kind| has_section(&text("docs/guide/kinds.md"), &kind.name)),
+    ("row of the table", "docs/guide/kinds.md", |kind| {
         text("docs/guide/kinds.md").lines().any(|line| line.starts_with(&format!("| `{}` |", kind.name)))
     }),
-    ("a lab with such a network", "labs", |kind| {
-        let yaml = files("labs").into_iter().filter(|path| path.extension().is_some_and(|one| one == "yaml"));
-        yaml.map(|path| std::fs::read_to_string(path).unwrap()).any(|text| uses(&text, &kind.name))
+    ("lab with such a network", "labs", |kind| {
+        files_of("labs", "yaml")
+            .into_iter()
+            .map(|path| std::fs::read_to_string(path).unwrap())
+            .any(|text| uses(&text, &kind.name))
     }),
     (GENERIC, "fuzz/fuzz_targets", |kind| {
         let makefile = text("Makefile");
@@ -28,31 +30,31 @@ const PARTS: [Part; 10] = [
         let mut names = targets.filter_map(|rest| rest.split(' ').next());
         names.any(|name| fuzzes(&text(&format!("fuzz/fuzz_targets/{name}.rs")), &kind.name))
     }),
-    ("a front, since it runs on the card", "rtl/planes/hue_KIND_check.sv", |kind| {
-        !kind.on_card || exists(&format!("rtl/planes/hue_{}_check.sv", kind.name))
+];
+
+/// What a kind that runs on the card must have besides.
+const CARD_PARTS: [Part; 4] = [
+    ("front", "rtl/planes/hue_KIND_check.sv", |kind| {
+        exists(&format!("rtl/planes/hue_{}_check.sv", kind.name))
     }),
-    ("verdicts, since it runs on the card", "rtl/planes/hue_stages_pkg.sv", |kind| {
+    ("verdicts", "rtl/planes/hue_stages_pkg.sv", |kind| {
         let calls = format!("{}_verdict(", kind.name);
-        !kind.on_card || without_comments(&text("rtl/planes/hue_stages_pkg.sv")).contains(&calls)
+        without_comments(&text("rtl/planes/hue_stages_pkg.sv")).contains(&calls)
     }),
-    ("a proof of its front, since it runs on the card", "rtl/formal/hue_KIND_check_formal.sv", |kind| {
+    ("proof of its front", "rtl/formal/hue_KIND_check_formal.sv", |kind| {
         let top = format!("top = \"hue_{}_check_formal\"", kind.name);
-        !kind.on_card
-            || exists(&format!("rtl/formal/hue_{}_check_formal.sv", kind.name))
-                && text("rtl/formal/proofs.toml").lines().any(|line| line == top)
+        exists(&format!("rtl/formal/hue_{}_check_formal.sv", kind.name))
+            && text("rtl/formal/proofs.toml").lines().any(|line| line == top)
     }),
-    ("an image that has it, since it runs on the card", "rtl/images", |kind| {
-        let images =
-            files("rtl/images").into_iter().filter(|path| path.extension().is_some_and(|one| one == "toml"));
-        let has = |image: toml::Table| {
+    ("image that has it", "rtl/images", |kind| {
+        tables("rtl/images").iter().any(|image| {
             image["kinds"].as_array().unwrap().iter().any(|one| one.as_str() == Some(&*kind.name))
-        };
-        !kind.on_card || images.map(|path| std::fs::read_to_string(path).unwrap().parse().unwrap()).any(has)
+        })
     }),
 ];
 
 /// The part that one file has for all kinds.
-const GENERIC: &str = "a fuzz target that `make fuzz` runs with it";
+const GENERIC: &str = "fuzz target that `make fuzz` runs with it";
 
 /// What `spec/kinds/KIND.toml` says.
 struct Kind {
@@ -67,14 +69,19 @@ fn kinds() -> Vec<Kind> {
         id: table["id"].as_integer().unwrap(),
         on_card: table["runs_on"].as_array().unwrap().iter().any(|one| one.as_str() == Some("card")),
     };
-    let specs =
-        files("spec/kinds").into_iter().filter(|path| path.extension().is_some_and(|one| one == "toml"));
-    specs.map(|path| kind(std::fs::read_to_string(path).unwrap().parse().unwrap())).collect()
+    tables("spec/kinds").into_iter().map(kind).collect()
+}
+
+/// The TOML files of a folder.
+fn tables(folder: &str) -> Vec<toml::Table> {
+    let texts = files_of(folder, "toml").into_iter().map(|path| std::fs::read_to_string(path).unwrap());
+    texts.map(|text| text.parse().unwrap()).collect()
 }
 
 /// What a kind lacks, and where it is looked for.
 fn lacks(kind: &Kind) -> Vec<(&'static str, &'static str)> {
-    PARTS.iter().filter(|(_, _, is_there)| !is_there(kind)).map(|(what, file, _)| (*what, *file)).collect()
+    let parts = PARTS.iter().chain(CARD_PARTS.iter().filter(|_| kind.on_card));
+    parts.filter(|(_, _, is_there)| !is_there(kind)).map(|(what, file, _)| (*what, *file)).collect()
 }
 
 /// The files that the table of CONTRIBUTING.md marks as checked.
@@ -126,10 +133,7 @@ fn a_kind_is_complete() {
     let kinds = kinds();
     assert!(!kinds.is_empty());
     let missing = |kind: &Kind| {
-        lacks(kind)
-            .into_iter()
-            .map(|(what, file)| format!("{}: {file}: no {}", kind.name, what.trim_start_matches("a ")))
-            .collect()
+        lacks(kind).into_iter().map(|(what, file)| format!("{}: {file}: no {what}", kind.name)).collect()
     };
     let missing: Vec<Vec<String>> = kinds.iter().map(missing).collect();
     assert_eq!(missing.concat(), Vec::<String>::new());
@@ -141,7 +145,7 @@ fn a_kind_is_complete() {
 
 #[test]
 fn the_guide_marks_what_is_checked() {
-    let mut checked: BTreeSet<&str> = PARTS.iter().map(|(_, file, _)| *file).collect();
+    let mut checked: BTreeSet<&str> = PARTS.iter().chain(&CARD_PARTS).map(|(_, file, _)| *file).collect();
     // The list of kinds itself; the proof's entry is checked with its harness.
     checked.extend(["spec/kinds/KIND.toml", "rtl/formal/proofs.toml"]);
     assert_eq!(marked(&text("CONTRIBUTING.md")), checked);
@@ -151,8 +155,12 @@ fn the_guide_marks_what_is_checked() {
 fn an_incomplete_kind_is_noticed() {
     let planted = Kind { name: "nosuch".into(), id: 99, on_card: true };
     // A target for every kind runs this one too, as soon as it is in spec/kinds.
-    let all: Vec<(&str, &str)> =
-        PARTS.iter().map(|(what, file, _)| (*what, *file)).filter(|(what, _)| *what != GENERIC).collect();
+    let all: Vec<(&str, &str)> = PARTS
+        .iter()
+        .chain(&CARD_PARTS)
+        .map(|(what, file, _)| (*what, *file))
+        .filter(|(what, _)| *what != GENERIC)
+        .collect();
     assert_eq!(lacks(&planted), all);
     let soft = Kind { on_card: false, ..planted };
     assert!(lacks(&soft).iter().all(|(_, file)| !file.starts_with("rtl/")));

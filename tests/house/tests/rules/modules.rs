@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{files, relative, root};
+use super::{files_of, relative, root};
 
 /// Folders whose modules have no circles, from the root of the project.
 const FOLDERS: [&str; 9] = [
@@ -193,8 +193,7 @@ fn sources(folder: &str) -> (Vec<String>, Vec<(String, String)>) {
         let name = name.strip_prefix(krate)?.strip_prefix('/')?.to_owned();
         Some((name, std::fs::read_to_string(path).unwrap()))
     };
-    let rust = files(krate).into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
-    (module, rust.filter_map(|path| read(&path)).collect())
+    (module, files_of(krate, "rs").iter().filter_map(|path| read(path)).collect())
 }
 
 #[test]
