@@ -228,8 +228,12 @@ impl<K: Family> Rib<K> {
         let old = match (change, found) {
             // Changes may have moved the route after it was listed.
             (Change::Listed, Some(at)) if touched => {
-                // Siblings may have been listed before the last change.
-                self.resync_needed |= has_other_hops;
+                // Siblings may have been listed before the last change. And the order among routes of one metric may be
+                // wrong since before the snapshot, if a route went without a notification and came again.
+                let list = entry.routes.list();
+                let known = list.get(at).is_some_and(|kept| kept.age == age);
+                let equal = |kept: &&Kept| paths.order(kept.path, kept.metric) == Some(order);
+                self.resync_needed |= has_other_hops || (!known && list.iter().filter(equal).count() > 1);
                 entry.routes.replace(at, new)
             }
             (Change::Added | Change::Appended | Change::Replaced, _) if K::ORDER == Order::Siblings => {

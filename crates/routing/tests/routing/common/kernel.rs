@@ -378,7 +378,7 @@ impl<K: Modelled> Kernel<K> {
         None
     }
 
-    /// The start of a listing. Links, addresses and neighbours are copied at once.
+    /// The start of a listing. Links, addresses, neighbours and the routes of other tables are copied at once.
     pub fn cursor(&self) -> Cursor<K> {
         let links = self.links.values().map(|link| Event::Link(Change::Listed, Box::new(link.clone())));
         let addresses = self
@@ -386,11 +386,14 @@ impl<K: Modelled> Kernel<K> {
             .iter()
             .map(|(link, address, len)| Event::Address(Change::Listed, an_address(*link, *address, *len)));
         let neighbours = self.neighbours.values().map(|at| Event::Neighbour(Change::Listed, *at));
-        let fixed: Vec<Event> = links.chain(addresses).chain(neighbours).collect();
+        let elsewhere = self.routes.values().flatten().filter(|route| !is_looked_up(route));
+        let elsewhere = elsewhere.map(|route| Event::Route(Change::Listed, route.clone()));
+        let fixed: Vec<Event> = links.chain(addresses).chain(neighbours).chain(elsewhere).collect();
         Cursor { fixed: fixed.into_iter(), prefix: None, at: 0 }
     }
 
-    /// The next item. As Linux does: by prefix, then by position among the routes of the prefix.
+    /// The next item. As Linux does: by prefix, then by position among the routes of the prefix. Linux lists each table
+    /// by itself, so a change of another table does not move the position in this one.
     pub fn list(&self, cursor: &mut Cursor<K>) -> Option<Event> {
         if let Some(event) = cursor.fixed.next() {
             // Linux reads these under the same lock as changes: an outdated item is not listed.
@@ -403,7 +406,8 @@ impl<K: Modelled> Kernel<K> {
                 cursor.prefix = Some(*prefix);
                 cursor.at = 0;
             }
-            if let Some(route) = together::<K>(routes).get(cursor.at) {
+            let own: Vec<Route> = routes.iter().filter(|route| is_looked_up(route)).cloned().collect();
+            if let Some(route) = together::<K>(&own).get(cursor.at) {
                 cursor.at += 1;
                 return Some(Event::Route(Change::Listed, route.clone()));
             }
@@ -492,8 +496,7 @@ impl<K: Modelled> Kernel<K> {
 
     fn means(&self, routes: &[Route]) -> Option<Means> {
         let routes = together::<K>(routes);
-        let routes: Vec<&Route> =
-            routes.iter().filter(|route| [MAIN, LOCAL].contains(&route.table)).collect();
+        let routes: Vec<&Route> = routes.iter().filter(|route| is_looked_up(route)).collect();
         if routes.iter().any(|route| route.tos != 0 || route.source.is_some()) {
             return Some(Means::Does(Adjacency::local()));
         }
@@ -543,6 +546,11 @@ fn an_address<A: Into<IpAddr>>(link: u32, address: A, len: u8) -> Address {
 
 fn key<K: Family>(address: IpAddr) -> K::Addr {
     K::from_ip(address).unwrap().to_addr()
+}
+
+/// Whether a route is in a table that a namespace without policy rules looks up.
+fn is_looked_up(route: &Route) -> bool {
+    [MAIN, LOCAL].contains(&route.table)
 }
 
 /// The kernel's order of the routes of a prefix.
