@@ -8,7 +8,8 @@
 // thresholds with alpha 1). So a network that sends more than its port can carry uses at most half of what others leave free,
 // and loses only its own frames. All CPU queues together may use half of the memory, by the same rule. So frames that software
 // does not fetch take nothing from the ports.
-// A frame for a CPU queue grows by its header, so such frames can arrive faster than scatter can write them. While bodies
+// A frame for a CPU queue grows by its header, and a frame that leaves several times is written several times, so such frames can arrive
+// faster than scatter can write them. This concerns the former, and all copies of the latter but the last. While bodies
 // wait in the packet buffer (`backlog_i`; 0 while the ports pause), one such frame of each network is admitted per `Window`
 // clocks; while many bodies wait (`late_i`), none is.
 //
@@ -71,6 +72,7 @@ module hue_admit
   typedef struct packed {
     logic               sends;
     logic               grows;
+    logic               extra;  // it takes more of scatter's clocks than its frame took of gather's
     logic [2:0]         port;
     logic [NetBits-1:0] net;
     count_t             need;
@@ -104,6 +106,7 @@ module hue_admit
   always_comb begin
     in.sends = s_verdict_i.verdict == VerdictForward || s_verdict_i.verdict == VerdictPunt;
     in.grows = to_cpu;
+    in.extra = to_cpu || s_verdict_i.more;
     in.port = port;
     in.net = s_verdict_i.net[NetBits-1:0];
     in.need = count_t'(cells_of(bytes, CellBytes));
@@ -139,22 +142,22 @@ module hue_admit
   // The cells of a frame of the same queue that is admitted in this clock count for the frames behind it.
   // d_used_q is what the queue would hold with the frame.
   assign c_before = c_same_q && admit ? d_put_q : c_put_q;
-  // Frames that grow: the number of the window in which one of the network was last admitted.
+  // Frames that grow, and further copies: the number of the window in which one of the network was last admitted.
   localparam int unsigned WindowBits = $clog2(Window);
   logic [3:0]            stamps_q [1 << NetBits];
   logic [3:0]            b_stamp, c_stamp_q, window_q;
   logic [WindowBits-1:0] clocks_q;
   logic                  stamps;
-  assign stamps = admit && d_q.grows;
+  assign stamps = admit && d_q.extra;
   assign b_stamp = stamps_q[b_q.net];
   always_ff @(posedge clk_i) begin
     if (clearing_q) stamps_q[clear_q[NetBits-1:0]] <= '0;
     else if (stamps) stamps_q[d_q.net] <= window_q;
     c_stamp_q <= b_stamp;
 `ifdef HUE_PLANT_ADMIT_WINDOW
-    d_waits_q <= c_q.grows && (late_i || backlog_i);  // for scripts/rtl-test: the bench must find this
+    d_waits_q <= c_q.extra && (late_i || backlog_i);  // for scripts/rtl-test: the bench must find this
 `else
-    d_waits_q <= c_q.grows && (late_i || (backlog_i && c_stamp_q == window_q));
+    d_waits_q <= c_q.extra && (late_i || (backlog_i && c_stamp_q == window_q));
 `endif
     if (!rst_ni) begin
       clocks_q <= '0;

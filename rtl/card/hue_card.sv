@@ -1,7 +1,7 @@
 // The card's data path: from an input port to an output port.
 //
 // MAC ports ────────────────────────┐             ┌─ flood ─┐                                                            ┌─ MAC ports
-// CPU queues ─ cpu_join ─ cpu_strip ┴ input queues ┴ arbiter ┴ gather ─ stages ─ admit ─ scatter ─ cpu_insert ─ output queues ─ CPU queues
+// CPU queues ─ cpu_join ─ cpu_strip ┴ input queues ┴ arbiter ┴ gather ─ stages ─ copies ─ admit ─ scatter ─ cpu_insert ─ output queues ─ CPU queues
 //                                                                 └───── packet buffer ─────┘
 //
 // Streams are AXI-Stream. No beat is empty, with one exception: a frame of no bytes is one beat in which no byte is kept. The
@@ -25,6 +25,7 @@ module hue_card
   parameter int unsigned Nets = 64,
   parameter int unsigned SelectRows = 256,
   parameter int unsigned MacRows = 0,
+  parameter int unsigned StationRows = 0,
   parameter int unsigned AttachRows = 256,
   parameter int unsigned RouteRows = 0,
   parameter int unsigned LocalRows = 0,
@@ -145,7 +146,7 @@ module hue_card
 
   hue_regs #(
     .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .Nets(Nets),
-    .SelectRows(SelectRows), .MacRows(MacRows), .AttachRows(AttachRows), .RouteRows(RouteRows),
+    .SelectRows(SelectRows), .MacRows(MacRows), .StationRows(StationRows), .AttachRows(AttachRows), .RouteRows(RouteRows),
     .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
     .SramWords(SramWords), .CamRows(CamRows), .OutputBytes(OutputBytes), .ImageName(ImageName)
@@ -370,7 +371,7 @@ module hue_card
 
   hue_stages #(
     .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows),
-    .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows), .Level0Words(Level0Words),
+    .StationRows(StationRows), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows), .Level0Words(Level0Words),
     .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
     .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows)
   ) u_stages (
@@ -385,6 +386,20 @@ module hue_card
   assign retired = verdict_valid && verdict_ready;
   always_ff @(posedge clk_i) moves_o <= rst_ni && retired;
 
+  // Copies
+  logic         copy_valid, copy_ready;
+  hue_verdict_t copy;
+  if (Kinds[hue_kinds_pkg::KIND_L2]) begin : g_copies
+    hue_copies u_copies (
+      .clk_i, .rst_ni, .s_valid_i(verdict_valid), .s_ready_o(verdict_ready), .s_verdict_i(verdict),
+      .m_valid_o(copy_valid), .m_ready_i(copy_ready), .m_verdict_o(copy)
+    );
+  end else begin : g_no_copies
+    assign copy_valid    = verdict_valid;
+    assign verdict_ready = copy_ready;
+    assign copy          = verdict;
+  end
+
   // Admission
   logic                 admit_valid, admit_ready, admit_idle, admit_empty, counts_q, gone, freed, freed_cpu;
   logic                 refused, out_dropped;
@@ -397,7 +412,7 @@ module hue_card
   always_ff @(posedge clk_i) counts_q <= rst_ni && counters_ready_soon;
   hue_admit #(.Nets(Nets), .Cells(OutputBytes / CellBytes), .CellBytes(CellBytes)) u_admit (
     .clk_i, .rst_ni, .offline_i(offline), .backlog_i(backlog_q && !pause), .late_i(late_q && !pause), .counts_i(counts_q),
-    .s_valid_i(verdict_valid), .s_ready_o(verdict_ready), .s_verdict_i(verdict),
+    .s_valid_i(copy_valid), .s_ready_o(copy_ready), .s_verdict_i(copy),
     .m_valid_o(admit_valid), .m_ready_i(admit_ready), .m_verdict_o(admitted), .m_refused_o(refused),
     .gone_i(gone), .gone_queue_i(gone_queue), .gone_cells_i(gone_cells), .freed_i(freed), .freed_cpu_i(freed_cpu),
     .dropped_o(out_dropped), .dropped_port_o(out_dropped_port), .dropped_net_o(out_dropped_net),

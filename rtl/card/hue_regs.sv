@@ -30,6 +30,7 @@ module hue_regs #(
   parameter int unsigned Level3Words = 4096,
   parameter int unsigned SramWords = 0,
   parameter int unsigned CamRows = 0,
+  parameter int unsigned StationRows = 0,
   parameter int unsigned OutputBytes = 131072,
   // Up to 16 ASCII characters, the first in the low byte.
   parameter logic [127:0] ImageName = '0
@@ -265,6 +266,7 @@ module hue_regs #(
       ADDR_OUT_BYTES:        reg_rdata = 32'(OutputBytes);
       ADDR_SRAM_WORDS:       reg_rdata = 32'(SramWords);
       ADDR_CAM_ROWS:         reg_rdata = 32'(CamRows);
+      ADDR_STATION_ROWS:     reg_rdata = 32'(StationRows);
       ADDR_SRAM_FAULT:       reg_rdata = 32'(sram_fault);
       ADDR_SRAM_FAULTS:      reg_rdata = sram_state_i.fault_count;
       ADDR_SRAM_READS:       reg_rdata = sram_reads_q;

@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h00040004;
+  localparam logic [31:0] RESET_VERSION = 32'h00040005;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -76,6 +76,8 @@ package hue_regs_pkg;
   localparam logic [31:0] RESET_MAC_ROWS = 32'h00000000;
   localparam logic [23:0] ADDR_CAM_ROWS = 24'h0000d8;
   localparam logic [31:0] RESET_CAM_ROWS = 32'h00000000;
+  localparam logic [23:0] ADDR_STATION_ROWS = 24'h0000dc;
+  localparam logic [31:0] RESET_STATION_ROWS = 32'h00000000;
   localparam logic [23:0] ADDR_OUT_WAITS = 24'h0000e0;
   localparam int unsigned COUNT_OUT_WAITS = 8;
   localparam logic [31:0] RESET_OUT_WAITS = 32'h00000000;
@@ -246,6 +248,9 @@ package hue_regs_pkg;
     logic [31:0] rows;
   } reg_cam_rows_t;
   typedef struct packed {
+    logic [31:0] rows;
+  } reg_station_rows_t;
+  typedef struct packed {
     logic [31:0] nets;
   } reg_out_waits_t;
   typedef struct packed {
@@ -306,6 +311,10 @@ package hue_regs_pkg;
   localparam logic [7:0] TABLE_QUANTUM = 8'd22;
   localparam logic [7:0] TABLE_CONFLICT = 8'd23;
   localparam logic [7:0] TABLE_FILL = 8'd24;
+  localparam logic [7:0] TABLE_STATION = 8'd25;
+  localparam logic [7:0] TABLE_STORM = 8'd26;
+  localparam logic [7:0] TABLE_STORM_DEBT = 8'd27;
+  localparam logic [7:0] TABLE_COPIES = 8'd28;
   typedef struct packed {
     logic [7:0]  vport;
     logic [7:0]  net;
@@ -428,5 +437,31 @@ package hue_regs_pkg;
     logic        written;
     logic        running;
   } row_fill_t;
+  typedef struct packed {
+    logic        old;
+    logic        fixed;
+    logic [2:0]  port;
+    logic [7:0]  net;
+    logic [47:0] mac;
+    logic        valid;
+  } row_station_t;
+  typedef struct packed {
+    logic [39:0] bits_burst;
+    logic [39:0] bits_rate;
+    logic        bits_on;
+    logic [39:0] packets_burst;
+    logic [39:0] packets_rate;
+    logic        packets_on;
+  } row_storm_t;
+  typedef struct packed {
+    logic [63:0] time_ns;
+    logic [5:0]  bits_high;
+    logic [63:0] bits_low;
+    logic [5:0]  packets_high;
+    logic [63:0] packets_low;
+  } row_storm_debt_t;
+  typedef struct packed {
+    logic [63:0] value;
+  } row_copies_t;
 endpackage
 /* verilator lint_on UNUSEDPARAM */

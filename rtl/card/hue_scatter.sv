@@ -1,7 +1,8 @@
 // Header scatter: carries out the stages' verdicts on the bodies in the packet buffer.
 //
-// Place: hue_admit and packet buffer → scatter → hue_cpu_insert → output queues. A body is read once, or not at all. Edits of
-// a forwarded frame, by its kind: the MAC pair, TTL or hop limit, header checksum.
+// Place: hue_admit and packet buffer → scatter → hue_cpu_insert → output queues. A body is read once for each copy, or not at all. Edits of
+// a forwarded frame, by its kind: the MAC pair, TTL or hop limit, header checksum. A frame that leaves several times has a verdict for
+// each copy (hue_copies), and its body stays until the last.
 // Latency: 3 clocks from `verdict_valid_i` to the first beat out. Throughput: a beat out a clock; a verdict that drops
 // takes 1 clock. So 64-byte frames every 8, 2 or 1 clocks.
 
@@ -67,6 +68,7 @@ module hue_scatter
     logic [2:0]  port_in;
     logic [2:0]  port_out;
     logic [13:0] len;
+    logic        note;
     logic [1:0]  edit;      // EditNone unless forwarded
     logic [95:0] macs;
     logic [7:0]  ttl;
@@ -90,14 +92,19 @@ module hue_scatter
 `else
   assign release_beats_o = beats;
 `endif
-  assign release_o = done;
+`ifdef HUE_PLANT_SCATTER_MORE
+  assign release_o = done;  // for scripts/rtl-test and scripts/formal
+`else
+  assign release_o = done && !v.more;  // the next copy reads the same body
+`endif
   assign tag_take_o = release_o;
 
   always_ff @(posedge clk_i) begin
     if (read_o) begin
       r_q.last <= last_beat;
       r_q.index <= index_q;
-      r_q.tag <= tag_i;
+      r_q.tag <= v.note ? '0 : tag_i;  // a note is no packet of the network
+      r_q.note <= v.note;
       r_q.verdict <= v.verdict;
       r_q.outcome <= v.outcome;
       r_q.net <= v.net;
@@ -158,6 +165,7 @@ module hue_scatter
     logic [2:0]            port_in;
     logic [2:0]            port_out;
     logic [13:0]           len;
+    logic                  note;
   } out_t;
   out_t out, sent;
   always_comb begin
@@ -173,6 +181,7 @@ module hue_scatter
     out.port_in = r_q.port_in;
     out.port_out = r_q.port_out;
     out.len = r_q.len;
+    out.note = r_q.note;
   end
 
   hue_fifo #(.Depth(OutDepth), .Bits($bits(out_t))) u_out (
@@ -196,6 +205,7 @@ module hue_scatter
     m_header_o.outcome = 8'(sent.outcome);
     m_header_o.port_in = 8'(sent.port_in);
     m_header_o.port_out = 8'(sent.port_out);
+    m_header_o.flags = sent.note ? CpuFlagNote : '0;
     m_header_o.len = 16'(sent.len);
   end
   assign idle_o = !v_valid && !r_valid_q && !m_valid_o;
@@ -205,7 +215,7 @@ module hue_scatter
   assign unused = v_refused;
 `else
   always_ff @(posedge clk_i) begin
-    if (rst_ni && done && !sends) begin
+    if (rst_ni && done && !sends && !v.note) begin
       if (v_refused) hue_card_ended(tag_i, 32'(v.net), EndedRefused);
       else if (v.verdict == VerdictUnclaimed) hue_card_ended(tag_i, 32'(v.net), EndedUnclaimed + 32'(v.outcome));
       else hue_card_ended(tag_i, 32'(v.net), EndedDropped + 32'(v.outcome));

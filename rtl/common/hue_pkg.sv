@@ -102,6 +102,11 @@ package hue_pkg;
     logic [47:0] src_mac;
     logic [7:0]  ttl;
     logic [15:0] checksum;
+    // Frames of a network that floods and learns (kind l2). hue_copies makes one verdict of each copy.
+    logic                flood;   // it leaves by each of `ports` instead of port_out
+    logic [MacPorts-1:0] ports;
+    logic                note;    // the driver gets a copy, because the table does not say where the sender is; for one copy: it is this
+    logic                more;    // of a copy: another copy of the same frame follows
   } hue_verdict_t;
 
   // What scatter writes into a forwarded frame.
@@ -125,6 +130,7 @@ package hue_pkg;
     logic [47:0] reserved;
   } hue_cpu_header_t;
   localparam logic [7:0] CpuFlagFromPlane = 8'h01;
+  localparam logic [7:0] CpuFlagNote = 8'h02;       // to the CPU: the frame has been dealt with, and its sender is to be learnt
 
   // A table access, held from its start until the answer or for 100 clocks. It is a read unless `write` or `clear` is 1.
   typedef struct packed {

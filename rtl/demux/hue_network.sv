@@ -3,7 +3,7 @@
 // Place: hue_select → **here** → hue_meter. A packet of a network that does not exist is unclaimed. One of a network
 // whose plane runs in software goes to the CPU. A packet of a gated network is dropped here, and one of a gated plane is dropped or
 // sent to the CPU, so that nothing in the plane moves for it.
-// The front of kind ipv6 reads the frame's head vector, which is fetched while the network's row is read. The front of kind ipv4 had
+// The fronts of kinds ipv6 and l2 read the frame's head vector, which is fetched while the network's row is read. The front of kind ipv4 had
 // all it needs before. The row says whose question counts.
 // Isolation: a packet gets the question of its own network's kind; the vectors come in the order of the packets.
 //
@@ -75,7 +75,7 @@ module hue_network
   end
 
   // ---- fronts
-  question_t ipv6_question;
+  question_t ipv6_question, l2_question, question;
   assign head_take_o = en_i && valid_i;
   if (Kinds[hue_kinds_pkg::KIND_IPV6]) begin : gen_ipv6
     ipv6_t ipv6, ipv6_q;
@@ -85,9 +85,28 @@ module hue_network
       asks: ipv6_q.asks, outcome: ipv6_q.outcome, total: 16'(ipv6_q.total), ttl: ipv6_q.hop_limit, checksum: '0, key: ipv6_q.dst
     };
   end else begin : gen_no_ipv6
+    assign ipv6_question = '0;
+  end
+  if (Kinds[hue_kinds_pkg::KIND_L2]) begin : gen_l2
+    l2_t l2, l2_q;
+    hue_l2_check u_check (.head_i, .len_i(packet1_q.len), .l2_o(l2));
+    always_ff @(posedge clk_i) if (en_i) l2_q <= l2;
+    assign l2_question = '{
+      asks: l2_q.asks, outcome: l2_q.outcome, total: 16'(l2_q.payload), ttl: '0, checksum: '0, key: {l2_q.dst, l2_q.src, 32'd0}
+    };
+  end else begin : gen_no_l2
+    assign l2_question = '0;
+  end
+  if ((Kinds & ~(1 << hue_kinds_pkg::KIND_IPV4)) == 0) begin : gen_no_head
     logic unused_head;
     assign unused_head = ^head_i;
-    assign ipv6_question = '0;
+  end
+  always_comb begin
+    case (row_q.kind)
+      5'(hue_kinds_pkg::KIND_IPV6): question = ipv6_question;
+      5'(hue_kinds_pkg::KIND_L2):   question = l2_question;
+      default:                      question = question_of_ipv4(ipv4_q, row_q.forward_martians);
+    endcase
   end
 
   assign known = Kinds[row_q.kind];
@@ -106,8 +125,7 @@ module hue_network
 `ifdef HUE_PLANT_NETWORK_KIND
     named.question  = question_of_ipv4(ipv4_q, row_q.forward_martians);  // for scripts/rtl-test and scripts/formal
 `else
-    named.question  = row_q.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? ipv6_question :
-                                                                   question_of_ipv4(ipv4_q, row_q.forward_martians);
+    named.question  = question;
 `endif
     if (nobody) begin
       named.decided = 1'b1;

@@ -19,13 +19,16 @@
 // The same holds for a write of debts, which a network brings along when it moves to this card. A read of debts takes two clocks:
 // it uses the packets' read port, and the words that the packets had read there are read again.
 //
+// With `Storm`, this is the limit on the frames that kind l2 would send to all ports: behind the meter of the network, charged by them only.
+//
 // Latency: 11 clocks in which `en_i` is 1. Throughput: one packet a clock.
 module hue_meter
   import hue_pkg::*;
   import hue_regs_pkg::*;
   import hue_stages_pkg::*;
 #(
-    parameter int unsigned Nets = 16
+    parameter int unsigned Nets = 16,
+    parameter bit Storm = 1'b0
 ) (
     input  logic        clk_i,
     input  logic        rst_ni,
@@ -42,6 +45,8 @@ module hue_meter
 );
   localparam int unsigned NetBits = Nets > 1 ? $clog2(Nets) : 1;
   localparam int unsigned Latency = 11;
+  localparam logic [7:0] Table = Storm ? TABLE_STORM : TABLE_METER;
+  localparam logic [7:0] DebtTable = Storm ? TABLE_STORM_DEBT : TABLE_DEBT;
   localparam int unsigned Buckets = 2;  // packets, bits
   // Tokens are counted in units of 10^-9. 10^9 is 2^9 * 5^9, and capacities are kept without their lowest nine zeros. A byte costs
   // 8 * 10^9, which is 2^12 * 5^9.
@@ -77,7 +82,7 @@ module hue_meter
   logic busy_q, commit_q;
   logic write_access, unused_write_row;
 
-  assign write_access = tbl_req_i.valid && tbl_req_i.write && tbl_req_i.id == TABLE_METER;
+  assign write_access = tbl_req_i.valid && tbl_req_i.write && tbl_req_i.id == Table;
   assign burst = '{rate_t'(write_row.packets_burst), rate_t'(write_row.bits_burst)};
   assign write_row = row_meter_t'(tbl_req_i.wdata[$bits(row_meter_t)-1:0]);
   assign unused_write_row = &{1'b0, write_row, row, metered_q[Latency], void_q[Latency]};
@@ -119,7 +124,7 @@ module hue_meter
     end
   end
 
-  hue_table #(.Id(TABLE_METER), .Rows(Nets), .Width($bits(row_meter_t))) u_table (
+  hue_table #(.Id(Table), .Rows(Nets), .Width($bits(row_meter_t))) u_table (
     .clk_i, .rst_ni, .tbl_req_i(table_req), .tbl_rsp_o(table_rsp),
     .write_o(table_write), .write_addr_o(table_addr), .write_data_o(unused_write_data),
     .wait_o(table_wait), .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .parity_o(unused_parity), .check_i(en_i && metered_q[1]), .error_o
@@ -145,7 +150,7 @@ module hue_meter
   assign write_state = table_write || debt_write;
   assign write_addr  = table_write ? table_addr : debt_addr;
   assign wait_o      = table_wait || debt_start || debt_read;
-  hue_table_port #(.Id(TABLE_DEBT), .Rows(Nets), .Late(1'b1)) u_debt_port (
+  hue_table_port #(.Id(DebtTable), .Rows(Nets), .Late(1'b1)) u_debt_port (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(debt_rsp), .start_o(debt_start), .addr_o(debt_addr),
     .done_i(debt_write || debt_read_q), .rdata_i(256'(debt_out_q))
   );
@@ -160,7 +165,7 @@ module hue_meter
   end
 
   // ---- the packets in the pipeline
-  assign metered = valid_i && !packet_i.decided;
+  assign metered = valid_i && !packet_i.decided && (!Storm || packet_i.flood);
   assign charge2 = metered_q[2] && !void_q[2];
   assign charge3 = metered_q[3] && !void_q[3];
   assign charge9 = metered_q[9] && !void_q[9];
@@ -425,7 +430,11 @@ module hue_meter
     if (charge10 && m10_limited) begin
       limited.decided = 1'b1;
       limited.verdict = VerdictDrop;
-      limited.outcome = hue_kinds_pkg::IPV4_RATE_LIMITED;
+      limited.outcome = Storm ? hue_kinds_pkg::L2_STORM : hue_kinds_pkg::IPV4_RATE_LIMITED;
+      limited.flood   = 1'b0;
+      limited.ports   = '0;
+      // A frame above the network's limit teaches nothing.
+      limited.note    = Storm && packet10.note;
     end
   end
 

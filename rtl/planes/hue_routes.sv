@@ -60,6 +60,7 @@ module hue_routes
   end
   // Long keys need the walk; the other layouts have keys of 32 bits.
   localparam bit HasIpv6 = Kinds[KIND_IPV6];
+  localparam bit HasL2 = Kinds[KIND_L2];
   localparam int unsigned KeyBits = HasIpv6 ? 128 : 32;
   if (HasIpv6 && !Sram) begin : gen_check_kinds
     $fatal(1, "hue_routes: kind ipv6 needs layout sram");
@@ -86,6 +87,9 @@ module hue_routes
     logic [15:0] total;
     logic [7:0]  ttl;
     logic [15:0] checksum;
+    logic                flood;
+    logic [MacPorts-1:0] ports;
+    logic                note;
   } wait_t;
 
   // Next hop and packet as the tables return them, and after a register, because a row comes late in its clock.
@@ -106,10 +110,13 @@ module hue_routes
     in.vport    = packet_i.vport;
     in.vid      = packet_i.vid;
     // An image with one kind has no register for it.
-    in.kind     = HasIpv6 ? packet_i.kind : 5'(KIND_IPV4);
+    in.kind     = HasIpv6 || HasL2 ? packet_i.kind : 5'(KIND_IPV4);
     in.total    = packet_i.question.total;
     in.ttl      = packet_i.question.ttl;
     in.checksum = packet_i.question.checksum;
+    in.flood    = HasL2 && packet_i.flood;
+    in.ports    = HasL2 ? packet_i.ports : '0;
+    in.note     = HasL2 && packet_i.note;
     if (!packet_i.decided) begin
       in.outcome = packet_i.question.outcome;
       if (!packet_i.question.asks) begin
@@ -371,6 +378,9 @@ module hue_routes
         verdict_o.port_out <= found.decided ? found.port_out : hop.port;
         if (!found.decided) verdict_o.edit <= found.kind == 5'(KIND_IPV6) ? EditIpv6 : EditIpv4;
       end
+      verdict_o.flood    <= found.flood;
+      verdict_o.ports    <= found.ports;
+      verdict_o.note     <= found.note;
       // What is written; without an edit these fields have no meaning.
       verdict_o.dst_mac  <= hop.dst;
       verdict_o.src_mac  <= hop.src;

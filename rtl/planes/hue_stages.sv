@@ -1,13 +1,15 @@
 // The stages: compute the verdict on a frame from its header.
 //
 // Place: header gather → **here** → header scatter. Inside: hue_select (which network) → hue_network (the network's parameters) →
-// hue_meter (rate limit) → hue_routes (lookup, next hop, decision) → counters. The order of frames is kept, and each frame gives one verdict.
+// hue_meter (rate limit) → hue_routes (lookup, next hop, decision) → counters. With kind l2, hue_l2 (both addresses of a frame) is in front
+// of the meter, and a second meter (storm limit) behind it. The order of frames is kept, and each frame gives one verdict.
 //
 // All stages move together (`en`). They stop while more than two verdicts wait to be taken; for one clock when the host
 // reads a counter under load or writes a meter; for two when it reads a row or writes an exact one; and after reset until
 // the counters are zero (a clock for each network and outcome). Accesses to ternary rows stop nothing.
 //
-// Latency: 25 clocks with layout tcam, 68 with dag36, and 24 plus the lookup's with sram and dir, when nothing stalls.
+// Latency: 25 clocks with layout tcam, 68 with dag36, and 24 plus the lookup's with sram and dir, when nothing stalls;
+// kind l2 adds 15.
 // Throughput: one verdict a clock, or that of the lookup.
 module hue_stages
   import hue_pkg::*;
@@ -20,6 +22,7 @@ module hue_stages
     parameter int unsigned Nets        = 16,
     parameter int unsigned SelectRows  = 32,
     parameter int unsigned MacRows     = 0,
+    parameter int unsigned StationRows = 0,
     parameter int unsigned RouteRows   = 32,
     parameter int unsigned LocalRows   = 32,
     parameter int unsigned HopRows     = 32,
@@ -64,14 +67,16 @@ module hue_stages
   end
 
   logic en;
-  logic select_valid, network_valid, meter_valid, done_valid;
-  packet_t select_packet, network_packet, meter_packet;
+  localparam bit HasL2 = Kinds[hue_kinds_pkg::KIND_L2];
+  logic select_valid, network_valid, station_valid, limit_valid, meter_valid, done_valid;
+  packet_t select_packet, network_packet, station_packet, limit_packet, meter_packet;
   ipv4_t select_ipv4;
-  logic [63:0] select_time, network_time;
+  logic [63:0] select_time, network_time, station_time;
   hue_verdict_t done;
-  tbl_rsp_t select_rsp, network_rsp, meter_rsp, routes_rsp, count_rsp, bytes_rsp, unclaimed_rsp;
-  logic select_error, network_error, meter_error, routes_error;
-  logic select_wait, network_wait, meter_wait, routes_wait, routes_stall, count_ready, bytes_ready, unclaimed_ready;
+  tbl_rsp_t select_rsp, network_rsp, station_rsp, meter_rsp, storm_rsp, routes_rsp, count_rsp, bytes_rsp, unclaimed_rsp, copies_rsp;
+  logic select_error, network_error, station_error, meter_error, storm_error, routes_error;
+  logic select_wait, network_wait, station_wait, meter_wait, storm_wait, routes_wait, routes_stall;
+  logic count_ready, bytes_ready, unclaimed_ready, copies_ready;
   logic [31:0] gates_q;
   logic gated_to_cpu_q;
 
@@ -102,9 +107,35 @@ module hue_stages
 
   hue_meter #(.Nets(Nets)) u_meter (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(meter_rsp), .error_o(meter_error), .wait_o(meter_wait),
-    .en_i(en), .valid_i(network_valid), .packet_i(network_packet), .time_ns_i(network_time),
-    .valid_o(meter_valid), .packet_o(meter_packet)
+    .en_i(en), .valid_i(station_valid), .packet_i(station_packet), .time_ns_i(station_time),
+    .valid_o(limit_valid), .packet_o(limit_packet)
   );
+
+  if (HasL2) begin : gen_l2
+    hue_l2 #(.StationRows(StationRows)) u_l2 (
+      .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(station_rsp), .error_o(station_error), .wait_o(station_wait),
+      .en_i(en), .valid_i(network_valid), .packet_i(network_packet), .time_ns_i(network_time),
+      .valid_o(station_valid), .packet_o(station_packet), .time_ns_o(station_time)
+    );
+    // The time of arrival goes around the first meter.
+    localparam int unsigned MeterLatency = 11;
+    logic [63:0] limit_time;
+    hue_delay #(.Clocks(MeterLatency), .Bits(64)) u_time (
+      .clk_i, .rst_ni, .en_i(en), .data_i(station_time), .data_o(limit_time)
+    );
+    hue_meter #(.Nets(Nets), .Storm(1'b1)) u_storm (
+      .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(storm_rsp), .error_o(storm_error), .wait_o(storm_wait),
+      .en_i(en), .valid_i(limit_valid), .packet_i(limit_packet), .time_ns_i(limit_time),
+      .valid_o(meter_valid), .packet_o(meter_packet)
+    );
+  end else begin : gen_no_l2
+    logic unused_rows;
+    assign unused_rows = StationRows == 0;
+    assign {station_valid, station_packet, station_time} = {network_valid, network_packet, network_time};
+    assign {meter_valid, meter_packet} = {limit_valid, limit_packet};
+    assign {station_rsp, storm_rsp} = '0;
+    assign {station_error, station_wait, storm_error, storm_wait} = '0;
+  end
 
   hue_routes #(
     .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows),
@@ -123,8 +154,8 @@ module hue_stages
   logic en_q, out_ready, leaves;
   logic [$clog2(OutDepth+1)-1:0] out_room;
   always_ff @(posedge clk_i) begin
-    en_q <= rst_ni && out_room > 1 && !select_wait && !network_wait && !meter_wait && !routes_wait && count_ready &&
-            bytes_ready && unclaimed_ready;
+    en_q <= rst_ni && out_room > 1 && !select_wait && !network_wait && !station_wait && !meter_wait && !storm_wait &&
+            !routes_wait && count_ready && bytes_ready && unclaimed_ready && copies_ready;
   end
   assign en     = en_q && !routes_stall;
   assign leaves = en && done_valid;
@@ -139,7 +170,8 @@ module hue_stages
   logic [4:0]  outcome_q;
   logic [13:0] len_q;
   assign claimed  = leaves && done.verdict != VerdictUnclaimed;
-  assign sent     = claimed && done.verdict == VerdictForward;
+  // A flood of a network with a single port is sent nowhere.
+  assign sent     = claimed && done.verdict == VerdictForward && !(done.flood && done.ports == '0);
   assign returned = sent && done.outcome == OutcomeNone;  // by a software plane: it was received and counted before
   always_ff @(posedge clk_i) begin
     if (!rst_ni) {received_q, sent_q, unclaimed_q} <= '0;
@@ -165,8 +197,25 @@ module hue_stages
     .valid_i(unclaimed_q), .addr_i(outcome_q[UnclaimedBits-1:0]), .add_i(16'd1)
   );
 
-  assign tbl_rsp_o = select_rsp | network_rsp | meter_rsp | routes_rsp | count_rsp | bytes_rsp | unclaimed_rsp;
-  assign memory_error_o = select_error || network_error || meter_error || routes_error;
+  if (HasL2) begin : gen_copies
+    logic copied_q;
+    logic [2:0] copies_q;
+    always_ff @(posedge clk_i) begin
+      copied_q <= rst_ni && leaves && done.flood;
+      copies_q <= 3'($countones(done.ports));
+    end
+    hue_counter_table #(.Id(TABLE_COPIES), .Rows(Nets)) u_copies (
+      .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(copies_rsp), .ready_o(copies_ready),
+      .valid_i(copied_q), .addr_i(net_q), .add_i(16'(copies_q))
+    );
+  end else begin : gen_no_copies
+    assign copies_rsp   = '0;
+    assign copies_ready = 1'b1;
+  end
+
+  assign tbl_rsp_o = select_rsp | network_rsp | station_rsp | meter_rsp | storm_rsp | routes_rsp | count_rsp | bytes_rsp |
+                     unclaimed_rsp | copies_rsp;
+  assign memory_error_o = select_error || network_error || station_error || meter_error || storm_error || routes_error;
 
   // ---- frames inside: at most one in each stage
   logic [6:0] frames_q;

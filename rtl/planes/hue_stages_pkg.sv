@@ -3,6 +3,7 @@
 // Place: hue_stages and the modules below it. Each stage fills in fields. The first stage that can decides the packet's verdict.
 /* verilator lint_off UNUSEDPARAM */
 package hue_stages_pkg;
+  import hue_pkg::MacPorts;
 
   // Outcome code without an entry in the kind's outcomes: packets of a gated plane or of one in software, and frames that a
   // software plane returned.
@@ -38,14 +39,32 @@ package hue_stages_pkg;
     logic [127:0] dst;
   } ipv6_t;
 
+  // What the front of kind l2 gives: the outcome, or the question to the network's stations.
+  typedef struct packed {
+    logic         asks;       // the outcome depends on the stations; without it, only `outcome` has a meaning
+    logic [4:0]   outcome;
+    logic [13:0]  payload;    // bytes behind the header and the first VLAN tag, compared with the MTU of the network's ports
+    logic [47:0]  dst;
+    logic [47:0]  src;
+  } l2_t;
+
+  // What the network's row says to kind l2, in place of the root of routes.
+  typedef struct packed {
+    logic [15:0]         gap;
+    logic                learns;   // frames whose sender is not in the table, or elsewhere, leave a note for the driver
+    logic                sticky;   // a sender that is elsewhere than in the table is refused
+    logic [MacPorts-1:0] ports;    // the network's ports
+    logic [13:0]         mtu;      // of its ports
+  } l2_settings_t;
+
   // What a kind's front gives once the network is known: an outcome, or a question to the network's routes.
   typedef struct packed {
-    logic         asks;       // the outcome depends on the route of `key`; without it, only `outcome` has a meaning
+    logic         asks;       // the outcome depends on the route of `key`, or on the stations; without it, only `outcome` has a meaning
     logic [4:0]   outcome;    // asks: unless the packet is for the router itself, or OutcomeNone if the next hop decides
-    logic [15:0]  total;      // length of the IP packet, compared with the MTU of the next hop
+    logic [15:0]  total;      // length of the IP packet (l2: of the payload), compared with the MTU of the next hop (of the network)
     logic [7:0]   ttl;        // or hop limit
     logic [15:0]  checksum;   // of the header, if it has one
-    logic [127:0] key;        // destination address: its first bit is the highest, and bits that it does not have are zero
+    logic [127:0] key;        // destination address (l2: and source): the first bit is the highest, and bits that it does not have are zero
   } question_t;
 
   // The question of kind ipv4: with the header's fields, it needs the network's setting.
@@ -98,7 +117,9 @@ package hue_stages_pkg;
 `ifdef HUE_PLANT_VERDICT_KIND
     return hue_kinds_pkg::ipv4_verdict(outcome);  // for scripts/rtl-test and scripts/formal: the kind is ignored
 `else
-    return kind == 5'(hue_kinds_pkg::KIND_IPV6) ? hue_kinds_pkg::ipv6_verdict(outcome) : hue_kinds_pkg::ipv4_verdict(outcome);
+    if (kind == 5'(hue_kinds_pkg::KIND_IPV6)) return hue_kinds_pkg::ipv6_verdict(outcome);
+    if (kind == 5'(hue_kinds_pkg::KIND_L2)) return hue_kinds_pkg::l2_verdict(outcome);
+    return hue_kinds_pkg::ipv4_verdict(outcome);
 `endif
   endfunction
 
@@ -121,6 +142,10 @@ package hue_stages_pkg;
     logic [15:0] hop_count;
     logic [4:0]  kind;       // hue_kinds_pkg::KIND_*
     question_t   question;
+    // Valid behind hue_l2; zero for other kinds.
+    logic                flood;   // as in hue_pkg::hue_verdict_t
+    logic [MacPorts-1:0] ports;
+    logic                note;
   } packet_t;
 
 endpackage

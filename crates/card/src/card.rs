@@ -12,15 +12,17 @@ use crate::banks::Banks;
 use crate::device::{Description, Device, Layout};
 use crate::error::CardError;
 use crate::generated::{
-    self as regs, AttachHeadRow, AttachRow, BytesRow, CountRow, MacRow, NetworkRow, PortRow, QuantumRow,
-    SelectRow, SramRow, UnclaimedRow,
+    self as regs, AttachHeadRow, AttachRow, BytesRow, CopiesRow, CountRow, MacRow, NetworkRow, PortRow,
+    QuantumRow, SelectRow, SramRow, StationRow, UnclaimedRow,
 };
 use crate::macs::Macs;
 use crate::network::Loaded;
+use crate::offline::Left;
 use crate::planes::Plane;
 use crate::registers::Registers;
 use crate::routes::Shared;
 use crate::rows::Row;
+use crate::stations::Stations;
 
 /// COUNT rows of a network.
 pub(crate) const COUNT_ROWS: u32 = 32;
@@ -50,6 +52,10 @@ pub struct Card<R> {
     pub(crate) networks: BTreeMap<Vid, Loaded>,
     /// Contents of design select, and each port's run in ATTACH with its head.
     pub(crate) macs: Macs,
+    /// Contents of STATION.
+    pub(crate) stations: Stations,
+    /// Frames that left during a run of captures.
+    pub(crate) left: Vec<Left>,
     pub(crate) select: Vec<Option<SelectRow>>,
     pub(crate) attach: Vec<(AttachHeadRow, Vec<AttachRow>)>,
     /// Routes and next hops of all networks, if the image shares them.
@@ -58,8 +64,8 @@ pub struct Card<R> {
     pub(crate) banks: Option<Banks>,
     /// Tables of each plane, if planes have their own.
     pub(crate) planes: Vec<Plane>,
-    /// Whether ARP goes to the owner of its destination, as it does in live software.
-    pub(crate) arp: bool,
+    /// In live use: ARP goes to the owner of its destination, as in live software, and networks that learn are refused.
+    pub(crate) live: bool,
     /// The lent index and its network; see `moving`.
     pub(crate) lent: Option<(u8, Vid)>,
     /// Contents of each row of QUANTUM; `None` before it is written.
@@ -84,6 +90,9 @@ impl<R: Registers> Card<R> {
             }
             for row in 0..description.mac_rows {
                 device.write_row(row, &MacRow::default())?;
+            }
+            for row in 0..description.station_rows {
+                device.write_row(row, &StationRow::default())?;
             }
             for row in 0..ports {
                 device.write_row(row, &AttachHeadRow::default())?;
@@ -113,12 +122,14 @@ impl<R: Registers> Card<R> {
             device: RefCell::new(device),
             networks: BTreeMap::new(),
             macs: Macs::new(description.mac_rows).unwrap_or_default(),
+            stations: Stations::new(description.station_rows).unwrap_or_default(),
+            left: Vec::new(),
             select: vec![None; description.select_rows as usize],
             attach: vec![(AttachHeadRow::default(), Vec::new()); ports as usize],
             shared,
             banks,
             planes: (0..description.planes).map(Plane::new).collect(),
-            arp: false,
+            live: false,
             lent: None,
             forced_gates: 0,
             quanta: vec![None; description.rows(QuantumRow::TABLE) as usize],
@@ -284,6 +295,17 @@ impl<R: Registers> Card<R> {
     /// `Access`, `Table`.
     pub fn read_flood_drops(&mut self, port: u32) -> Result<u64, CardError> {
         Ok(self.device.get_mut().read_row::<PortRow>(port * PORT_ROWS + FLOOD_DROPS)?.value)
+    }
+
+    /// Copies made of frames that a network sent to several ports; `None` if it is not loaded, or does not send to several.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn read_copies(&self, vid: Vid) -> Result<Option<u64>, CardError> {
+        let Some(loaded) = self.networks.get(&vid).filter(|loaded| loaded.learner.is_some()) else {
+            return Ok(None);
+        };
+        Ok(Some(self.device.borrow_mut().read_row::<CopiesRow>(loaded.place.net.into())?.value))
     }
 
     /// Bytes of a network's frames: received, sent; `None` if it is not loaded.

@@ -11,6 +11,8 @@ use hue_tables::Vid;
 pub const HEADER_BYTES: usize = 16;
 /// The frame comes from a software plane and leaves without further processing.
 const FROM_PLANE: u8 = 1;
+/// The frame has been dealt with. Its sender is to be learnt.
+const NOTE: u8 = 2;
 
 /// Why a frame came to a CPU queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +26,8 @@ pub struct ToCpu {
     pub code: u8,
     /// Port it arrived on.
     pub port_in: u8,
+    /// It is a copy for the driver, which tells that the frame's sender is behind the virtual port.
+    pub is_note: bool,
 }
 
 impl ToCpu {
@@ -35,7 +39,7 @@ impl ToCpu {
                 bytes.len()
             ));
         };
-        let [vid_high, vid_low, _, vport, code, port_in, _, _, length_high, length_low, ..] = *header;
+        let [vid_high, vid_low, _, vport, code, port_in, _, flags, length_high, length_low, ..] = *header;
         let length = u16::from_be_bytes([length_high, length_low]);
         if usize::from(length) != frame.len() {
             return Err(format!("a CPU header gives a length of {length} bytes, but {} follow", frame.len()));
@@ -46,7 +50,8 @@ impl ToCpu {
         if code != 0 && !Kind::ALL.into_iter().any(known) {
             return Err(format!("a CPU header has the unknown outcome {code}"));
         }
-        Ok((Self { vid, vport: u16::from(vport), code, port_in }, frame))
+        let is_note = flags & NOTE != 0;
+        Ok((Self { vid, vport: u16::from(vport), code, port_in, is_note }, frame))
     }
 }
 
@@ -72,8 +77,11 @@ mod tests {
     #[test]
     fn headers_are_read_or_refused() {
         let mut bytes = vec![0, 7, 1, 2, 9, 3, 4, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0xa, 0xb, 0xc];
-        let header = ToCpu { vid: Vid::new(7).unwrap(), vport: 2, code: 9, port_in: 3 };
+        let header = ToCpu { vid: Vid::new(7).unwrap(), vport: 2, code: 9, port_in: 3, is_note: false };
         assert_eq!(ToCpu::split(&bytes), Ok((header, &[0xa, 0xb, 0xc][..])));
+        bytes[7] = NOTE;
+        let note = ToCpu { is_note: true, ..header };
+        assert_eq!(ToCpu::split(&bytes), Ok((note, &[0xa, 0xb, 0xc][..])));
         for (at, value) in [(9, 4), (1, 0), (0, 0xff), (4, 31)] {
             let before = std::mem::replace(&mut bytes[at], value);
             assert!(ToCpu::split(&bytes).is_err(), "byte {at}");

@@ -114,6 +114,8 @@ pub struct Description {
     pub sram_words: u32,
     /// Rows of the Conflict CAM (dir).
     pub cam_rows: u32,
+    /// MAC addresses of all networks that learn (kind `l2`).
+    pub station_rows: u32,
     /// Memory of the output queues, in bytes. One queue takes at most half of the space that the others leave free.
     pub out_bytes: u32,
 }
@@ -151,6 +153,8 @@ impl Description {
             regs::SRAM => self.sram_words,
             regs::CONFLICT => self.cam_rows,
             regs::FILL => u32::from(self.layout == Layout::Dir),
+            regs::STATION => self.station_rows,
+            regs::STORM | regs::STORM_DEBT | regs::COPIES if self.station_rows > 0 => self.nets,
             regs::COUNT => self.nets * 32,
             regs::BYTES => self.nets * 2,
             regs::PORT => ports * 8,
@@ -425,6 +429,10 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         Layout::Dir => number("rows of the Conflict CAM", regs::CAM_ROWS, 1, CAM_ROWS_MAX)?,
         _ => 0,
     };
+    let station_rows = match version.1 {
+        ..5 => 0,
+        _ => number("rows of STATION", regs::STATION_ROWS, 0, ROWS_MAX)?,
+    };
     let route_rows = number("route rows", regs::ROUTE_ROWS, ternary.0, ternary.1)?;
     let local_rows = number("local rows", regs::LOCAL_ROWS, ternary.0, ternary.1)?;
     let mut level_words = [0; 4];
@@ -436,6 +444,10 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
     if !cuckoo::is_size(mac_rows) {
         let expected = "0, or 1024 to 16384 by powers of two";
         return Err(unknown("rows of design select by MAC address", mac_rows.to_string(), expected));
+    }
+    if !cuckoo::is_size(station_rows) {
+        let expected = "0, or 1024 to 16384 by powers of two";
+        return Err(unknown("rows of STATION", station_rows.to_string(), expected));
     }
     let bus = registers.read(regs::BUS)?;
     let [bus_bytes, mac_ports, cpu_queues, _] = bus.to_le_bytes().map(u32::from);
@@ -466,6 +478,7 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         level_words,
         sram_words,
         cam_rows,
+        station_rows,
         out_bytes,
     })
 }

@@ -18,14 +18,16 @@ use crate::card::{BYTES_ROWS, COUNT_ROWS, Card};
 use crate::device::{Description, Device, Layout, out_drops_row};
 use crate::error::{CardError, NAME, SOFTWARE, broken};
 use crate::generated::{
-    AttachHeadRow, AttachRow, BytesRow, CountRow, MacRow, NetworkRow, OutDropsRow, RouteRow, SelectRow,
+    AttachHeadRow, AttachRow, BytesRow, CopiesRow, CountRow, MacRow, NetworkRow, OutDropsRow, RouteRow,
+    SelectRow,
 };
 use crate::macs::{MacWrites, Macs};
-use crate::network::{Loaded, row, wait_for_its_hops};
+use crate::network::{Loaded, routed, row, wait_for_its_hops};
 use crate::plan::{self, NO_PLANE, Place, PlaneRows};
 use crate::registers::Registers;
 use crate::routes::{Held, HopRows, Shared, Switch, write_words};
 use crate::rows::Row;
+use crate::stations::{Learner, Stations, entries_max};
 
 /// The writes for one program, once all checks have passed.
 struct Change {
@@ -111,6 +113,7 @@ impl<R: Registers> Card<R> {
     pub fn take_plane(&mut self, vid: Vid) -> Result<(), SubstrateError> {
         let program = self.networks.get(&vid).ok_or(SubstrateError::Unknown(vid))?.program();
         check_kind(program, self.device.get_mut().description())?;
+        check_live(program, self.live)?;
         if self.banks.is_some() {
             return self.take_banks(vid);
         }
@@ -235,6 +238,7 @@ impl<R: Registers> Card<R> {
         check_programs(programs, if software { SOFTWARE } else { NAME })?;
         if !software {
             programs.iter().try_for_each(|program| check_image(program, description))?;
+            programs.iter().try_for_each(|program| check_live(program, self.live))?;
         }
         let kept = |loaded: &&Loaded| !programs.iter().any(|program| program.vid == loaded.program().vid);
         let others: Vec<&Loaded> = self.networks.values().filter(kept).collect();
@@ -245,6 +249,10 @@ impl<R: Registers> Card<R> {
             return Err(full());
         }
         demux_of(others.iter().map(|loaded| Claims::from(loaded.program())), programs)?;
+        if !software {
+            let on_card = others.iter().filter(|loaded| !loaded.software).map(|loaded| loaded.program());
+            check_stations(description, on_card.chain(programs))?;
+        }
         let mut nets = vec![false; description.nets as usize];
         let mut planes = vec![false; description.planes as usize];
         for loaded in self.networks.values() {
@@ -285,7 +293,7 @@ impl<R: Registers> Card<R> {
         let description = self.device.get_mut().description().clone();
         let all = self.with_changes(changes);
         let name = changes.first().map(|change| change.program.name.as_str()).unwrap_or_default();
-        let mut claims = plan::claims(all.iter().copied(), self.arp);
+        let mut claims = plan::claims(all.iter().copied(), self.live);
         let rows = description.select_rows + description.mac_rows;
         room(&description, name, "rows of design select", claims.rows.len() + claims.hidden, rows)?;
         let mut macs = self.macs.clone();
@@ -317,8 +325,9 @@ impl<R: Registers> Card<R> {
         let mut result = Ok(());
         for change in changes.iter_mut() {
             let before = self.networks.get(&change.program.vid);
-            let before = before.and_then(|loaded| Some((loaded.program(), loaded.held.as_ref()?)));
-            match shared.change(&change.program, before, &device.description().name) {
+            let before = before.and_then(|loaded| Some((routed(loaded.program()), loaded.held.as_ref()?)));
+            let before = before.as_ref().map(|(program, held)| (program.as_ref(), *held));
+            match shared.change(&routed(&change.program), before, &device.description().name) {
                 Ok(switch) => change.switch = Some(switch),
                 Err(error) => {
                     result = Err(error);
@@ -436,7 +445,7 @@ impl<R: Registers> Card<R> {
         software: bool,
         claimed: Claimed,
     ) -> Result<Vec<(Option<Vid>, Held)>, CardError> {
-        let Self { device, networks, macs, select, attach, shared, banks, planes, .. } = self;
+        let Self { device, networks, macs, stations, select, attach, shared, banks, planes, .. } = self;
         let mut gone = Vec::new();
         device.get_mut().in_hold(|device| {
             for Change { place, before, program, switch, arrival } in changes {
@@ -444,6 +453,13 @@ impl<R: Registers> Card<R> {
                 let limit = networks.get(&program.vid).map(|loaded| loaded.program().rate_limit);
                 if before.is_none() || limit != Some(program.rate_limit) {
                     device.write_row(net, &plan::meter(program.rate_limit))?;
+                }
+                let storm = program.settings.learning().map(|learning| learning.storm_limit);
+                let had = networks.get(&program.vid).and_then(|loaded| loaded.program().settings.learning());
+                if let Some(storm) = storm.filter(|storm| had.map(|had| had.storm_limit) != Some(*storm))
+                    && device.description().station_rows > 0
+                {
+                    device.write_row(net, &plan::storm(storm))?;
                 }
                 let held = match (switch, shared.as_mut()) {
                     _ if banks.is_some() => {
@@ -477,7 +493,12 @@ impl<R: Registers> Card<R> {
                         None
                     }
                 };
-                networks.insert(program.vid, Loaded::new(place, software, program, held));
+                let old = networks.get(&program.vid);
+                let learner = if software { None } else { learner(&program, old) };
+                write_stations(device, stations, place.net, &program, learner.as_ref())?;
+                let mut loaded = Loaded::new(place, software, program, held);
+                loaded.learner = learner;
+                networks.insert(loaded.program().vid, loaded);
             }
             write_claimed(device, macs, select, attach, claimed)
         })?;
@@ -500,11 +521,12 @@ impl<R: Registers> Card<R> {
     fn take_off(&mut self, vids: &[Vid]) -> Result<(), SubstrateError> {
         let gone: Vec<Loaded> = vids.iter().filter_map(|vid| self.networks.remove(vid)).collect();
         let claimed = self.claimed(&[])?;
-        let Self { device, macs, select, attach, shared, .. } = self;
+        let Self { device, macs, stations, select, attach, shared, .. } = self;
         let taken = device.get_mut().in_hold(|device| {
             write_claimed(device, macs, select, attach, claimed)?;
             for loaded in &gone {
                 device.write_row(u32::from(loaded.place.net), &NetworkRow::default())?;
+                write_stations(device, stations, loaded.place.net, loaded.program(), None)?;
             }
             Ok(())
         });
@@ -562,6 +584,32 @@ fn write_claimed<R: Registers>(
     Ok(())
 }
 
+/// What a network has learnt after it is loaded, or loaded again.
+fn learner(program: &Program, before: Option<&Loaded>) -> Option<Learner> {
+    let same_kind = before.filter(|before| before.program().kind() == program.kind());
+    let now = |vport: u16| {
+        let name = &before?.program().ports.get(usize::from(vport))?.name;
+        program.ports.iter().zip(0u16..).find(|(port, _)| port.name == *name).map(|(_, now)| now)
+    };
+    Learner::new(program, same_kind.and_then(|before| before.learner.as_ref()), now)
+}
+
+/// Writes the rows of STATION that a network has now, and clears those that it had before.
+fn write_stations<R: Registers>(
+    device: &mut Device<R>,
+    stations: &mut Stations,
+    net: u8,
+    program: &Program,
+    learner: Option<&Learner>,
+) -> Result<(), CardError> {
+    let mut writes = Vec::new();
+    stations.clear(net, &mut writes);
+    if let Some(learner) = learner {
+        learner.rows(program, net, 0).for_each(|row| stations.set(row, &mut writes));
+    }
+    writes.iter().try_for_each(|(place, row)| device.write_row(*place, row))
+}
+
 /// Resets the counters of a network index that another network may have used before.
 fn forget_counters<R: Registers>(device: &mut Device<R>, net: u8) -> Result<(), CardError> {
     for row in 0..COUNT_ROWS {
@@ -569,6 +617,9 @@ fn forget_counters<R: Registers>(device: &mut Device<R>, net: u8) -> Result<(), 
     }
     for row in 0..BYTES_ROWS {
         device.take_row::<BytesRow>(u32::from(net) * BYTES_ROWS + row)?;
+    }
+    if device.description().station_rows > 0 {
+        device.take_row::<CopiesRow>(net.into())?;
     }
     let ports = device.description().mac_ports + device.description().cpu_queues;
     for port in 0..ports {
@@ -602,7 +653,7 @@ pub fn has_kind(description: &Description, kind: Kind) -> bool {
         Kind::Ipv4 => true,
         // Only these tables have keys of any width.
         Kind::Ipv6 => description.layout == Layout::Sram,
-        Kind::L2 => false,
+        Kind::L2 => description.station_rows > 0,
     };
     has_rows && description.kinds.contains(&kind)
 }
@@ -617,6 +668,14 @@ fn check_kind(program: &Program, description: &Description) -> Result<(), Substr
         return Err(SubstrateError::Kind { name: program.name.clone(), kind, substrate: NAME });
     }
     Err(SubstrateError::ImageKind { name: program.name.clone(), kind, image: description.name.clone() })
+}
+
+/// Checks whether a card decides the program's packets in live use. What a network has learnt does not move with it yet.
+fn check_live(program: &Program, live: bool) -> Result<(), SubstrateError> {
+    if !live || program.settings.learning().is_none() {
+        return Ok(());
+    }
+    Err(SubstrateError::LearnsLive { name: program.name.clone(), kind: program.kind() })
 }
 
 /// Checks whether an empty image could hold the program.
@@ -639,9 +698,23 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
     match description.layout {
         Layout::Tcam => check_plane(&plan::plane(program, description.neighbour_rows()), name, description),
         Layout::Dag36 | Layout::Sram | Layout::Dir => {
-            room(description, name, "next hops", program.next_hops.len(), description.hop_rows)
+            room(description, name, "next hops", routed(program).next_hops.len(), description.hop_rows)
         }
     }
+}
+
+/// Checks whether there is room for the MAC addresses that all networks on the card may have.
+fn check_stations<'a>(
+    description: &Description,
+    programs: impl Iterator<Item = &'a Program>,
+) -> Result<(), SubstrateError> {
+    let max = Stations::capacity(description.station_rows);
+    let mut needed = 0;
+    for program in programs.filter(|program| has_kind(description, program.kind())) {
+        needed += entries_max(program);
+        room(description, &program.name, "MAC addresses, static and learnt ones", needed, max as u32)?;
+    }
+    Ok(())
 }
 
 /// Checks whether a plane with its own tables has enough rows.

@@ -1,9 +1,10 @@
 //! The driver's state of a network on the card: its place, its current program, its part of the shared tables.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use hue_planes::{Adjacency, AdjacencyKind, Settings};
-use hue_substrate::{Program, ProgramError, RouteKey, SubstrateError, check_hop};
+use hue_planes::{Adjacency, AdjacencyKind, Settings, l2};
+use hue_substrate::{Entries, Program, ProgramError, RouteKey, SubstrateError, check_hop};
 use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 
 use crate::device::Device;
@@ -13,6 +14,7 @@ use crate::plan::{NO_PLANE, Place};
 use crate::records::Mark;
 use crate::registers::Registers;
 use crate::routes::Held;
+use crate::stations::Learner;
 
 /// Index of each prefix in a program's routes, so that the cost of a change does not depend on the number of routes.
 /// Only the map of the program's width has any.
@@ -75,6 +77,8 @@ pub struct Loaded {
     at: Positions,
     /// Its part of the shared tables.
     pub held: Option<Held>,
+    /// What it has learnt, if the card decides its packets and its kind learns.
+    pub learner: Option<Learner>,
     /// When its routes last changed: earlier records may hold a next hop that no route refers to any more.
     pub changed: Option<Mark>,
     /// When its next hops last grew or moved, if earlier records may still be in the stages. Those records hold a
@@ -85,7 +89,7 @@ pub struct Loaded {
 impl Loaded {
     pub fn new(place: Place, software: bool, program: Program, held: Option<Held>) -> Self {
         let at = Positions { lpm32: positions(&program), lpm128: positions(&program) };
-        Self { place, software, program, at, held, changed: None, grown: None }
+        Self { place, software, program, at, held, learner: None, changed: None, grown: None }
     }
 
     /// Its program, with all changes.
@@ -190,6 +194,27 @@ impl Loaded {
     }
 }
 
+/// What of a program is in the tables of routes: nothing of a network that learns, whose next hops are its ports.
+pub fn routed(program: &Program) -> Cow<'_, Program> {
+    match program.settings.learning() {
+        None => Cow::Borrowed(program),
+        Some(_) => Cow::Owned(Program {
+            next_hops: Vec::new(),
+            entries: Entries::none(program.kind()),
+            ..program.clone()
+        }),
+    }
+}
+
+/// What the row of a network of kind `l2` has in place of a root; see `l2_settings_t` in rtl/planes/hue_stages_pkg.sv.
+fn l2_settings(program: &Program, settings: l2::Settings) -> u64 {
+    // All ports have the same MTU, which has fewer than 14 bits.
+    let mtu = program.ports.first().map_or(0, |port| u64::from(port.mtu_bytes));
+    let ports = program.ports.iter().filter_map(|port| 1u64.checked_shl(port.port.get().into()));
+    let ports = ports.fold(0, |ports, port| ports | port) & 0xf;
+    mtu | ports << 14 | u64::from(settings.sticky) << 18 | 1 << 19
+}
+
 /// The row of a network.
 pub fn row(place: Place, program: &Program, hop_base: u32, root: u64) -> NetworkRow {
     NetworkRow {
@@ -197,10 +222,13 @@ pub fn row(place: Place, program: &Program, hop_base: u32, root: u64) -> Network
         vid: program.vid.get(),
         // Packets of a network without a plane never reach a plane.
         plane: if place.plane == NO_PLANE { 0 } else { place.plane },
-        root,
+        root: match program.settings {
+            Settings::L2(settings) => l2_settings(program, settings),
+            _ => root,
+        },
         // Neither an image nor a network has more than 65,536 rows of next hops.
         hop_base: hop_base as u16,
-        hop_count: program.next_hops.len() as u16,
+        hop_count: routed(program).next_hops.len() as u16,
         software: false,
         forward_martians: matches!(program.settings, Settings::Ipv4(settings) if settings.forward_martians),
         gated: program.gated,

@@ -5,7 +5,7 @@
 //! dropping, and idle cycles are skipped. A frame that leaves is identified by the tag it entered with; a dropped
 //! frame does not leave.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hue_demux::PortId;
 use hue_planes::{Kind, Reason};
@@ -16,6 +16,7 @@ use crate::card::Card;
 use crate::cpu::ToCpu;
 use crate::error::CardError;
 use crate::generated as regs;
+use crate::stations::sender;
 use crate::twin::{FRAME_BYTES_MAX, Twin};
 
 /// Cycles run between two checks of the watchdog.
@@ -86,9 +87,11 @@ pub struct Sent<'a> {
 }
 
 /// A frame that left the card, not sorted yet.
-struct Left {
+pub(crate) struct Left {
     tag: u32,
     vid: u16,
+    /// Where it is among the copies that its network made of it.
+    copy: u16,
     way: Way,
     bytes: Vec<u8>,
     cycle: u64,
@@ -110,7 +113,7 @@ impl Card<Twin> {
     pub fn set_live(&mut self) -> Result<(), CardError> {
         self.device().write(regs::CONTROL, 0)?;
         self.twin().set_ordered(false);
-        self.arp = true;
+        self.live = true;
         Ok(())
     }
 
@@ -126,7 +129,7 @@ impl Card<Twin> {
     }
 
     /// Runs frames through the card and hands out those that left, in the order offered; copies of one are ordered by
-    /// network. Bytes above the port's frame size limit are ignored: such a frame is too long in any case.
+    /// network, and those of one network by virtual port. Bytes above the port's frame size limit are ignored: such a frame is too long in any case.
     ///
     /// # Errors
     /// `Stuck`, `Nonsense`, `Assertion`, or `Port` for a port that the card does not have; frames may then remain inside.
@@ -135,23 +138,40 @@ impl Card<Twin> {
         self.drain(frames.len(), each)
     }
 
-    /// The first half of [`Card::run`]: frames wait at the ports and enter as cycles run.
+    /// The first half of [`Card::run`]: frames wait at the ports and enter as cycles run. A frame for a network that learns enters
+    /// alone, once what earlier ones taught is in the card's table.
     ///
     /// # Errors
-    /// `Port` for a port that the card does not have.
+    /// `Port` for a port that the card does not have; with networks that learn, also those of [`Card::run`].
     pub fn offer(&mut self, frames: &[Offered<'_>]) -> Result<(), CardError> {
         // Only meters depend on the order of frames of different ports, and keeping that order costs cycles.
         let metered = self.programs().any(|program| program.rate_limit.is_some());
         self.twin().set_ordered(metered);
         let ports = self.description().mac_ports;
+        let learning: HashSet<u8> = self.ports_that_teach().collect();
         for (frame, tag) in frames.iter().zip(0u32..) {
+            let teaches = learning.contains(&frame.port.get());
+            if teaches {
+                self.finish(frames.len())?;
+                self.advance(frame.time_ns)?;
+            }
             let bytes = frame.bytes.get(..FRAME_BYTES_MAX).unwrap_or(frame.bytes);
             let port = frame.port.get();
             if u32::from(port) >= ports || !self.twin().push(port, frame.time_ns, tag, 0, bytes) {
                 return Err(CardError::Port { port, ports });
             }
+            if teaches {
+                self.finish(frames.len())?;
+                self.collect(frames.len(), frame.time_ns)?;
+            }
         }
         Ok(())
+    }
+
+    /// Ports of networks that learn.
+    fn ports_that_teach(&self) -> impl Iterator<Item = u8> + '_ {
+        let learning = self.networks.values().filter(|loaded| loaded.learner.is_some());
+        learning.flat_map(|loaded| loaded.program().ports.iter().map(|port| port.port.get()))
     }
 
     /// The second half of [`Card::run`]: runs until the card is idle and hands out the frames that left. `frames` is
@@ -161,9 +181,10 @@ impl Card<Twin> {
     /// As [`Card::run`].
     pub fn drain(&mut self, frames: usize, mut each: impl FnMut(Sent<'_>)) -> Result<(), CardError> {
         self.finish(frames)?;
-        let mut left = self.collect(frames)?;
+        self.collect(frames, 0)?;
+        let mut left = std::mem::take(&mut self.left);
         // Frames of one network on one port come out in order. Only frames of different networks overtake each other.
-        left.sort_by_key(|one| (one.tag, one.vid));
+        left.sort_by_key(|one| (one.tag, one.vid, one.copy));
         for one in &left {
             each(Sent { frame: one.tag as usize, way: one.way, bytes: &one.bytes, cycle: one.cycle });
         }
@@ -189,16 +210,23 @@ impl Card<Twin> {
         }
     }
 
-    fn collect(&mut self, frames: usize) -> Result<Vec<Left>, CardError> {
+    /// Takes the frames that left, and learns what notes say. `now_ns` is the time of the frames that left notes.
+    fn collect(&mut self, frames: usize, now_ns: u64) -> Result<(), CardError> {
+        // The network that sent a frame: the one with its source address, or else the one that has the port as a whole.
+        let mut switches: HashMap<u8, (u16, u16)> = HashMap::new();
         let mut senders: HashMap<(u8, Mac), u16> = HashMap::new();
         for program in self.programs() {
-            for port in &program.ports {
-                senders.entry((port.port.get(), port.mac)).or_insert(program.vid.get());
+            for (port, vport) in program.ports.iter().zip(0u16..) {
+                match program.settings.learning() {
+                    Some(_) => _ = switches.insert(port.port.get(), (program.vid.get(), vport)),
+                    None => _ = senders.entry((port.port.get(), port.mac)).or_insert(program.vid.get()),
+                }
             }
         }
+        let mut notes = Vec::new();
+        let mut left = std::mem::take(&mut self.left);
         let (ports, kinds) = (self.description().mac_ports, self.kinds());
         let twin = self.twin();
-        let mut all = Vec::with_capacity(frames);
         while let Some(frame) = twin.pop() {
             if frame.tag as usize >= frames {
                 return Err(CardError::Nonsense(format!("a frame with tag {}, of {frames}", frame.tag)));
@@ -206,16 +234,23 @@ impl Card<Twin> {
             let (tag, cycle) = (frame.tag, frame.last_cycle);
             if u32::from(frame.port) < ports {
                 let source = frame.bytes.get(6..).and_then(|rest| rest.first_chunk::<6>()).copied();
-                let vid = source.and_then(|source| senders.get(&(frame.port, Mac(source)))).copied();
+                let router = source.and_then(|source| senders.get(&(frame.port, Mac(source))));
+                let router = router.map(|vid| (*vid, 0));
+                let (vid, copy) = router.or(switches.get(&frame.port).copied()).unwrap_or_default();
                 let way = Way::Port(PortId::new(frame.port));
-                all.push(Left { tag, vid: vid.unwrap_or_default(), way, bytes: frame.bytes.to_vec(), cycle });
+                left.push(Left { tag, vid, copy, way, bytes: frame.bytes.to_vec(), cycle });
             } else {
                 let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
+                if header.is_note {
+                    notes.extend(sender(bytes).map(|mac| (header.vid, mac, header.vport)));
+                    continue;
+                }
                 let (vid, way) = (header.vid.get(), kinds.way(header)?);
-                all.push(Left { tag, vid, way, bytes: bytes.to_vec(), cycle });
+                left.push(Left { tag, vid, copy: 0, way, bytes: bytes.to_vec(), cycle });
             }
         }
-        Ok(all)
+        self.left = left;
+        notes.into_iter().try_for_each(|(vid, mac, vport)| self.learn(vid, mac, vport, now_ns))
     }
 }
 
@@ -229,7 +264,7 @@ mod tests {
     fn an_outcome_is_one_of_the_networks_kind() {
         let vid = |id| Vid::new(id).unwrap();
         let kinds = Kinds(BTreeMap::from([(vid(7), Kind::Ipv4)]));
-        let way = |id, code| kinds.way(ToCpu { vid: vid(id), vport: 2, code, port_in: 3 });
+        let way = |id, code| kinds.way(ToCpu { vid: vid(id), vport: 2, code, port_in: 3, is_note: false });
         let control = |id, outcome| Way::Control { vid: vid(id), vport: 2, outcome };
         assert_eq!(way(7, Outcome::Arp.code()).unwrap(), control(7, Some(Outcome::Arp.into())));
         assert_eq!(way(7, 0).unwrap(), control(7, None));

@@ -10,7 +10,7 @@ use hue_planes::{Adjacency, AdjacencyKind, RateLimit};
 use hue_substrate::Program;
 use hue_tables::Vid;
 
-use crate::generated::{AttachHeadRow, AttachRow, HopRow, LocalRow, MeterRow, RouteRow, SelectRow};
+use crate::generated::{AttachHeadRow, AttachRow, HopRow, LocalRow, MeterRow, RouteRow, SelectRow, StormRow};
 
 /// Ports that a row of design select can name.
 const PORTS: u8 = 8;
@@ -239,7 +239,13 @@ pub fn hop(row: &Adjacency) -> HopRow {
 
 /// Converts a rate limit.
 pub fn meter(limit: Option<RateLimit>) -> MeterRow {
-    let mut row = MeterRow::default();
+    let StormRow { packets_on, packets_rate, packets_burst, bits_on, bits_rate, bits_burst } = storm(limit);
+    MeterRow { packets_on, packets_rate, packets_burst, bits_on, bits_rate, bits_burst }
+}
+
+/// The row of a limit on floods.
+pub fn storm(limit: Option<RateLimit>) -> StormRow {
+    let mut row = StormRow::default();
     let limit = limit.unwrap_or_default();
     if let Some(rate) = limit.packets {
         (row.packets_on, row.packets_rate, row.packets_burst) = (true, rate.per_second(), rate.burst());

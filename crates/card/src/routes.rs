@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use hue_planes::Kind;
+use hue_planes::{Kind, Settings};
 use hue_substrate::{Program, SubstrateError, with_routes};
 use hue_tables::dag36::{Dag36Error, words_of, words_of_level};
 use hue_tables::dag36_levels::{Patch, Retired, Write};
@@ -246,8 +246,9 @@ impl Shared {
         }
         let (levels, words_max) = match of.layout {
             Layout::Sram => {
-                let key_bits =
-                    of.kinds.iter().map(|kind: &Kind| kind.limits().key_bits).max().unwrap_or(u32::BITS);
+                // Kinds that learn have no routes.
+                let routed = of.kinds.iter().filter(|kind| Settings::of(**kind).learning().is_none());
+                let key_bits = routed.map(|kind: &Kind| kind.limits().key_bits).max().unwrap_or(u32::BITS);
                 (Dag36Levels::flat(of.sram_words, key_bits as usize / 8), Vec::from([of.sram_words]))
             }
             _ => (Dag36Levels::new(&of.level_words), of.level_words.to_vec()),

@@ -8,10 +8,11 @@
 use std::path::PathBuf;
 
 use hue_card::generated as regs;
-use hue_card::{Card, CardError, FRAME_BYTES_MAX, Kinds, ToCpu, Twin, TwinFrame, Way};
+use hue_card::{Card, CardError, FRAME_BYTES_MAX, Kinds, ToCpu, Twin, TwinFrame, Way, sender};
 use hue_demux::PortId;
 use hue_planes::UnclaimedCounters;
 use hue_substrate::Program;
+use hue_tables::{MacKey, Vid};
 
 use crate::capture::{Captured, Latency};
 use crate::counts::{self, NetworkCounts, PortCounts};
@@ -388,9 +389,19 @@ impl Lab {
         if let Some(failure) = card.twin().failure() {
             return Err(CardError::Assertion(failure).into());
         }
+        let now_ns = self.bus.nanoseconds(card.twin().cycles() - self.start);
+        let mut notes = Vec::new();
         while let Some(frame) = card.twin().pop() {
-            each(self.take(frame)?);
+            match note(&frame, self.mac_ports)? {
+                Some(note) => notes.push(note),
+                None => each(self.take(frame)?),
+            }
         }
+        // The driver of a card does the same: it writes what notes tell it, while frames go on.
+        for (vid, mac, vport) in notes {
+            card.learn(vid, mac, vport, now_ns)?;
+        }
+        card.advance(now_ns)?;
         Ok(())
     }
 
@@ -477,6 +488,16 @@ impl Lab {
         balance(&measured, &self.captured)?;
         Ok(measured)
     }
+}
+
+/// What a frame for the driver says: a network, an address, and the virtual port that it is behind. `None` for other frames.
+fn note(frame: &TwinFrame<'_>, mac_ports: u32) -> Result<Option<(Vid, MacKey, u16)>, CardError> {
+    if u32::from(frame.port) < mac_ports {
+        return Ok(None);
+    }
+    let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
+    let mac = header.is_note.then(|| sender(bytes)).flatten();
+    Ok(mac.map(|mac| (header.vid, mac, header.vport)))
 }
 
 /// Checks the streams. Returns whether ports wait (they all do, or none does).

@@ -514,7 +514,13 @@ fn select_rest(
         Claim::Done(fate) => frame.fate = fate,
         Claim::Flood(targets) => {
             let Rare { networks, reader, copies, .. } = rare;
-            if !copies.have_room(targets.len()) {
+            // What earlier frames of the batch teach must be known before a copy is decided.
+            let mut learning =
+                targets.iter().filter_map(|target| networks.get(place(slot_of(slots, target.vid))));
+            let waits = learning.any(|network| {
+                network.learns() && with_plane!(network.kind(), P => LineOf::<P>::line(lines).count > 0)
+            });
+            if waits || !copies.have_room(targets.len()) {
                 return Step::Full;
             }
             frame.fate = Fate::Flooded;

@@ -108,6 +108,12 @@ impl Network {
         }
     }
 
+    /// Whether its packets change the table in which later ones are looked up.
+    #[inline]
+    pub fn learns(&self) -> bool {
+        self.switch.is_some()
+    }
+
     /// What happened to MAC addresses; zeros if its kind does not learn.
     pub fn switch_counts(&self) -> SwitchCounts {
         self.switch.as_deref().map(Switch::counts).unwrap_or_default()

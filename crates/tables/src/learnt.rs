@@ -220,20 +220,39 @@ impl MacTable {
         self.learnt - old.take_while(|entry| now_ns - entry.seen_ns > self.ageing_ns).count()
     }
 
+    /// Least time after which a frame from an entry's place is recorded, nanoseconds; see [`MacTable::learn`].
+    #[must_use]
+    pub fn refresh_ns(&self) -> u64 {
+        self.refresh_ns
+    }
+
+    /// Removes a learnt entry whose time is up, and returns its address; `None` if there is no such entry. For a copy of
+    /// the table elsewhere: entries that nobody removes are found no more in any case.
+    pub fn expire(&mut self, now_ns: u64) -> Option<MacKey> {
+        self.latest_ns = self.latest_ns.max(now_ns);
+        self.forget_oldest()
+    }
+
     /// Removes learnt entries whose time is up.
     fn forget_old(&mut self) {
-        while let Some(entry) = self.slab.get(self.oldest as usize)
-            && self.latest_ns - entry.seen_ns > self.ageing_ns
-        {
-            let (place, mac) = (self.oldest, entry.mac);
-            self.unlink(place);
-            self.unindex(mac);
-            if let Some(entry) = self.slab.get_mut(place as usize) {
-                entry.next = self.free;
-            }
-            self.free = place;
-            self.learnt -= 1;
+        while self.forget_oldest().is_some() {}
+    }
+
+    /// Removes the learnt entry that was seen first, if its time is up.
+    fn forget_oldest(&mut self) -> Option<MacKey> {
+        let entry = self.slab.get(self.oldest as usize)?;
+        if self.latest_ns - entry.seen_ns <= self.ageing_ns {
+            return None;
         }
+        let (place, mac) = (self.oldest, entry.mac);
+        self.unlink(place);
+        self.unindex(mac);
+        if let Some(entry) = self.slab.get_mut(place as usize) {
+            entry.next = self.free;
+        }
+        self.free = place;
+        self.learnt -= 1;
+        Some(mac)
     }
 
     /// Enters a static address.

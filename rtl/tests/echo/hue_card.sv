@@ -13,6 +13,7 @@ module hue_card #(
   parameter int unsigned Nets = 64,
   parameter int unsigned SelectRows = 256,
   parameter int unsigned MacRows = 0,
+  parameter int unsigned StationRows = 0,
   parameter int unsigned AttachRows = 256,
   parameter int unsigned RouteRows = 0,
   parameter int unsigned LocalRows = 0,
@@ -80,7 +81,7 @@ module hue_card #(
 
   hue_regs #(
     .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes),
-    .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows), .AttachRows(AttachRows), .RouteRows(RouteRows), .LocalRows(LocalRows),
+    .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows), .StationRows(StationRows), .AttachRows(AttachRows), .RouteRows(RouteRows), .LocalRows(LocalRows),
     .HopRows(HopRowsHere), .Level0Words(Level0Words), .Level1Words(Level1Words),
     .Level2Words(Level2Words), .Level3Words(Level3Words), .SramWords(SramWords), .CamRows(CamRows), .OutputBytes(OutputBytes),
     .ImageName(ImageName)

@@ -17,7 +17,7 @@ constexpr unsigned HeaderBytes = 16, FrameBytesMin = 14, FrameBytesMax = 9216;
 constexpr unsigned Latency = 6;
 // Clocks from a verdict until its decision. The decision uses an older state of its queue, and an older state of the backlog.
 constexpr unsigned Deciding = 5, GoneBefore = 3, StampBefore = 2, WaitsBefore = 1;
-constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 2 + 48 + 48 + 8 + 16;
+constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 2 + 48 + 48 + 8 + 16 + (1 + 4 + 1 + 1);
 constexpr unsigned Drop = 0, Forward = 1, Punt = 2, Unclaimed = 3;
 constexpr unsigned NetBits = Nets <= 2 ? 1 : Nets <= 8 ? 3 : 8;
 
@@ -25,10 +25,12 @@ std::unique_ptr<Vtop> top;
 
 struct Verdict {
   unsigned verdict = 0, net = 0, port = 0, len = 0;
+  bool more = false;
   uint64_t rest = 0;  // identifies the verdict; in the field of a MAC address
   unsigned out() const { return verdict == Punt ? MacPorts + net % 4 : port; }
   bool sends() const { return verdict == Forward || verdict == Punt; }
   bool grows() const { return sends() && out() >= MacPorts; }
+  bool extra() const { return sends() && (out() >= MacPorts || more); }
   unsigned cells() const { return (len + (out() >= MacPorts ? HeaderBytes : 0) + CellBytes - 1) / CellBytes; }
 };
 
@@ -128,10 +130,10 @@ class Bench {
   }
 
   void drive(const Verdict& v) {
-    const unsigned widths[] = {16, 8, 48, 48, 2, 14, 3, 3, 8, 12, 8, 5, 2};
-    const uint64_t values[] = {0x1234, 7, v.rest, ~v.rest, 1, v.len, v.port, 5, 9, 0x111, v.net, 3, v.verdict};
+    const unsigned widths[] = {1, 6, 16, 8, 48, 48, 2, 14, 3, 3, 8, 12, 8, 5, 2};
+    const uint64_t values[] = {v.more, 0, 0x1234, 7, v.rest, ~v.rest, 1, v.len, v.port, 5, 9, 0x111, v.net, 3, v.verdict};
     unsigned at = 0;
-    for (unsigned i = 0; i < 13; ++i) {
+    for (unsigned i = 0; i < 15; ++i) {
       bench::set_bits(top->s_verdict_i, at, widths[i], values[i] & (widths[i] == 64 ? ~0ull : (1ull << widths[i]) - 1));
       at += widths[i];
     }
@@ -177,10 +179,10 @@ class Bench {
       const unsigned used = put_[v.out()][v.net] - past_[GoneBefore - 1].gone[v.out()][v.net] + v.cells();
       const bool recent = past_[StampBefore].stamps[v.net] == past_[WaitsBefore - 1].window;
       const Past& past = past_[WaitsBefore - 1];
-      lets = used <= free_ && (!v.grows() || used <= cpu_free_) && !(v.grows() && (past.late || (past.backlog && recent)));
+      lets = used <= free_ && (!v.grows() || used <= cpu_free_) && !(v.extra() && (past.late || (past.backlog && recent)));
       if (lets) {
         admit(v);
-        if (v.grows()) stamps_[v.net] = window();
+        if (v.extra()) stamps_[v.net] = window();
       }
     }
     decided_.push_back(lets);
@@ -224,6 +226,9 @@ class Bench {
     const unsigned port = f.take(3), len = f.take(14);
     f.take(2 + 48);
     const uint64_t rest = f.take(48);
+    f.take(8 + 16 + 6);
+    const bool more = f.take(1);
+    if (more != v.more) tests_.wrong("verdict %llx has lost whether copies follow", (unsigned long long)v.rest);
     if (net != v.net || port != v.port || len != v.len || rest != v.rest) tests_.wrong("verdict %llx comes as %llx", (unsigned long long)v.rest, (unsigned long long)rest);
     if (!exact()) {
       // The verdict may have been held back, and is dropped only when the drop can be counted. An admitted frame must have room.
@@ -275,6 +280,7 @@ Verdict verdict_of(bench::Random& random, uint64_t number, unsigned nets) {
   Verdict v;
   v.verdict = verdicts[random.below(8)];
   v.net = random.below(nets);
+  v.more = random.percent(10);
   v.port = random.percent(90) ? random.below(MacPorts) : random.below(Ports);
   const unsigned sort = random.below(100);
   v.len = sort < 60 ? random.between(FrameBytesMin, 200) : sort < 96 ? random.between(FrameBytesMin, 1600) : random.between(FrameBytesMin, FrameBytesMax);
@@ -309,7 +315,7 @@ int main(int argc, char** argv) {
   {
     Bench bench(tests, random, {false, 0, 0, 0, 0, 0});
     bench.leaves = false;
-    for (uint64_t i = 0; i < 4 * Cells; ++i) bench.send({Forward, 1, 2, 60, i});
+    for (uint64_t i = 0; i < 4 * Cells; ++i) bench.send({Forward, 1, 2, 60, false, i});
     const uint64_t before = bench.cycle;
     while (bench.out < 4 * Cells && bench.cycle < before + 5 * Cells) bench.clock();
     if (bench.first_out - bench.first_in != Latency) tests.wrong("after %llu clocks", (unsigned long long)(bench.first_out - bench.first_in));

@@ -12,11 +12,14 @@ namespace {
 using Wide = __int128;
 
 constexpr unsigned Latency = 11;
-constexpr unsigned PacketBits = 3 + 14 + 1 + 2 + 5 + 3 + 8 + 8 + 12 + 4 + 36 + 16 + 16 + 5 + (1 + 5 + 16 + 8 + 16 + 128);
+constexpr unsigned PacketBits = 3 + 14 + 1 + 2 + 5 + 3 + 8 + 8 + 12 + 4 + 36 + 16 + 16 + 5 + (1 + 5 + 16 + 8 + 16 + 128) + (1 + 4 + 1);
+// The lowest bits of a packet: the note, its ports, and whether it floods.
+constexpr unsigned FloodBit = 5;
 constexpr unsigned RspBits = 1 + 2 + 256;
-constexpr unsigned TableMeter = 5, TableDebt = 21;
+constexpr bool Storm = HUE_STORM;  // the limit on floods of kind l2
+constexpr unsigned TableMeter = Storm ? 26 : 5, TableDebt = Storm ? 27 : 21;
 constexpr unsigned WriteClocksMax = 40;
-constexpr unsigned VerdictDrop = 0, RateLimited = 2;  // of spec/kinds.toml
+constexpr unsigned VerdictDrop = 0, RateLimited = Storm ? 9 : 2;  // of spec/kinds.toml
 constexpr uint64_t MaxRate = 1'000'000'000'000;
 constexpr uint64_t Unit = 1'000'000'000;
 
@@ -193,6 +196,8 @@ class Bench {
       bench::set_bits(top_->packet_i, PacketBits - 17, 14, packet.len);
       bench::set_bits(top_->packet_i, PacketBits - 18, 1, packet.decided);
       bench::set_bits(top_->packet_i, PacketBits - 36, 8, net);
+      // Other frames pass the limit on floods.
+      if (Storm && bench::bits(top_->packet_i, FloodBit, 1) == 0) packet.decided = true;
       top_->time_ns_i = packet.now;
       for (unsigned at = 0; at < PacketBits; at += 32) packet.words.push_back(bench::bits(top_->packet_i, at, std::min(32u, PacketBits - at)));
     }
@@ -276,6 +281,11 @@ class Bench {
     for (unsigned bit = 0; bit < PacketBits; ++bit) {
       const bool said = bit >= PacketBits - 25 && bit < PacketBits - 17;
       if (limited && said) continue;
+      // A limited frame does not flood. It teaches only if it was no more than the network may send.
+      if (limited && bit <= FloodBit && (bit > 0 || !Storm)) {
+        if (bench::bits(top_->packet_o, bit, 1) != 0) tests_.wrong("clock %llu: a limited packet leaves bit %u", (unsigned long long)now_, bit);
+        continue;
+      }
       if (bench::bits(top_->packet_o, bit, 1) != (packet.words[bit / 32] >> bit % 32 & 1)) {
         tests_.wrong("clock %llu: bit %u of a packet of network %u changed%s", (unsigned long long)now_, bit, packet.net,
                      said ? ": it was limited" : "");

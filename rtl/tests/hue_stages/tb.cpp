@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 8 + 32 + 1 + 1 + 32 + 1 + 1 + 8 + 8 + 3;
 constexpr unsigned ReqBits = 1 + 1 + 1 + 8 + 24 + 256;
 constexpr unsigned RspBits = 1 + 2 + 256;
-constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 2 + 48 + 48 + 8 + 16;
+constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 2 + 48 + 48 + 8 + 16 + (1 + 4 + 1 + 1);
 constexpr bool Dir = HUE_LAYOUT == 4;
 // A lookup of layout dir reads one word or two. The banks' latency is SramLatency.
 constexpr unsigned Latency = HUE_LAYOUT == 1 ? 25 : Dir ? 35 : 68;

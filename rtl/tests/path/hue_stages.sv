@@ -1,7 +1,8 @@
 // Stages for tests of the path around them: a frame's destination MAC contains its verdict.
 //
 // Byte 0 bit 7: a forwarded frame is edited (MACs all ones and all twos, TTL 0x33, checksum 0x4454). Byte 1: verdict.
-// Byte 2: output port. Byte 3: network. Byte 5: outcome. A copy of a group frame belongs to the network that comes with it, and leaves
+// Byte 2: output port. Byte 3: network. Byte 5: outcome. With kind l2 in the image, also byte 1 bit 2: a forwarded frame leaves by the MAC
+// ports in byte 4; bit 3: it leaves a note. A copy of a group frame belongs to the network that comes with it, and leaves
 // by port (byte 2 + its virtual port) mod 8. Runts and frames that are too long belong to no network. Frames from the CPU leave by the
 // port in their CPU header.
 // A verdict takes `Delay` clocks; the stages take one record a clock.
@@ -15,6 +16,7 @@ module hue_stages
   parameter int unsigned Nets = 64,
   parameter int unsigned SelectRows = 256,
   parameter int unsigned MacRows = 0,
+  parameter int unsigned StationRows = 0,
   parameter int unsigned RouteRows = 0,
   parameter int unsigned LocalRows = 0,
   parameter int unsigned HopRows = 4096,
@@ -86,6 +88,11 @@ module hue_stages
       verdict_o.src_mac = 48'h222222222222;
       verdict_o.ttl = 8'h33;
       verdict_o.checksum = 16'h4454;
+      if (Kinds[hue_kinds_pkg::KIND_L2]) begin
+        verdict_o.flood = head.dst_mac[34] && verdict_o.verdict == VerdictForward;
+        verdict_o.ports = verdict_o.flood ? head.dst_mac[11:8] : '0;
+        verdict_o.note = head.dst_mac[35] && verdict_o.verdict != VerdictUnclaimed;
+      end
     end
   end
 
@@ -102,7 +109,7 @@ module hue_stages
   assign sram_req_o = '0;
   assign sram_state_o = '0;
   logic unused;
-  assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, head_bytes_i, Kinds, Layout, Planes, Nets, SelectRows, MacRows, RouteRows, LocalRows,
+  assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, head_bytes_i, Kinds, Layout, Planes, Nets, SelectRows, MacRows, StationRows, RouteRows, LocalRows,
                     HopRows, Level0Words, Level1Words, Level2Words, Level3Words, SramWords, SramLatency, SramZero, CamRows,
                     sram_rdata_i, sram_fault_clear_i};
 

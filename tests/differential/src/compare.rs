@@ -8,7 +8,8 @@ use hue_demux::PortId;
 use hue_planes::{Counters, Kind, UnclaimedCounters, Verdict};
 use hue_soft::{Batch, Fate, Soft};
 use hue_substrate::{Program, Substrate};
-use hue_tables::{Limits, Vid};
+use hue_tables::{Limits, MacEntry, Vid};
+use hue_wire::Mac;
 
 use crate::world::Frame;
 
@@ -51,9 +52,19 @@ pub(crate) struct SoftResult {
     vids: Vec<Vid>,
     counters: Vec<Counters>,
     unclaimed: UnclaimedCounters,
-    /// Bytes received and sent by network.
+    /// Bytes received and sent by network. A frame that is sent to several ports counts once.
     bytes: BTreeMap<Vid, (u64, u64)>,
+    /// What became of each frame in its networks.
+    outcomes: BTreeMap<usize, Vec<(Vid, &'static str)>>,
+    /// Copies of such frames.
+    copies: BTreeMap<Vid, u64>,
+    /// What networks of kinds that learn have learnt.
+    learnt: BTreeMap<Vid, Stations>,
 }
+
+/// What a network has learnt: addresses with their virtual ports, whether they are static, and their ages in nanoseconds; how many
+/// addresses were learnt, moved, and not learnt for lack of room.
+type Stations = (Vec<(Mac, u16, bool, u64)>, [u64; 3]);
 
 /// A card of an image, offline, with networks on it.
 #[must_use]
@@ -98,6 +109,7 @@ pub fn compare_on(
     departures(&expected, &found, frames)?;
     order(&expected, &cycles, frames)?;
     counters(card, programs, &expected)?;
+    stations(card, programs, &expected, frames)?;
     ports(card, frames, &found)?;
     let events = card.take_events().map_err(|error| error.to_string())?;
     if events != Events::default() {
@@ -152,22 +164,69 @@ pub(crate) fn software(programs: &[Program], frames: &[Frame]) -> SoftResult {
     }
     let (mut departed, mut vids) = (Vec::new(), Vec::new());
     let mut bytes: BTreeMap<Vid, (u64, u64)> = BTreeMap::new();
+    let mut copies: BTreeMap<Vid, u64> = BTreeMap::new();
+    let mut outcomes: BTreeMap<usize, Vec<(Vid, &'static str)>> = BTreeMap::new();
+    let mut flooded = None;
     soft.run(&mut batch, |output| {
         let Fate::Network { vid, vport, outcome, egress } = output.fate else { return };
+        outcomes.entry(output.frame).or_default().push((vid, outcome.name()));
         let length = output.bytes.len() as u64;
         let counted = bytes.entry(vid).or_default();
-        counted.0 += length;
+        let again = outcome.is_flood() && flooded.replace((output.frame, vid)) == Some((output.frame, vid));
+        if outcome.is_flood() {
+            *copies.entry(vid).or_default() += 1;
+        }
+        counted.0 += if again { 0 } else { length };
         let (to, why) = match outcome.verdict() {
             Verdict::Forward => (Some(egress), None),
             Verdict::Punt => (None, Some((vid, vport, outcome.code()))),
             Verdict::Drop => return,
         };
-        counted.1 += if to.is_some() { length } else { 0 };
+        counted.1 += if to.is_some() && !again { length } else { 0 };
         departed.push(Departed { frame: output.frame, to, why, bytes: output.bytes.to_vec() });
         vids.push(vid);
     });
     let counters = programs.iter().map(|program| soft.counters(program.vid).unwrap()).collect();
-    SoftResult { departed, vids, counters, unclaimed: soft.unclaimed(), bytes }
+    let learns = |program: &&Program| program.settings.learning().is_some();
+    let learnt = programs.iter().filter(learns).map(|program| {
+        let rows = soft.macs(program.vid, end_ns(frames));
+        let rows = rows.into_iter().map(|row| (row.mac, row.vport, row.fixed, row.age_ns));
+        let counts = soft.switch_counts(program.vid).unwrap_or_default();
+        (program.vid, (rows.collect(), [counts.learnt, counts.moved, counts.not_learnt]))
+    });
+    let learnt = learnt.collect();
+    SoftResult { departed, vids, counters, unclaimed: soft.unclaimed(), bytes, outcomes, copies, learnt }
+}
+
+/// The time of the last frame.
+fn end_ns(frames: &[Frame]) -> u64 {
+    frames.last().map_or(0, |frame| frame.time_ns)
+}
+
+/// Compares what networks have learnt, and the number of copies that they made.
+fn stations(
+    card: &Card<Twin>,
+    programs: &[Program],
+    expected: &SoftResult,
+    frames: &[Frame],
+) -> Result<(), Difference> {
+    for program in programs {
+        let Some(want) = expected.learnt.get(&program.vid) else { continue };
+        let rows = card.macs(program.vid, end_ns(frames));
+        let age_ns = |entry: &MacEntry| if entry.fixed { 0 } else { entry.age_ns };
+        let rows = rows.iter().map(|entry| (Mac::from_u64(entry.mac), entry.hop, entry.fixed, age_ns(entry)));
+        let counts = card.learnt_counts(program.vid).unwrap_or_default();
+        let have: Stations = (rows.collect(), [counts.learnt, counts.moved, counts.not_learnt]);
+        if have != *want {
+            return Err(format!("addresses of {}: software {want:?}, card {have:?}", program.name));
+        }
+        let want = expected.copies.get(&program.vid).copied().unwrap_or_default();
+        let have = card.read_copies(program.vid).map_err(|error| error.to_string())?;
+        if have != Some(want) {
+            return Err(format!("copies of {}: software {want}, card {have:?}", program.name));
+        }
+    }
+    Ok(())
 }
 
 fn departures(expected: &SoftResult, found: &[Departed], frames: &[Frame]) -> Result<(), Difference> {
@@ -176,8 +235,9 @@ fn departures(expected: &SoftResult, found: &[Departed], frames: &[Frame]) -> Re
             return Err(format!("frame {}: {want:?} is missing on the card", want.frame));
         };
         if want != have {
-            let frame = frames.get(want.frame.min(have.frame));
-            return Err(format!("of {frame:02x?}\nsoftware {want:02x?}\ncard     {have:02x?}"));
+            let first = want.frame.min(have.frame);
+            let (frame, outcomes) = (frames.get(first), expected.outcomes.get(&first));
+            return Err(format!("of {frame:02x?}\n{outcomes:?}\nsoftware {want:02x?}\ncard     {have:02x?}"));
         }
     }
     match found.get(expected.departed.len()) {

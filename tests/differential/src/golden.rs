@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
-use hue_planes::{Kind, Rate, RateLimit, Settings};
+use hue_planes::{Kind, Rate, RateLimit, Settings, l2};
 use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::{Key, NextHop, Prefix, Vid};
 use serde::Deserialize;
@@ -43,6 +43,11 @@ struct Network {
     next_hops: Vec<Hop>,
     routes: Vec<(String, u16)>,
     rate_limit: Option<Limit>,
+    /// Of kind `l2`.
+    storm_limit: Option<Limit>,
+    /// Of kind `l2`.
+    #[serde(default)]
+    sticky: bool,
     #[serde(default)]
     gated: bool,
 }
@@ -68,6 +73,7 @@ struct Select {
 enum Hop {
     Local,
     Glean { port: u8 },
+    Port { port: u8, mtu: u16 },
     Forward { port: u8, src: String, dst: String, mtu: u16 },
 }
 
@@ -113,7 +119,26 @@ fn golden_of(kind: Kind) -> Vec<Golden> {
             frames: file.frame.iter().map(frame).collect(),
         }
     };
-    files.iter().map(one).collect()
+    let cases = files.iter().map(one);
+    match Settings::of(kind).learning() {
+        None => cases.collect(),
+        Some(_) => cases.flat_map(apart).collect(),
+    }
+}
+
+/// A case of each network. Switches have whole ports, so several need more than a card has.
+fn apart(case: Golden) -> impl Iterator<Item = Golden> {
+    let Golden { name, programs, frames } = case;
+    programs.into_iter().map(move |program| {
+        let ports: Vec<PortId> = program.ports.iter().map(|port| port.port).collect();
+        let at = |port: PortId| ports.iter().position(|other| *other == port).map(|at| PortId::new(at as u8));
+        let own = frames.iter().filter_map(|frame| Some(Frame { port: at(frame.port)?, ..frame.clone() }));
+        Golden {
+            name: format!("{name}, {}", program.name),
+            programs: vec![program.renumbered(|port| at(port).unwrap_or(port))],
+            frames: own.collect(),
+        }
+    })
 }
 
 fn frame(line: &Line) -> Frame {
@@ -149,6 +174,7 @@ fn program(network: &Network, kind: Kind) -> Program {
     };
     let hop = |hop: &Hop| match hop {
         Hop::Local => Adjacency::local(),
+        Hop::Port { port, mtu } => Adjacency::out(PortId::new(*port), *mtu),
         Hop::Glean { port } => Adjacency::glean(PortId::new(*port)),
         Hop::Forward { port, src, dst, mtu } => {
             Adjacency::forward(PortId::new(*port), src.parse().unwrap(), dst.parse().unwrap(), *mtu)
@@ -161,7 +187,14 @@ fn program(network: &Network, kind: Kind) -> Program {
     Program {
         vid,
         name: network.name.clone(),
-        settings: Settings::of(kind),
+        settings: match Settings::of(kind) {
+            Settings::L2(default) => Settings::L2(l2::Settings {
+                sticky: network.sticky,
+                storm_limit: network.storm_limit.as_ref().map(limit),
+                ..default
+            }),
+            other => other,
+        },
         ports,
         rows,
         next_hops: network.next_hops.iter().map(hop).collect(),
@@ -183,7 +216,10 @@ fn entries(network: &Network, kind: Kind) -> Entries {
     match Entries::none(kind) {
         Entries::Lpm32(_) => routes::<u32>(network).into(),
         Entries::Lpm128(_) => routes::<u128>(network).into(),
-        Entries::Exact(_) => panic!("kind {}: no image has it", kind.name()),
+        Entries::Exact(_) => {
+            let fixed = |(mac, hop): &(String, u16)| (mac.parse().unwrap(), NextHop::new(*hop).unwrap());
+            Entries::Exact(network.routes.iter().map(fixed).collect())
+        }
     }
 }
 

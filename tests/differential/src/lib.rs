@@ -10,6 +10,7 @@ mod golden;
 mod images;
 mod updates;
 mod world;
+mod world2;
 mod world6;
 
 pub use compare::{Difference, Tally, card, compare, compare_on, offered};

@@ -10,7 +10,7 @@ use hue_tables::dir::{Dir, DirLimits};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
-use crate::{Random, world6};
+use crate::{Random, world2, world6};
 
 /// A frame to be offered.
 #[derive(Clone, Debug)]
@@ -70,7 +70,30 @@ pub fn mixed(random: &mut Random, kinds: &[Kind], count: usize, routes: usize) -
             }
         }
     }
+    if kinds.contains(&Kind::L2) && random.chance(70) {
+        switches(random, &mut programs);
+    }
     programs
+}
+
+/// Makes some networks switches. They have whole ports, which no other network has.
+fn switches(random: &mut Random, programs: &mut [Program]) {
+    let mut ports: Vec<usize> = (0..PORTS).filter(|_| random.chance(85)).collect();
+    let mut count = 1 + random.below(2);
+    for program in programs.iter_mut() {
+        program.rows.retain(|row| !matches!(row.select, Match::Port(port) if ports.contains(&port.index())));
+    }
+    let all = programs.len();
+    for program in programs.iter_mut() {
+        let size = if count > 1 { ports.len() / 2 } else { ports.len() };
+        // A flood by a single port leaves nothing that the two sides could compare.
+        if size < 2 || count == 0 || !(random.chance(60) || all == 1) {
+            continue;
+        }
+        let own: Vec<usize> = ports.drain(..size).collect();
+        world2::turn(program, &own, random);
+        count -= 1;
+    }
 }
 
 fn bare(k: usize, on: &[usize], random: &mut Random) -> Program {
@@ -196,6 +219,7 @@ pub(crate) fn destination(random: &mut Random) -> u32 {
 /// Frames for these networks, in the order of their times.
 pub fn frames(random: &mut Random, programs: &[Program], count: usize) -> Vec<Frame> {
     let mut time_ns = 1_700_000_000_000_000_000;
+    let learn = programs.iter().any(|program| program.kind() == Kind::L2);
     // Sometimes a run of frames of one network back to back, like a flood.
     let mut flood: Option<(usize, usize)> = None;
     (0..count)
@@ -206,8 +230,13 @@ pub fn frames(random: &mut Random, programs: &[Program], count: usize) -> Vec<Fr
                 2 => random.below(100_000) as u64,
                 _ => random.below(3_000_000) as u64,
             };
-            // Sometimes the clock is set back.
-            let now = if random.chance(2) { time_ns - random.below(5_000_000) as u64 } else { time_ns };
+            // Sometimes addresses grow old.
+            if learn && random.chance(3) {
+                time_ns += random.below(6_000_000_000) as u64;
+            }
+            // Sometimes the clock is set back. The driver of the card marks old addresses by the latest time.
+            let now =
+                if !learn && random.chance(2) { time_ns - random.below(5_000_000) as u64 } else { time_ns };
             if random.chance(5) {
                 flood = random.chance(60).then(|| (random.below(programs.len()), random.below(PORTS)));
             }
@@ -221,6 +250,7 @@ pub fn frames(random: &mut Random, programs: &[Program], count: usize) -> Vec<Fr
 
 fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize) -> Vec<u8> {
     let is_ipv6 = programs[network].kind() == Kind::Ipv6 && random.chance(85);
+    let is_l2 = programs[network].kind() == Kind::L2 && random.chance(95);
     let dst = match random.below(24) {
         0 => Mac::BROADCAST,
         1 => Mac(if is_ipv6 { [0x33, 0x33, 0, 0, 0, 5] } else { [1, 0, 0x5e, 0, 0, 5] }),
@@ -234,6 +264,9 @@ fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize)
     let lengths = [0, 6, 8, 20, 26, 26, 26, 40, 60, 61, 62, 63, 64, 65, 100, 600, 1460, 1480, 1481];
     let length = if random.chance(2) { 8000 + random.below(1190) } else { random.pick(&lengths) };
     let filler: Vec<u8> = (0..length).map(|_| random.word() as u8).collect();
+    if is_l2 {
+        return world2::frame(random, port, &filler);
+    }
     if is_ipv6 {
         let mut frame = ethernet(dst, [0x86, 0xdd], &world6::packet(random, &filler));
         world6::damage(random, &mut frame);

@@ -9,9 +9,10 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00040004;
+pub const VERSION_RESET: u32 = 0x00040005;
 /// Rises when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK; 3: next
-/// hops of neighbours, in LOCAL; 4: the layout dir, with the tables CONFLICT and FILL. Mask.
+/// hops of neighbours, in LOCAL; 4: the layout dir, with the tables CONFLICT and FILL; 5: kind l2, with the
+/// tables STATION, STORM, STORM_DEBT and COPIES. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Rises when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Since version 4, rows of NETWORK have the kind. Mask.
@@ -162,6 +163,9 @@ pub const MAC_ROWS: u32 = 0x0d4;
 
 /// Rows of the Conflict CAM: Size of CONFLICT; 0 without dir.
 pub const CAM_ROWS: u32 = 0x0d8;
+
+/// Rows of STATION: Size of STATION, in four banks; 0 without kind l2.
+pub const STATION_ROWS: u32 = 0x0dc;
 
 /// Waiting networks: Networks that have frames in output queues of MAC ports, 32 per register.
 pub const OUT_WAITS: [u32; 8] = [0x0e0, 0x0e4, 0x0e8, 0x0ec, 0x0f0, 0x0f4, 0x0f8, 0x0fc];
@@ -355,6 +359,18 @@ pub const CONFLICT: Table = Table { name: "conflict", id: 23, bits: 56 };
 /// Fill of external memory (dir). Index: 0.
 pub const FILL: Table = Table { name: "fill", id: 24, bits: 78 };
 
+/// Stations (l2). Index: bank * rows per bank + index.
+pub const STATION: Table = Table { name: "station", id: 25, bits: 62 };
+
+/// Storm meters (l2). Index: network.
+pub const STORM: Table = Table { name: "storm", id: 26, bits: 162 };
+
+/// Debts of storm meters (l2). Index: network.
+pub const STORM_DEBT: Table = Table { name: "storm_debt", id: 27, bits: 204 };
+
+/// Copies of a network (l2). Index: network.
+pub const COPIES: Table = Table { name: "copies", id: 28, bits: 64 };
+
 /// Design select: A rule that gives the network of a frame. Group frames use ATTACH instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SelectRow {
@@ -480,7 +496,9 @@ pub struct NetworkRow {
     pub vid: u16,
     /// Its plane and clock gate.
     pub plane: u8,
-    /// Root item of its routes (dag36, sram); not used with dir.
+    /// Kinds with routes: root item of its routes (dag36, sram); not used with dir. Kind l2: bits 13..0 MTU
+    /// of its ports, 17..14 its MAC ports, 18 a sender that moves is refused, 19 unknown and moved senders
+    /// leave notes.
     pub root: u64,
     /// First row of its next hops (dag36, sram, dir).
     pub hop_base: u16,
@@ -1081,5 +1099,153 @@ impl Row for FillRow {
             count: get(words, 22, 20) as u32,
             word: get(words, 42, 36),
         }
+    }
+}
+
+/// Stations (l2): Where a MAC address is in a network that learns. rtl/tables/hue_exact_pkg.sv computes the
+/// index in each of the four banks. The driver writes these rows by what notes tell it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct StationRow {
+    /// The row is in use.
+    pub valid: bool,
+    /// MAC address.
+    pub mac: u64,
+    /// Network.
+    pub net: u8,
+    /// Port that the address is behind.
+    pub port: u8,
+    /// A static address: a frame from it that arrives at another port is refused.
+    pub fixed: bool,
+    /// The next frame from the address leaves a note, although it is at its port.
+    pub old: bool,
+}
+
+impl Row for StationRow {
+    const TABLE: Table = STATION;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "station.valid", 0, 1, u64::from(self.valid))?;
+        put(&mut words, "station.mac", 1, 48, self.mac)?;
+        put(&mut words, "station.net", 49, 8, u64::from(self.net))?;
+        put(&mut words, "station.port", 57, 3, u64::from(self.port))?;
+        put(&mut words, "station.fixed", 60, 1, u64::from(self.fixed))?;
+        put(&mut words, "station.old", 61, 1, u64::from(self.old))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            valid: get(words, 0, 1) != 0,
+            mac: get(words, 1, 48),
+            net: get(words, 49, 8) as u8,
+            port: get(words, 57, 3) as u8,
+            fixed: get(words, 60, 1) != 0,
+            old: get(words, 61, 1) != 0,
+        }
+    }
+}
+
+/// Storm meters (l2): Limit on the frames of a network that are sent to all ports. Writing the row fills the
+/// buckets and sets their time to 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct StormRow {
+    /// The rate in packets is limited.
+    pub packets_on: bool,
+    /// Packets a second.
+    pub packets_rate: u64,
+    /// Burst size in packets.
+    pub packets_burst: u64,
+    /// The rate in bits is limited.
+    pub bits_on: bool,
+    /// Bits a second.
+    pub bits_rate: u64,
+    /// Burst size in bits.
+    pub bits_burst: u64,
+}
+
+impl Row for StormRow {
+    const TABLE: Table = STORM;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "storm.packets_on", 0, 1, u64::from(self.packets_on))?;
+        put(&mut words, "storm.packets_rate", 1, 40, self.packets_rate)?;
+        put(&mut words, "storm.packets_burst", 41, 40, self.packets_burst)?;
+        put(&mut words, "storm.bits_on", 81, 1, u64::from(self.bits_on))?;
+        put(&mut words, "storm.bits_rate", 82, 40, self.bits_rate)?;
+        put(&mut words, "storm.bits_burst", 122, 40, self.bits_burst)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            packets_on: get(words, 0, 1) != 0,
+            packets_rate: get(words, 1, 40),
+            packets_burst: get(words, 41, 40),
+            bits_on: get(words, 81, 1) != 0,
+            bits_rate: get(words, 82, 40),
+            bits_burst: get(words, 122, 40),
+        }
+    }
+}
+
+/// Debts of storm meters (l2): As the debts of meters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct StormDebtRow {
+    /// Debt in packets: 10^-9 packets, lower bits.
+    pub packets_low: u64,
+    /// Its upper bits.
+    pub packets_high: u8,
+    /// Debt in bits: 10^-9 bits, lower bits.
+    pub bits_low: u64,
+    /// Its upper bits.
+    pub bits_high: u8,
+    /// Time of the last packet, nanoseconds. The buckets earn from then on.
+    pub time_ns: u64,
+}
+
+impl Row for StormDebtRow {
+    const TABLE: Table = STORM_DEBT;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "storm_debt.packets_low", 0, 64, self.packets_low)?;
+        put(&mut words, "storm_debt.packets_high", 64, 6, u64::from(self.packets_high))?;
+        put(&mut words, "storm_debt.bits_low", 70, 64, self.bits_low)?;
+        put(&mut words, "storm_debt.bits_high", 134, 6, u64::from(self.bits_high))?;
+        put(&mut words, "storm_debt.time_ns", 140, 64, self.time_ns)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            packets_low: get(words, 0, 64),
+            packets_high: get(words, 64, 6) as u8,
+            bits_low: get(words, 70, 64),
+            bits_high: get(words, 134, 6) as u8,
+            time_ns: get(words, 140, 64),
+        }
+    }
+}
+
+/// Copies of a network (l2): Copies made of the frames that were sent to several ports, lost ones included.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct CopiesRow {
+    /// Copies.
+    pub value: u64,
+}
+
+impl Row for CopiesRow {
+    const TABLE: Table = COPIES;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "copies.value", 0, 64, self.value)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { value: get(words, 0, 64) }
     }
 }

@@ -108,7 +108,7 @@ impl Kind {
         match self {
             Self::Ipv4 => &["soft", "card"],
             Self::Ipv6 => &["soft", "card"],
-            Self::L2 => &["soft"],
+            Self::L2 => &["soft", "card"],
         }
     }
 

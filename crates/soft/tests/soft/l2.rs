@@ -324,6 +324,32 @@ fn floods_have_a_limit_and_known_hosts_do_not() {
     assert_eq!((trace.outcome, trace.stages.last().unwrap().name), (Reason::from(Outcome::Storm), "storm"));
 }
 
+/// A switch shares a port with a router: group frames there have copies for both, which are decided in the order of the frames.
+#[test]
+fn a_frame_for_several_networks_keeps_its_place() {
+    let mut soft = soft();
+    let settings = l2::Settings { sticky: true, ..l2::Settings::default() };
+    let mut router = switch(2, 1, 1, settings, &[]);
+    let select = Match::Mac { port: PortId::new(1), mac: router.ports[0].mac };
+    router.rows = vec![Row { vid: vid(2), vport: 0, select }];
+    router.settings = Settings::of(Kind::Ipv4);
+    (router.entries, router.next_hops) = (Entries::none(Kind::Ipv4), Vec::new());
+    soft.load(&[switch(1, 0, 3, settings, &[]), router]).unwrap();
+    let mut batch = Batch::new();
+    batch.push(PortId::new(0), 0, &frame(host(9), host(1), 60));
+    batch.push(PortId::new(1), 0, &frame(Mac::BROADCAST, host(1), 60));
+    let mut outcomes = Vec::new();
+    soft.run(&mut batch, |output| {
+        if let Fate::Network { vid: whose, outcome, .. } = output.fate
+            && whose == vid(1)
+        {
+            outcomes.push((output.frame, outcome));
+        }
+    });
+    let (flood, wrong_port) = (Reason::from(Outcome::Flood), Reason::from(Outcome::WrongPort));
+    assert_eq!(outcomes, [(0, flood), (0, flood), (1, wrong_port)]);
+}
+
 /// What a network has learnt stays when it is loaded again, as far as its ports are still there.
 #[test]
 fn a_change_keeps_what_was_learnt() {

@@ -100,7 +100,7 @@ fn networks_in_software_get_their_frames_and_go_to_the_card_and_back() {
 
         let frame = packet(own(1, 0));
         let out = through(&mut card, 0, &frame);
-        let software = ToCpu { vid: red.vid, vport: 0, code: 0, port_in: 0 };
+        let software = ToCpu { vid: red.vid, vport: 0, code: 0, port_in: 0, is_note: false };
         assert_eq!(to_cpu(&out), (software, &frame[..]), "{name}");
         // Frames from software leave unchanged, by the port in their header.
         let net = card.net(red.vid).unwrap();
@@ -109,7 +109,7 @@ fn networks_in_software_get_their_frames_and_go_to_the_card_and_back() {
 
         // With selection by inner destination, ARP to the router's own MAC address is also for it; nothing else is.
         let out = through(&mut card, 1, &arp(own(2, 1)));
-        let answer = ToCpu { vid: green.vid, vport: 1, code: 0, port_in: 1 };
+        let answer = ToCpu { vid: green.vid, vport: 1, code: 0, port_in: 1, is_note: false };
         assert_eq!(to_cpu(&out), (answer, &arp(own(2, 1))[..]), "{name}");
         assert_eq!(
             through(&mut card, 0, &arp(own(2, 1))),
@@ -198,7 +198,10 @@ impl Bounced {
             let [network, port_in, port_out] = [frame[18], frame[19], frame[20]];
             if let Some(header) = header {
                 let vid = Vid::new(u16::from(network)).unwrap();
-                assert_eq!(header, ToCpu { vid, vport: u16::from(port_in), code: 0, port_in });
+                assert_eq!(
+                    header,
+                    ToCpu { vid, vport: u16::from(port_in), code: 0, port_in, is_note: false }
+                );
                 self.to_cpu.entry((network, port_in)).or_default().push(number);
                 back.push((
                     out.port,

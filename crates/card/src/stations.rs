@@ -1,0 +1,262 @@
+//! Where the MAC addresses of networks that learn are: the driver's tables, and the card's table of exact rows.
+//!
+//! Flow: static entries, notes from the card → **stations** → rows of STATION. Each network has its own [`MacTable`], which decides
+//! what is learnt and forgotten, as in software; the rows are a copy of all of them in one memory. The card looks addresses up in
+//! the rows, and sends the driver a note where a frame's sender is not as the row says (ADR 0055). The driver marks a row as old
+//! when the next frame from its address is worth recording, so that a note comes then.
+//!
+//! Room is set aside for the most entries that each network may have, so that none takes another's.
+
+use std::collections::{HashMap, VecDeque};
+
+use hue_substrate::Program;
+use hue_tables::cuckoo::Placed;
+use hue_tables::{Cuckoo, Learnt, MacEntry, MacKey, MacTable, Vid};
+use hue_wire::Mac;
+
+use crate::card::Card;
+use crate::error::CardError;
+use crate::generated::StationRow;
+use crate::registers::Registers;
+
+/// Of a hundred rows, those that networks can set aside. Above, a new address might find no place.
+const USABLE_PERCENT: usize = 90;
+
+/// What happened to addresses since the network was loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LearntCounts {
+    /// Addresses learnt.
+    pub learnt: u64,
+    /// Learnt addresses that moved to another port.
+    pub moved: u64,
+    /// Frames whose sender was not learnt, because the network has reached its limit.
+    pub not_learnt: u64,
+}
+
+/// The rows, and which are used.
+#[derive(Clone, Debug, Default)]
+pub struct Stations {
+    places: Cuckoo,
+    /// By key.
+    rows: HashMap<u64, StationRow>,
+}
+
+/// Rows to write, in this order.
+pub type StationWrites = Vec<(u32, StationRow)>;
+
+impl Stations {
+    /// An empty table of `rows` rows; `None` if no card has a table of this size.
+    pub fn new(rows: u32) -> Option<Self> {
+        Some(Self { places: Cuckoo::new(rows)?, rows: HashMap::new() })
+    }
+
+    /// How many entries networks can set aside, in a table of `rows` rows.
+    pub const fn capacity(rows: u32) -> usize {
+        rows as usize * USABLE_PERCENT / 100
+    }
+
+    /// Enters a row, or replaces that of its address. An address that finds no place stays unknown to the card.
+    pub fn set(&mut self, row: StationRow, writes: &mut StationWrites) {
+        let key = key_of(row.net, row.mac);
+        if self.rows.insert(key, row) == Some(row) {
+            return;
+        }
+        if let Some(place) = self.places.place(key) {
+            writes.push((place, row));
+            return;
+        }
+        let mut moves = Vec::new();
+        if !self.places.insert(key, &mut moves) {
+            self.rows.remove(&key);
+        }
+        let row = |Placed { place, key }: Placed| Some((place, *self.rows.get(&key)?));
+        writes.extend(moves.into_iter().filter_map(row));
+    }
+
+    /// Removes the row of an address.
+    pub fn remove(&mut self, net: u8, mac: MacKey, writes: &mut StationWrites) {
+        let key = key_of(net, mac);
+        self.rows.remove(&key);
+        writes.extend(self.places.remove(key).map(|place| (place, StationRow::default())));
+    }
+
+    /// Removes all rows of a network.
+    pub fn clear(&mut self, net: u8, writes: &mut StationWrites) {
+        let mut macs: Vec<MacKey> =
+            self.rows.values().filter(|row| row.net == net).map(|row| row.mac).collect();
+        macs.sort_unstable();
+        macs.into_iter().for_each(|mac| self.remove(net, mac, writes));
+    }
+}
+
+/// The key of a row, as rtl/planes/hue_l2.sv has it.
+const fn key_of(net: u8, mac: MacKey) -> u64 {
+    (net as u64) << 48 | mac
+}
+
+/// Most entries that a network can have, static and learnt ones together; 0 if its kind does not learn.
+pub fn entries_max(program: &Program) -> usize {
+    program.settings.learning().map_or(0, |learning| program.entries.macs().len() + learning.entries_max)
+}
+
+/// What the driver knows about a network that learns.
+#[derive(Clone, Debug)]
+pub struct Learner {
+    macs: MacTable,
+    counts: LearntCounts,
+    /// Addresses whose rows are not old yet, and when they were seen, oldest first. Some have been seen again since.
+    fresh: VecDeque<(u64, MacKey)>,
+}
+
+impl Learner {
+    /// That of a network that is loaded, or loaded again; `None` if its kind does not learn. `at` maps its former virtual ports to
+    /// the present ones.
+    pub fn new(program: &Program, before: Option<&Self>, at: impl Fn(u16) -> Option<u16>) -> Option<Self> {
+        let learning = program.settings.learning()?;
+        let fixed: Vec<(MacKey, u16)> =
+            program.entries.macs().iter().map(|(mac, hop)| (mac.to_u64(), hop.get())).collect();
+        let (max, ageing_ns) = (learning.entries_max, learning.ageing_ns);
+        let Some(before) = before else {
+            let macs = MacTable::new(&fixed, max, ageing_ns);
+            return Some(Self { macs, counts: LearntCounts::default(), fresh: VecDeque::new() });
+        };
+        let macs = before.macs.with(&fixed, max, ageing_ns, at);
+        Some(Self { macs, counts: before.counts, fresh: before.fresh.clone() })
+    }
+
+    /// The rows of all entries.
+    pub fn rows(&self, program: &Program, net: u8, now_ns: u64) -> impl Iterator<Item = StationRow> {
+        self.macs.entries(now_ns).filter_map(move |entry| {
+            let old = !entry.fixed && entry.age_ns >= self.macs.refresh_ns();
+            row(program, net, entry.mac, entry.hop, entry.fixed, old)
+        })
+    }
+
+    /// Brings the rows to this time: forgets what is too old, and marks what is worth recording when it is seen again.
+    pub fn advance(
+        &mut self,
+        program: &Program,
+        net: u8,
+        now_ns: u64,
+        stations: &mut Stations,
+        writes: &mut StationWrites,
+    ) {
+        while let Some(mac) = self.macs.expire(now_ns) {
+            stations.remove(net, mac, writes);
+        }
+        let refresh_ns = self.macs.refresh_ns();
+        while let Some((seen_ns, mac)) = self.fresh.front().copied()
+            && now_ns.saturating_sub(seen_ns) >= refresh_ns
+        {
+            self.fresh.pop_front();
+            if let Some(found) = self.macs.get(mac, now_ns).filter(|found| !found.is_fresh)
+                && let Some(row) = row(program, net, mac, found.hop, false, true)
+            {
+                stations.set(row, writes);
+            }
+        }
+    }
+
+    /// Enters what a note says: a frame from this address arrived at this virtual port.
+    pub fn learn(
+        &mut self,
+        program: &Program,
+        net: u8,
+        (mac, vport): (MacKey, u16),
+        now_ns: u64,
+        stations: &mut Stations,
+        writes: &mut StationWrites,
+    ) {
+        match self.macs.learn(mac, vport, now_ns) {
+            Learnt::New => self.counts.learnt += 1,
+            Learnt::Moved => self.counts.moved += 1,
+            Learnt::Full => {
+                self.counts.not_learnt += 1;
+                return;
+            }
+            Learnt::Fixed => return,
+            Learnt::Known => {}
+        }
+        // Several notes may come before the row is written.
+        if let Some(row) = row(program, net, mac, vport, false, false) {
+            stations.set(row, writes);
+            self.fresh.push_back((now_ns, mac));
+        }
+    }
+
+    /// What happened to addresses.
+    pub fn counts(&self) -> LearntCounts {
+        self.counts
+    }
+
+    /// The entries, sorted by address.
+    pub fn entries(&self, now_ns: u64) -> Vec<MacEntry> {
+        let mut entries: Vec<MacEntry> = self.macs.entries(now_ns).collect();
+        entries.sort_unstable_by_key(|entry| entry.mac);
+        entries
+    }
+}
+
+/// The row of an address behind a virtual port; `None` if there is no such port.
+fn row(program: &Program, net: u8, mac: MacKey, vport: u16, fixed: bool, old: bool) -> Option<StationRow> {
+    let port = program.ports.get(usize::from(vport))?.port.get();
+    Some(StationRow { valid: true, mac, net, port, fixed, old })
+}
+
+/// The sender of a frame.
+pub fn sender(frame: &[u8]) -> Option<MacKey> {
+    Some(Mac(*frame.get(6..)?.first_chunk()?).to_u64())
+}
+
+impl<R: Registers> Card<R> {
+    /// Enters what a note says: a frame from an address arrived at a virtual port of a network. Does nothing if the network is gone,
+    /// or runs in software.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn learn(&mut self, vid: Vid, mac: MacKey, vport: u16, now_ns: u64) -> Result<(), CardError> {
+        self.with_learner(vid, |loaded, learner, stations, writes| {
+            learner.learn(loaded.0, loaded.1, (mac, vport), now_ns, stations, writes);
+        })
+    }
+
+    /// Brings the tables of networks that learn to this time.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn advance(&mut self, now_ns: u64) -> Result<(), CardError> {
+        let learning = self.networks.iter().filter(|(_, loaded)| loaded.learner.is_some());
+        let learning: Vec<Vid> = learning.map(|(vid, _)| *vid).collect();
+        learning.into_iter().try_for_each(|vid| {
+            self.with_learner(vid, |loaded, learner, stations, writes| {
+                learner.advance(loaded.0, loaded.1, now_ns, stations, writes);
+            })
+        })
+    }
+
+    /// The MAC addresses that a network knows, sorted, with the index of their virtual port; none for other kinds.
+    pub fn macs(&self, vid: Vid, now_ns: u64) -> Vec<MacEntry> {
+        let learner = self.networks.get(&vid).and_then(|loaded| loaded.learner.as_ref());
+        learner.map(|learner| learner.entries(now_ns)).unwrap_or_default()
+    }
+
+    /// What happened to the MAC addresses of a network since it was loaded; `None` if its kind does not learn.
+    pub fn learnt_counts(&self, vid: Vid) -> Option<LearntCounts> {
+        self.networks.get(&vid)?.learner.as_ref().map(Learner::counts)
+    }
+
+    /// Changes what a network knows, and then the card's rows.
+    fn with_learner(
+        &mut self,
+        vid: Vid,
+        change: impl FnOnce((&Program, u8), &mut Learner, &mut Stations, &mut StationWrites),
+    ) -> Result<(), CardError> {
+        let Self { device, networks, stations, .. } = self;
+        let Some(loaded) = networks.get_mut(&vid) else { return Ok(()) };
+        let Some(mut learner) = loaded.learner.take() else { return Ok(()) };
+        let mut writes = Vec::new();
+        change((loaded.program(), loaded.place.net), &mut learner, stations, &mut writes);
+        loaded.learner = Some(learner);
+        writes.iter().try_for_each(|(place, row)| device.get_mut().write_row(*place, row))
+    }
+}
