@@ -1,6 +1,6 @@
 // Engine `exact`: answers questions (table, key) of the planes from rows that the host writes.
 //
-// Place: between the fronts and the backs of kinds. Not yet in a card. Kind `l2` asks for a MAC address in the table of its network. The
+// Place: between the fronts and the backs of kinds. Not yet in a card: hue_l2 uses hue_exact_table in line. The
 // rows are those of hue_exact_table, with the table's number above the key: bit 0 valid, then key, table and index. So a question never
 // gets a row of another table.
 // Questions wait in a queue of their own while the host accesses a row, so that frames that ask other engines go on.

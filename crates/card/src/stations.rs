@@ -260,3 +260,135 @@ impl<R: Registers> Card<R> {
         writes.iter().try_for_each(|(place, row)| device.get_mut().write_row(*place, row))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic: that is how it fails
+mod tests {
+    use std::collections::BTreeMap;
+
+    use hue_demux::PortId;
+    use hue_planes::{Adjacency, Settings, l2};
+    use hue_substrate::{Entries, VirtualPort};
+    use hue_tables::NextHop;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ROWS: u32 = 1024;
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn switch(id: u16, macs_max: u16, fixed: &[MacKey]) -> Program {
+        let port = |port: u8| VirtualPort {
+            name: format!("v{port}"),
+            port: PortId::new(port),
+            mac: Mac([2, 0, 0, 0, id as u8, port]),
+            mtu_bytes: 1500,
+        };
+        Program {
+            vid: Vid::new(id).unwrap(),
+            name: format!("net{id}"),
+            settings: Settings::L2(l2::Settings { macs_max, ageing_s: 10, ..l2::Settings::default() }),
+            // Virtual ports do not have the numbers of their ports.
+            ports: vec![port(3), port(1)],
+            rows: Vec::new(),
+            next_hops: vec![Adjacency::out(PortId::new(3), 1500), Adjacency::out(PortId::new(1), 1500)],
+            entries: Entries::Exact(
+                fixed.iter().map(|mac| (Mac::from_u64(*mac), NextHop::new(1).unwrap())).collect(),
+            ),
+            rate_limit: None,
+            weight: 1,
+            gated: false,
+        }
+    }
+
+    /// The card's rows as they are written.
+    #[derive(Default)]
+    struct Card(BTreeMap<u32, StationRow>);
+
+    impl Card {
+        fn write(&mut self, writes: &StationWrites) {
+            for (place, row) in writes {
+                match row.valid {
+                    true => _ = self.0.insert(*place, *row),
+                    false => _ = self.0.remove(place),
+                }
+            }
+        }
+
+        /// Port, whether static, and whether old, by address.
+        fn of(&self, net: u8) -> BTreeMap<MacKey, (u8, bool, bool)> {
+            let own = self.0.values().filter(|row| row.net == net);
+            own.map(|row| (row.mac, (row.port, row.fixed, row.old))).collect()
+        }
+    }
+
+    proptest! {
+        /// The rows of each network are the entries of its table, whatever the other one learns.
+        #[test]
+        fn rows_follow_the_tables(
+            steps in prop::collection::vec((0usize..2, 0u64..12, 0u16..2, 0u64..4_000_000_000), 1..200)
+        ) {
+            let programs = [switch(1, 5, &[3]), switch(2, 100, &[])];
+            let mut learners = programs.each_ref().map(|program| Learner::new(program, None, |_| None).unwrap());
+            let (mut stations, mut card) = (Stations::new(ROWS).unwrap(), Card::default());
+            let mut writes = Vec::new();
+            for ((learner, program), net) in learners.iter().zip(&programs).zip(0..) {
+                learner.rows(program, net, 0).for_each(|row| stations.set(row, &mut writes));
+            }
+            card.write(&writes);
+            let mut now_ns = SECOND_NS;
+            for (which, mac, vport, wait) in steps {
+                now_ns += wait;
+                let mut writes = Vec::new();
+                for ((learner, program), net) in learners.iter_mut().zip(&programs).zip(0..) {
+                    learner.advance(program, net, now_ns, &mut stations, &mut writes);
+                }
+                // A card leaves a note only if the row does not say the same, or is old.
+                card.write(&writes);
+                let port = programs[which].ports[usize::from(vport)].port.get();
+                let row = card.of(which as u8).get(&mac).copied();
+                let note = row.is_none_or(|(at, _, old)| at != port || old);
+                let fixed = row.is_some_and(|(_, fixed, _)| fixed);
+                if note && !fixed {
+                    let mut writes = Vec::new();
+                    learners[which].learn(&programs[which], which as u8, (mac, vport), now_ns, &mut stations, &mut writes);
+                    card.write(&writes);
+                }
+                for ((learner, program), net) in learners.iter().zip(&programs).zip(0u8..) {
+                    let want = learner.entries(now_ns).into_iter().map(|entry| {
+                        let old = !entry.fixed && entry.age_ns >= SECOND_NS;
+                        (entry.mac, (program.ports[usize::from(entry.hop)].port.get(), entry.fixed, old))
+                    });
+                    prop_assert_eq!(card.of(net), want.collect::<BTreeMap<_, _>>());
+                }
+            }
+        }
+    }
+
+    /// All networks together may have as many addresses as can be set aside, and each is found.
+    #[test]
+    fn what_is_set_aside_has_room() {
+        let (mut stations, mut card) = (Stations::new(ROWS).unwrap(), Card::default());
+        let row = |n: u64| StationRow {
+            valid: true,
+            mac: n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16,
+            net: (n % 7) as u8,
+            port: (n % 4) as u8,
+            fixed: false,
+            old: false,
+        };
+        let count = Stations::capacity(ROWS) as u64;
+        for n in 0..count {
+            let mut writes = Vec::new();
+            stations.set(row(n), &mut writes);
+            card.write(&writes);
+        }
+        assert_eq!(card.0.len() as u64, count);
+        assert!((0..count).all(|n| card.of((n % 7) as u8).contains_key(&row(n).mac)));
+        let mut writes = Vec::new();
+        stations.clear(3, &mut writes);
+        card.write(&writes);
+        assert!(card.of(3).is_empty());
+        assert_eq!(card.0.len() as u64, count - (0..count).filter(|n| n % 7 == 3).count() as u64);
+    }
+}

@@ -9,7 +9,7 @@ use hue_differential::{
     image, mixed, mutated, offered, programs,
 };
 use hue_planes::ipv4::{Adjacency, Outcome};
-use hue_planes::{Counters, Kind, Unclaimed};
+use hue_planes::{Counters, Kind, Settings, Unclaimed};
 use hue_substrate::{Entries, Program, Substrate, SubstrateError, with_routes};
 use hue_tables::dir::DirLimits;
 
@@ -228,6 +228,38 @@ fn networks_that_do_not_fit_are_refused_by_name_and_change_nothing() {
     if let Err(difference) = compare_on(&mut card, &good, &frames) {
         panic!("{difference}");
     }
+}
+
+/// Addresses of switches are set aside, so that no network takes those of another. What does not fit is refused by name.
+#[test]
+fn switches_share_the_rows_for_addresses() {
+    let image = image("sram");
+    let mut random = Random::new(2);
+    let all = mixed(&mut random, &[Kind::Ipv4, Kind::L2], 6, 20);
+    let mut switch = all.into_iter().find(|program| program.kind() == Kind::L2).unwrap();
+    let mut card = card(&image, &[switch.clone()]);
+    let Settings::L2(settings) = switch.settings else { panic!() };
+    switch.settings = Settings::L2(hue_planes::l2::Settings { macs_max: 7400, ..settings });
+    let count = 7400 + switch.entries.len();
+    let error = card.load(&[switch.clone()]).unwrap_err().to_string();
+    let name = &switch.name;
+    assert_eq!(
+        error,
+        format!("network '{name}' needs {count} MAC addresses, static and learnt ones: image sram has 7372")
+    );
+    let frames = frames(&mut random, std::slice::from_ref(&switch), FRAMES);
+    switch.settings = Settings::L2(settings);
+    if let Err(difference) = compare_on(&mut card, &[switch.clone()], &frames) {
+        panic!("{difference}");
+    }
+    // In live use, software has it.
+    card.unload(&[switch.vid]).unwrap();
+    card.set_live().unwrap();
+    let error = card.load(&[switch.clone()]).unwrap_err().to_string();
+    let expected = "networks of kind l2 run live in software only; choose substrate soft";
+    assert_eq!(error, format!("network '{name}': {expected}"));
+    card.load_in_software(&[switch.clone()]).unwrap();
+    assert_eq!(card.steer(switch.vid, false).unwrap_err().to_string(), error);
 }
 
 /// A stopped plane processes none of its packets: they are dropped or go to control, as configured, and are counted. The
@@ -487,6 +519,10 @@ fn planted_bugs_of_the_card_are_found() {
             ("default", "planes/hue_stages_pkg.sv", planted("IPV4_ORDER")),
             ("sram", "planes/hue_stages_pkg.sv", planted("VERDICT_KIND")),
             ("sram", "planes/hue_ipv6_check.sv", planted("IPV6_ORDER")),
+            ("sram", "planes/hue_l2_check.sv", planted("L2_TAG")),
+            ("sram", "planes/hue_l2.sv", planted("L2_NETWORK")),
+            ("sram", "planes/hue_l2.sv", planted("L2_STICKY")),
+            ("sram", "planes/hue_l2.sv", planted("L2_ARRIVAL")),
             ("sram", "card/hue_head.sv", planted("HEAD_STALE")),
             ("sram", "tables/hue_dag36_walk.sv", planted("DAG36_LEVEL")),
             ("default", "tables/hue_dag36_pkg.sv", planted("DAG36_MAP")),
