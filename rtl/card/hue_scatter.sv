@@ -209,6 +209,8 @@ module hue_scatter
     m_header_o.len = 16'(sent.len);
   end
   assign idle_o = !v_valid && !r_valid_q && !m_valid_o;
+  logic unused_flood;
+  assign unused_flood = ^{v.flood, v.ports};
 
 `ifndef HUE_TWIN
   logic unused;
