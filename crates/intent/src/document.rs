@@ -444,10 +444,10 @@ fn mtu(at: &Cursor<'_>) -> Option<u16> {
 fn plane(at: &Cursor<'_>) -> Option<Plane> {
     let settings = Plane::SETTINGS.map(|(name, _)| name);
     at.mapping(&[&["kind"], settings.as_slice()].concat())?;
-    let names = Kind::ALL.map(Kind::name);
+    let names = Kind::OFFERED.map(Kind::name);
     let field = at.required("kind", &one_of(names))?;
     let name = field.word(&names)?;
-    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name)?;
+    let kind = Kind::OFFERED.into_iter().find(|kind| kind.name() == name)?;
     for (setting, whose) in Plane::SETTINGS.into_iter().filter(|(_, whose)| *whose != kind) {
         if let Some(field) = at.field(setting) {
             let expected = format!("none: only kind {} has this setting", whose.name());
