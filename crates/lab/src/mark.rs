@@ -2,11 +2,11 @@
 //! wherever they arrive.
 //!
 //! It has the same place in a UDP datagram and in an ARP message, and fits the shortest frame: 42 bytes of headers
-//! and 18 of mark. Routers change the headers before the mark, but not the mark.
+//! and 18 of mark; over IPv6 the headers have 62 bytes. Routers change the headers before the mark, but not the mark.
 
 use hue_demux::PortId;
 use hue_wire::ethernet::{self, EtherType};
-use hue_wire::{arp, ip, ipv4, udp};
+use hue_wire::{arp, ip, ipv4, ipv6, udp};
 use zerocopy::byteorder::big_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -45,6 +45,13 @@ impl Mark {
                     return None;
                 }
                 packet.payload().get(udp::HEADER_BYTES..)?
+            }
+            EtherType::IPV6 => {
+                let upper = ipv6::View::parse(rest).ok()?.upper().ok()?;
+                if upper.protocol != ip::Protocol::UDP || upper.fragment.is_some() {
+                    return None;
+                }
+                upper.payload.get(udp::HEADER_BYTES..)?
             }
             EtherType::ARP => rest.get(arp::MESSAGE_BYTES..)?,
             _ => return None,
