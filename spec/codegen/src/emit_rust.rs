@@ -200,6 +200,21 @@ impl Kind {{
         "        }
     }
 
+    /// What a network says about its plane: the fields of `plane` in its document besides `kind`.
+    #[must_use]
+    pub const fn settings(self) -> &'static [&'static str] {
+        match self {
+",
+    );
+    for kind in &spec.kind {
+        let names: Vec<&str> = kind.setting.iter().map(|one| one.name.as_str()).collect();
+        gate(out, "            ", kind);
+        let _ = writeln!(out, "            Self::{} => &{names:?},", variant(&kind.name));
+    }
+    out.push_str(
+        "        }
+    }
+
     /// The kind of an id: its number in files, images and hardware.
     #[must_use]
     pub const fn from_id(id: u8) -> Option<Self> {

@@ -126,6 +126,18 @@ impl Kind {
         }
     }
 
+    /// What a network says about its plane: the fields of `plane` in its document besides `kind`.
+    #[must_use]
+    pub const fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::Ipv4 => &["martians"],
+            Self::Ipv6 => &[],
+            Self::L2 => &["macs_max", "ageing_seconds", "sticky", "storm_limit"],
+            #[cfg(feature = "test-kinds")]
+            Self::Echo => &[],
+        }
+    }
+
     /// The kind of an id: its number in files, images and hardware.
     #[must_use]
     pub const fn from_id(id: u8) -> Option<Self> {
