@@ -63,6 +63,11 @@ impl Switch {
         Self { macs, limit: storm_limit, storm, counts: before.map(Self::counts).unwrap_or_default() }
     }
 
+    /// The same with the entries of these addresses only: what a decision about one packet depends on.
+    pub fn only(&self, macs: &[MacKey]) -> Self {
+        Self { macs: self.macs.only(macs), limit: self.limit, storm: self.storm, counts: self.counts }
+    }
+
     /// Enters what a packet teaches.
     #[inline]
     pub fn learn(&mut self, mac: MacKey, vport: u16, now_ns: u64) {

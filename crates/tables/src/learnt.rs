@@ -151,6 +151,31 @@ impl MacTable {
         table
     }
 
+    /// This table with the entries of these addresses only.
+    #[must_use]
+    pub fn only(&self, macs: &[MacKey]) -> Self {
+        let found = macs.iter().filter_map(|mac| self.slab.get(self.find(*mac)? as usize));
+        let (fixed, learnt): (Vec<Entry>, Vec<Entry>) = found.copied().partition(|entry| entry.fixed);
+        self.rebuilt(
+            &fixed.iter().map(|entry| (entry.mac, entry.hop)).collect::<Vec<_>>(),
+            learnt.len(),
+            learnt,
+        )
+    }
+
+    /// A table with these entries; an address that occurs twice is entered once.
+    fn rebuilt(&self, fixed: &[(MacKey, u16)], learnt_max: usize, mut learnt: Vec<Entry>) -> Self {
+        let mut table = Self::new(fixed, learnt_max, self.ageing_ns);
+        table.latest_ns = self.latest_ns;
+        learnt.sort_unstable_by_key(|entry| entry.seen_ns);
+        for entry in learnt {
+            if table.find(entry.mac).is_none() {
+                table.enter(entry.mac, entry.hop, entry.seen_ns);
+            }
+        }
+        table
+    }
+
     /// The entry of an address.
     #[inline]
     #[must_use]
@@ -490,6 +515,25 @@ mod tests {
                 prop_assert_eq!(found, expected);
             }
         }
+    }
+
+    /// Address, hop, and whether it is static.
+    fn rows(table: &MacTable, now_ns: u64) -> Vec<(MacKey, u16, bool)> {
+        let mut rows: Vec<_> = table.entries(now_ns).map(|one| (one.mac, one.hop, one.fixed)).collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    #[test]
+    fn a_part_has_only_what_was_asked_for() {
+        let mut table = MacTable::new(&[(1, 0)], 9, 60 * SECOND_NS);
+        assert!((2..8).all(|mac| table.learn(mac, mac as u16, SECOND_NS) == Learnt::New));
+        let part = table.only(&[1, 4, 40, 4]);
+        assert_eq!(rows(&part, SECOND_NS), [(1, 0, true), (4, 4, false)]);
+        for mac in [1, 4] {
+            assert_eq!(part.get(mac, 2 * SECOND_NS), table.get(mac, 2 * SECOND_NS));
+        }
+        assert_eq!(rows(&part, 62 * SECOND_NS), [(1, 0, true)]);
     }
 
     #[test]
