@@ -79,6 +79,17 @@ impl Switch {
         }
     }
 
+    /// Enters what the home before had learnt; see [`MacTable::adopt`]. It is not counted as learnt here.
+    pub fn adopt(&mut self, rows: &[MacRow], now_ns: u64) {
+        let entry = |row: &MacRow| MacEntry {
+            mac: row.mac.to_u64(),
+            hop: row.vport,
+            fixed: row.fixed,
+            age_ns: row.age_ns,
+        };
+        self.macs.adopt(&rows.iter().map(entry).collect::<Vec<_>>(), now_ns);
+    }
+
     /// Whether a packet may be sent to all ports; charges the limit if so.
     #[inline]
     pub fn may_flood(&mut self, now_ns: u64, frame_bytes: usize) -> bool {

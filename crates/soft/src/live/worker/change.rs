@@ -352,6 +352,15 @@ impl Worker {
         network.map(|network| State::of(network, frame)).unwrap_or_default()
     }
 
+    /// Enters MAC addresses that a network's home before had learnt.
+    pub fn adopt_macs(&mut self, vid: Vid, rows: &[MacRow]) {
+        let now_ns = self.now_ns;
+        let network = self.slot(vid).and_then(|slot| self.engine.networks.get_mut(slot));
+        if let Some(switch) = network.and_then(|network| network.switch.as_deref_mut()) {
+            switch.adopt(rows, now_ns);
+        }
+    }
+
     /// A network's table of MAC addresses, in no order.
     pub fn macs(&self, vid: Vid) -> Vec<MacRow> {
         let network = self.slot(vid).and_then(|slot| self.engine.networks.get(slot));
