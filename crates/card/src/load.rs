@@ -654,6 +654,7 @@ pub fn has_kind(description: &Description, kind: Kind) -> bool {
         // Only these tables have keys of any width.
         Kind::Ipv6 => description.layout == Layout::Sram,
         Kind::L2 => description.station_rows > 0,
+        _ => false,
     };
     has_rows && description.kinds.contains(&kind)
 }

@@ -136,7 +136,7 @@ fn settings(spec: &NetworkSpec) -> Result<Settings, MeterError> {
             sticky: plane.sticky,
             storm_limit: plane.storm_limit.map(meter).transpose()?,
         }),
-        other @ Settings::Ipv6(_) => other,
+        other => other,
     })
 }
 

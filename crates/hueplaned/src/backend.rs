@@ -12,9 +12,9 @@ use tokio::sync::watch;
 use crate::api::{
     ApplyRequest, ApplyResult, Author, CaptureFilter, CapturedFrame, Config, ConfirmRequest, ConfirmResult,
     DiffResult, DownOptions, DownResult, DrainRequest, DrainResult, EventPage, ExecInfo, GateRequest,
-    History, ImageInfo, ImageLoaded, LoadImageRequest, MacAddress, MacFilter, MigrateRequest, Migration,
-    Neighbour, NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem, RollbackRequest,
-    RollbackResult, Route, RouteFilter, Stats, Status, Tables, Trace, TurnQuery,
+    History, ImageInfo, ImageLoaded, LoadImageRequest, MacAddress, MigrateRequest, Migration, Neighbour,
+    Network, NetworkFilter, Node, Placement, Plan, PlanQuery, Port, Problem, RollbackRequest, RollbackResult,
+    Route, RouteFilter, Stats, Status, Tables, Trace, TurnQuery,
 };
 
 /// Pieces of a long list, in order. The list ends with the stream, or with the first problem.
@@ -66,9 +66,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Routes of the data plane, by network, then prefix; `not_found` if the filter's network does not exist.
     async fn routes(&self, filter: RouteFilter) -> Result<Pieces<Route>, Problem>;
     /// Neighbours, by network, then port and address; `not_found` as for routes.
-    async fn neighbours(&self, filter: NeighbourFilter) -> Result<Pieces<Neighbour>, Problem>;
+    async fn neighbours(&self, filter: NetworkFilter) -> Result<Pieces<Neighbour>, Problem>;
     /// MAC addresses of networks whose kind learns them, by network, then address; `not_found` as for routes.
-    async fn macs(&self, filter: MacFilter) -> Result<Pieces<MacAddress>, Problem>;
+    async fn macs(&self, filter: NetworkFilter) -> Result<Pieces<MacAddress>, Problem>;
     /// Tables of the data plane.
     async fn tables(&self) -> Result<Tables, Problem>;
     /// Counters of everything, or of one network only (then `ports`, `workers` and `unclaimed` are empty).

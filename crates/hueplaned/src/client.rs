@@ -22,9 +22,9 @@ use thiserror::Error;
 use crate::api::{
     ApplyRequest, ApplyResult, CaptureFilter, Config, ConfirmRequest, ConfirmResult, DiffRequest, DiffResult,
     DownOptions, DownResult, DrainRequest, DrainResult, EventPage, ExecInfo, GateRequest, History, ImageInfo,
-    ImageLoaded, LoadImageRequest, MacAddress, MacFilter, MigrateRequest, Migration, Neighbour,
-    NeighbourFilter, Network, Node, Placement, Plan, PlanQuery, Port, Problem, ProblemKind, RollbackRequest,
-    RollbackResult, Route, RouteFilter, Stats, Status, Tables, Trace, TraceRequest, TurnQuery,
+    ImageLoaded, LoadImageRequest, MacAddress, MigrateRequest, Migration, Neighbour, Network, NetworkFilter,
+    Node, Placement, Plan, PlanQuery, Port, Problem, ProblemKind, RollbackRequest, RollbackResult, Route,
+    RouteFilter, Stats, Status, Tables, Trace, TraceRequest, TurnQuery,
 };
 use crate::tls::{TlsError, TlsFiles};
 
@@ -207,7 +207,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`Self::status`].
-    pub fn neighbours(&self, filter: &NeighbourFilter) -> Result<Vec<Neighbour>, ClientError> {
+    pub fn neighbours(&self, filter: &NetworkFilter) -> Result<Vec<Neighbour>, ClientError> {
         let mut list = Vec::new();
         self.each("/v1/neighbours", filter, |neighbour| list.push(neighbour))?;
         Ok(list)
@@ -217,7 +217,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`Self::status`].
-    pub fn macs(&self, filter: &MacFilter) -> Result<Vec<MacAddress>, ClientError> {
+    pub fn macs(&self, filter: &NetworkFilter) -> Result<Vec<MacAddress>, ClientError> {
         let mut list = Vec::new();
         self.each("/v1/macs", filter, |mac| list.push(mac))?;
         Ok(list)

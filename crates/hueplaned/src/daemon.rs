@@ -24,7 +24,7 @@ use crate::client::{Client, ClientError, socket_in};
 use crate::error::DaemonError;
 use crate::http::{Listeners, TlsListener, serve};
 use crate::log::{self, LogFile};
-use crate::node::{self, About, NodeHandle, Running};
+use crate::node::{self, About, NodeHandle, Predecessor, Running, learnt_in};
 use crate::options::{Options, images};
 use crate::place::Place;
 use crate::store::{Store, StoreError};
@@ -109,6 +109,8 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let runtime = threads("hue-api").build().map_err(DaemonError::Thread)?;
     let guests = threads("hue-guests").on_thread_start(yield_to_others).build();
     let guests = guests.map_err(DaemonError::Thread)?;
+    let predecessor = predecessor
+        .map(|process| Predecessor { process: Arc::new(process), learnt: learnt_in(&options.run_dir) });
     let (workers, pin, scheduling) = (options.workers, options.pin, options.scheduling);
     let config = LiveConfig { workers, pin, scheduling, ..LiveConfig::default() };
     // Before the node reports that it is ready. Callers that connect earlier wait until the API answers.
@@ -137,7 +139,8 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
             Ok::<_, DaemonError>(())
         })?;
     }
-    let stopped = running.end(keep);
+    let learnt = hand_over.then(|| learnt_in(&options.run_dir));
+    let stopped = running.end(keep, learnt.as_deref());
     if !keep {
         holder.end();
     }

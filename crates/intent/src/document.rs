@@ -3,6 +3,8 @@
 //! Flow: cursor → **drafts** (typed values with their places; invalid ones are missing) → validator →
 //! `types`. Decoding continues after an error, so that one load reports all of them.
 
+use std::iter;
+
 use hue_planes::{Kind, l2};
 use hue_tables::Vid;
 use hue_wire::Mac;
@@ -442,14 +444,15 @@ fn mtu(at: &Cursor<'_>) -> Option<u16> {
 }
 
 fn plane(at: &Cursor<'_>) -> Option<Plane> {
-    let settings = Plane::SETTINGS.map(|(name, _)| name);
-    at.mapping(&[&["kind"], settings.as_slice()].concat())?;
-    let names = Kind::ALL.map(Kind::name);
+    let settings = Kind::OFFERED.into_iter().flat_map(Kind::settings).copied();
+    at.mapping(&iter::once("kind").chain(settings).collect::<Vec<_>>())?;
+    let names = Kind::OFFERED.map(Kind::name);
     let field = at.required("kind", &one_of(names))?;
     let name = field.word(&names)?;
-    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name)?;
-    for (setting, whose) in Plane::SETTINGS.into_iter().filter(|(_, whose)| *whose != kind) {
-        if let Some(field) = at.field(setting) {
+    let kind = Kind::OFFERED.into_iter().find(|kind| kind.name() == name)?;
+    let others = Kind::OFFERED.into_iter().filter(|other| *other != kind);
+    for (setting, whose) in others.flat_map(|other| other.settings().iter().map(move |name| (name, other))) {
+        if let Some(field) = at.field(setting).filter(|_| !kind.settings().contains(setting)) {
             let expected = format!("none: only kind {} has this setting", whose.name());
             field.fault(format!("{setting} with kind {name}"), expected, None);
             return None;

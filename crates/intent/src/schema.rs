@@ -201,7 +201,7 @@ pub(crate) fn some_need(schema: &mut Schema) {
 }
 
 pub(crate) fn kind(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "enum": Kind::ALL.map(Kind::name)})
+    json_schema!({"type": "string", "enum": Kind::OFFERED.map(Kind::name)})
 }
 
 pub(crate) fn mac(_: &mut SchemaGenerator) -> Schema {

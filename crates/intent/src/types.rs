@@ -323,17 +323,6 @@ pub struct Plane {
     pub storm_limit: Option<RateLimit>,
 }
 
-impl Plane {
-    /// The settings of each kind.
-    pub(crate) const SETTINGS: [(&str, Kind); 5] = [
-        ("martians", Kind::Ipv4),
-        ("macs_max", Kind::L2),
-        ("ageing_seconds", Kind::L2),
-        ("sticky", Kind::L2),
-        ("storm_limit", Kind::L2),
-    ];
-}
-
 /// How a network treats packets from or to addresses that no host can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

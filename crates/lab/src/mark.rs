@@ -2,11 +2,11 @@
 //! wherever they arrive.
 //!
 //! It has the same place in a UDP datagram and in an ARP message, and fits the shortest frame: 42 bytes of headers
-//! and 18 of mark. Routers change the headers before the mark, but not the mark.
+//! and 18 of mark; over IPv6 the headers have 62 bytes. Routers change the headers before the mark, but not the mark.
 
 use hue_demux::PortId;
 use hue_wire::ethernet::{self, EtherType};
-use hue_wire::{arp, ip, ipv4, udp};
+use hue_wire::{arp, ip, ipv4, ipv6, udp};
 use zerocopy::byteorder::big_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -46,6 +46,13 @@ impl Mark {
                 }
                 packet.payload().get(udp::HEADER_BYTES..)?
             }
+            EtherType::IPV6 => {
+                let upper = ipv6::View::parse(rest).ok()?.upper().ok()?;
+                if upper.protocol != ip::Protocol::UDP || upper.fragment.is_some() {
+                    return None;
+                }
+                upper.payload.get(udp::HEADER_BYTES..)?
+            }
             EtherType::ARP => rest.get(arp::MESSAGE_BYTES..)?,
             _ => return None,
         };
@@ -64,6 +71,11 @@ pub const fn tag(seed: u64, port: PortId) -> [u8; 6] {
 #[cfg(test)]
 mod tests {
     use std::str::FromStr;
+
+    use hue_planes::{Kind, Settings};
+    use hue_substrate::{Entries, Program, VirtualPort};
+    use hue_tables::Vid;
+    use hue_wire::Mac;
 
     use super::*;
     use crate::synthetic::Generator;
@@ -96,6 +108,52 @@ mod tests {
         }
         assert_ne!(tag(5, PortId::new(2)), tag(5, PortId::new(1)));
         assert_ne!(tag(5, PortId::new(2)), tag(6, PortId::new(2)));
+    }
+
+    /// A network of kind `ipv6` on the port.
+    fn ipv6_network() -> Program {
+        let port = PortId::new(2);
+        Program {
+            vid: Vid::new(6).unwrap(),
+            name: "six".to_owned(),
+            settings: Settings::of(Kind::Ipv6),
+            ports: vec![VirtualPort {
+                name: "v".to_owned(),
+                port,
+                mac: Mac([2, 0, 0, 0, 6, 1]),
+                mtu_bytes: 1500,
+            }],
+            rows: Vec::new(),
+            next_hops: Vec::new(),
+            entries: Entries::none(Kind::Ipv6),
+            rate_limit: None,
+            weight: 1,
+            gated: false,
+        }
+    }
+
+    #[test]
+    fn ipv6_frames_are_long_enough_for_it() {
+        let traffic = Traffic::from_str("rate:1G,size:64,flows:1,seed:5,sort:multicast").unwrap();
+        let Source::Synthetic(spec) = traffic.source else { panic!("it is made") };
+        let six = ipv6_network();
+        let mut generator = Generator::new(&spec, PortId::new(2), &[&six], &[]).unwrap().of_stream(3);
+        let mut frame = Vec::new();
+        (0..7).for_each(|_| generator.next(&mut frame));
+        assert_eq!((frame.len(), &frame[12..14]), (80, &[0x86, 0xdd][..]));
+        let mark = *Mark::of(&frame).unwrap();
+        assert_eq!((mark.number.get(), mark.stream.get(), mark.tag), (6, 3, tag(5, PortId::new(2))));
+        frame[..12].fill(9);
+        frame[21] -= 1;
+        assert_eq!(Mark::of(&frame), Some(&mark));
+        for length in 0..frame.len() {
+            assert_eq!(Mark::of(&frame[..length]), None, "{length}");
+        }
+        // TCP, and a fragment.
+        for next_header in [6, 44] {
+            frame[20] = next_header;
+            assert_eq!(Mark::of(&frame), None, "{next_header}");
+        }
     }
 
     #[test]

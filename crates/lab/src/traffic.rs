@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use hue_tables::Prefix4;
+use hue_tables::AnyPrefix;
 
 use crate::random::Random;
 use crate::rate::{FCS_BYTES, Rate};
@@ -53,16 +53,16 @@ pub enum Source {
 /// Kind of generated frames, by what happens to them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Sort {
-    /// UDP over IPv4 that a network forwards.
+    /// UDP that a network forwards.
     #[default]
     Forward,
-    /// As `Forward`, but with a TTL of 1, so that the control plane answers.
+    /// As `Forward`, but with a TTL (hop limit) of 1, so that the control plane answers.
     Ttl1,
     /// UDP to an address of the router itself, which goes to the control plane.
     Own,
     /// ARP requests, broadcast.
     Broadcast,
-    /// UDP to a multicast group.
+    /// UDP to a multicast group, of the families of the networks on the port.
     Multicast,
     /// Frames too short for an Ethernet header.
     Runt,
@@ -95,7 +95,7 @@ impl FromStr for Sort {
     }
 }
 
-/// Generated frames: UDP over IPv4 between random addresses, unless the sort says otherwise.
+/// Generated frames: UDP between random addresses, over IPv6 for networks of kind `ipv6`, unless the sort says otherwise.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Synthetic {
     /// Kind of frames.
@@ -104,7 +104,7 @@ pub struct Synthetic {
     pub sizes: Sizes,
     /// Names of networks; if empty, all networks on the port.
     pub networks: Vec<String>,
-    /// Destinations; if empty, known neighbours of the network, preferably on another port.
+    /// Destinations; if empty, known neighbours of the network, preferably on another port. Those of a switch are hosts.
     pub to: Vec<To>,
     /// Number of pairs of addresses.
     pub flows: u32,
@@ -118,7 +118,7 @@ pub enum To {
     /// Addresses that the network forwards to this port.
     Port(String),
     /// Any address in this prefix, however the network treats it.
-    Prefix(Prefix4),
+    Prefix(AnyPrefix),
 }
 
 /// Frame lengths on the wire, and the weight of each.
@@ -239,7 +239,7 @@ impl FromStr for Traffic {
 
 fn to(text: &str) -> Result<To, String> {
     if text.contains('/') {
-        return text.parse().map(To::Prefix).map_err(|error: hue_tables::PrefixError| error.to_string());
+        return AnyPrefix::parse(text).map(To::Prefix).map_err(|error| error.to_string());
     }
     Ok(To::Port(text.to_owned()))
 }
@@ -256,13 +256,16 @@ mod tests {
     #[test]
     fn traffic_is_parsed_or_rejected() {
         let traffic: Traffic =
-            "rate:2.5G,size:64-65+1518*3,networks:red+blue,to:p1+10.0.0.0/8,flows:9,seed:7".parse().unwrap();
+            "rate:2.5G,size:64-65+1518*3,networks:red+blue,to:p1+10.0.0.0/8+2001:db8::/32,flows:9,seed:7"
+                .parse()
+                .unwrap();
         let Source::Synthetic(made) = traffic.source else { panic!("it is made") };
         assert_eq!(traffic.offer, Offer::Rate(Rate::new(2_500_000_000).unwrap()));
         assert_eq!(made.sizes, Sizes(vec![(64..=65, 1), (1518..=1518, 3)]));
         assert_eq!((made.networks.len(), made.flows, made.seed), (2, 9, 7));
         assert_eq!(made.sort, Sort::Forward);
-        assert_eq!(made.to, [To::Port("p1".into()), To::Prefix("10.0.0.0/8".parse().unwrap())]);
+        let prefix = |text| To::Prefix(AnyPrefix::parse(text).unwrap());
+        assert_eq!(made.to, [To::Port("p1".into()), prefix("10.0.0.0/8"), prefix("2001:db8::/32")]);
         let file: Traffic = "a@b:c.pcap@max".parse().unwrap();
         assert_eq!(file, Traffic { offer: Offer::Max, source: Source::Capture("a@b:c.pcap".into()) });
         for (text, says) in [

@@ -6,6 +6,8 @@
 
 mod adjacency;
 mod counters;
+#[cfg(feature = "test-kinds")]
+pub mod echo;
 mod explain;
 mod generated;
 pub mod ipv4;

@@ -64,6 +64,12 @@ pub trait Plane: 'static {
     /// this frame.
     fn back(frame: &mut [u8], carried: Self::Carried, answer: Answer<'_>) -> Reason;
 
+    /// Where a forwarded packet leaves, unless it is sent to all ports: by default the port of the row that the key names.
+    #[inline(always)]
+    fn egress(answer: Answer<'_>) -> PortId {
+        answer.hop.port()
+    }
+
     /// Explains a frame that passed the gate and the meter. `look` answers its questions.
     fn explain(
         frame: &[u8],
@@ -83,7 +89,7 @@ pub struct Exact;
 pub struct Answer<'a> {
     /// The row that the key names; [`Adjacency::NONE`] without a match.
     pub hop: &'a Adjacency,
-    /// Of kinds that learn, else [`Adjacency::NONE`]: the row of the port at which the packet arrived.
+    /// Of kinds with [`Exact`] matches, else [`Adjacency::NONE`]: the row of the port at which the packet arrived.
     pub arrival: &'a Adjacency,
     /// Of kinds that learn: the entry of the packet's source, if there is one.
     pub source: Option<Source>,
@@ -152,7 +158,7 @@ pub struct Explanation {
     pub stages: Vec<Stage>,
     /// Its outcome.
     pub outcome: Reason,
-    /// The row of the next-hop table that its question names, if it was looked up; [`Adjacency::NONE`] without a match.
+    /// The row by which it leaves if it is forwarded, if it was looked up; [`Adjacency::NONE`] without a match.
     pub hop: Option<Adjacency>,
     /// The frame afterwards: edited if forwarded, else unchanged.
     pub bytes: Vec<u8>,

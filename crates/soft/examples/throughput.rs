@@ -91,11 +91,11 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
             )
         })
         .collect();
-    let entries = match kind {
-        Kind::Ipv4 => Entries::Lpm32(with_hops(&routes.ipv4, vid)),
-        Kind::Ipv6 => Entries::Lpm128(with_hops(&routes.ipv6, vid)),
+    let entries = match Entries::none(kind) {
+        Entries::Lpm32(_) => Entries::Lpm32(with_hops(&routes.ipv4, vid)),
+        Entries::Lpm128(_) => Entries::Lpm128(with_hops(&routes.ipv6, vid)),
         // The destinations are static entries, because design select finds frames by them; senders are learnt.
-        Kind::L2 => Entries::Exact(
+        Entries::Exact(_) => Entries::Exact(
             (0..4u8)
                 .filter_map(|port| Some((router_mac(vid, port), NextHop::new((u16::from(port) + 1) % 4)?)))
                 .collect(),
@@ -103,7 +103,7 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
     };
     let next_hops = match kind {
         Kind::L2 => ports.iter().map(|port| Adjacency::out(port.port, port.mtu_bytes)).collect(),
-        Kind::Ipv4 | Kind::Ipv6 => routers,
+        _ => routers,
     };
     let name = format!("net{vid}");
     Ok(Program {
@@ -148,7 +148,7 @@ fn packet(random: &mut Random, vid: u16, kind: Kind, routes: &Routes) -> (PortId
             let source = 0x2001_0db8_u128 << 96 | u128::from(random.next());
             bytes[22..38].copy_from_slice(&source.to_be_bytes());
         }
-        Kind::L2 => {
+        _ => {
             // Frames are selected by MAC address here, as those of the other kinds are, so the destination is the network's
             // own, and a static entry: a port of another number than that of arrival.
             let [high, low] = vid.to_be_bytes();

@@ -443,7 +443,7 @@ fn finish<P: Plane<Match: Matching<P>>>(
         let Target { vid, vport } = origin.target;
         let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len() };
         let (answer, left) = P::Match::answer(network, *hop, *carried, at);
-        let (outcome, hop) = (P::back(bytes, *carried, answer), answer.hop.port());
+        let (outcome, hop) = (P::back(bytes, *carried, answer), P::egress(answer));
         let outcome = P::Match::settle(network, *carried, outcome, at, left);
         let egress = if outcome.has_one_egress() { hop } else { frame.port };
         network.counters.count(outcome);

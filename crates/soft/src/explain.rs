@@ -6,7 +6,7 @@ use hue_demux::{By, PortId, Selection, Target, inner_destination};
 use hue_planes::{
     Class, Explanation, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Meter, Plane, Reason, Stage, Unclaimed, with_plane,
 };
-use hue_tables::Vid;
+use hue_tables::{MacKey, Vid};
 use hue_wire::Mac;
 
 use crate::engine::Soft;
@@ -46,7 +46,7 @@ pub struct NetworkTrace {
     pub bytes: Vec<u8>,
 }
 
-/// The parts of a network's state that packets change and a decision depends on.
+/// The parts of a network's state that packets change and the decision about one frame depends on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     pub meter: Option<Box<Meter>>,
@@ -54,15 +54,21 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub fn of(network: &Network) -> Self {
-        Self { meter: network.meter.clone(), switch: network.switch.clone() }
+    pub fn of(network: &Network, frame: &[u8]) -> Self {
+        let asked = with_plane!(network.kind(), P => asked::<P>(network, frame));
+        let switch = network.switch.as_deref().map(|switch| Box::new(switch.only(&asked)));
+        Self { meter: network.meter.clone(), switch }
     }
+}
+
+fn asked<P: Plane<Match: Matching<P>>>(network: &Network, frame: &[u8]) -> Vec<MacKey> {
+    P::front(frame, P::settings(&network.settings)).map(P::Match::asked).unwrap_or_default()
 }
 
 impl Soft {
     /// Explains what would happen now to a frame that arrives on `port` at `time_ns`.
     pub fn explain(&self, port: PortId, time_ns: u64, frame: &[u8]) -> Trace {
-        let state = |vid| self.network(vid).map(State::of).unwrap_or_default();
+        let state = |vid| self.network(vid).map(|network| State::of(network, frame)).unwrap_or_default();
         self.explain_with(port, time_ns, frame, state)
     }
 

@@ -87,7 +87,7 @@ impl Copies {
                 let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len() };
                 let word = P::Match::word(table, network.vid, P::key(carried));
                 let (answer, left) = P::Match::answer(network, word, carried, at);
-                let (start, hop) = (self.bytes.len(), answer.hop.port());
+                let (start, hop) = (self.bytes.len(), P::egress(answer));
                 if P::decide(carried, answer).is_forward() {
                     self.bytes.extend_from_slice(bytes);
                 }

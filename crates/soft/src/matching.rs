@@ -35,6 +35,9 @@ pub(crate) trait Matching<P: Plane> {
         left: Self::Left,
     ) -> Reason;
 
+    /// The addresses whose entries in the network's own table its answer depends on.
+    fn asked(carried: P::Carried) -> Vec<MacKey>;
+
     /// The answer for an explanation, with what the network's home has learnt, and the address that is looked up.
     fn explain(
         soft: &Soft,
@@ -77,6 +80,10 @@ where
     #[inline(always)]
     fn settle(_: &mut Network, _: P::Carried, outcome: Reason, _: At, (): ()) -> Reason {
         outcome
+    }
+
+    fn asked(_: P::Carried) -> Vec<MacKey> {
+        Vec::new()
     }
 
     fn explain(
@@ -135,6 +142,10 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
             return outcome;
         }
         Reason::of_class(P::KIND, Class::Storm).unwrap_or(outcome)
+    }
+
+    fn asked(carried: P::Carried) -> Vec<MacKey> {
+        [P::key(carried)].into_iter().chain(P::source(carried)).collect()
     }
 
     fn explain(

@@ -2,6 +2,7 @@
 
 use hue_demux::Row;
 use hue_planes::{Adjacency, Class, Counters, Kind, Meter, Plane, RateLimit, Reason, Settings, with_plane};
+use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{Program, VirtualPort};
 use hue_tables::Vid;
 
@@ -77,7 +78,9 @@ impl Network {
     /// Creates the state of a network that is loaded, or loaded again: counters and what was learnt are kept if the
     /// kind is the same, and the meter if the rate limit is the same.
     pub fn new(program: &Program, before: Option<&Self>) -> Self {
-        let same_kind = before.filter(|before| before.kind() == program.kind());
+        let ignored = planted(Bug::KindIgnored);
+        let settings = if ignored { Settings::of(Kind::Ipv4) } else { program.settings };
+        let same_kind = before.filter(|before| before.kind() == settings.kind());
         let kept = before.filter(|before| before.shape.rate_limit == program.rate_limit);
         let meter = match kept {
             Some(before) => before.meter.clone(),
@@ -87,16 +90,16 @@ impl Network {
             let name = &before?.shape.ports.get(usize::from(vport))?.name;
             program.ports.iter().zip(0u16..).find(|(port, _)| port.name == *name).map(|(_, now)| now)
         };
-        let switch = program.settings.learning().map(|learning| {
+        let switch = settings.learning().map(|learning| {
             let before = same_kind.and_then(|before| before.switch.as_deref());
             Box::new(Switch::new(program, learning, before, vport_now))
         });
         Self {
             switch,
-            counters: same_kind.map_or(Counters::new(program.kind()), |before| before.counters),
+            counters: same_kind.map_or(Counters::new(settings.kind()), |before| before.counters),
             vid: program.vid,
             hops: Hops::new(&program.next_hops),
-            settings: program.settings,
+            settings,
             gated: program.gated,
             meter,
             shape: Box::new(Shape {

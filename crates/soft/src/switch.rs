@@ -63,6 +63,11 @@ impl Switch {
         Self { macs, limit: storm_limit, storm, counts: before.map(Self::counts).unwrap_or_default() }
     }
 
+    /// The same with the entries of these addresses only: what a decision about one packet depends on.
+    pub fn only(&self, macs: &[MacKey]) -> Self {
+        Self { macs: self.macs.only(macs), limit: self.limit, storm: self.storm, counts: self.counts }
+    }
+
     /// Enters what a packet teaches.
     #[inline]
     pub fn learn(&mut self, mac: MacKey, vport: u16, now_ns: u64) {
@@ -72,6 +77,17 @@ impl Switch {
             Learnt::Moved => self.counts.moved += 1,
             Learnt::Full => self.counts.not_learnt += 1,
         }
+    }
+
+    /// Enters what the home before had learnt; see [`MacTable::adopt`]. It is not counted as learnt here.
+    pub fn adopt(&mut self, rows: &[MacRow], now_ns: u64) {
+        let entry = |row: &MacRow| MacEntry {
+            mac: row.mac.to_u64(),
+            hop: row.vport,
+            fixed: row.fixed,
+            age_ns: row.age_ns,
+        };
+        self.macs.adopt(&rows.iter().map(entry).collect::<Vec<_>>(), now_ns);
     }
 
     /// Whether a packet may be sent to all ports; charges the limit if so.

@@ -3,7 +3,7 @@
 //! With the feature `planted`, a test's thread selects one. Without the feature, every query is `false` at compile
 //! time, so releases contain nothing of this.
 
-/// A bug in moves between card and software, or in the paths of frames.
+/// A bug in moves between card and software, in the paths of frames, or in the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bug {
     /// The old path is not drained: no fence follows its last frame.
@@ -32,11 +32,13 @@ pub enum Bug {
     NotReserved,
     /// Networks return to a drained card.
     DrainForgotten,
+    /// Every network's packets go through the plane of kind `ipv4`.
+    KindIgnored,
 }
 
 impl Bug {
     /// All bugs.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::NoFence,
         Self::HoldStays,
         Self::NetStays,
@@ -50,6 +52,7 @@ impl Bug {
         Self::ByName,
         Self::NotReserved,
         Self::DrainForgotten,
+        Self::KindIgnored,
     ];
 }
 

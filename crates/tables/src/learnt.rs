@@ -151,6 +151,63 @@ impl MacTable {
         table
     }
 
+    /// This table with the entries of these addresses only.
+    #[must_use]
+    pub fn only(&self, macs: &[MacKey]) -> Self {
+        let found = macs.iter().filter_map(|mac| self.slab.get(self.find(*mac)? as usize));
+        let (fixed, learnt): (Vec<Entry>, Vec<Entry>) = found.copied().partition(|entry| entry.fixed);
+        self.rebuilt(
+            &fixed.iter().map(|entry| (entry.mac, entry.hop)).collect::<Vec<_>>(),
+            learnt.len(),
+            learnt,
+        )
+    }
+
+    /// Enters what another table had learnt, and forgets nothing for it: entries whose addresses have none here, as far as there
+    /// is room, those seen last first. Their ages are those at `now_ns`.
+    pub fn adopt(&mut self, others: &[MacEntry], now_ns: u64) {
+        self.latest_ns = self.latest_ns.max(now_ns);
+        self.forget_old();
+        let is_missing =
+            |one: &&MacEntry| !one.fixed && one.age_ns <= self.ageing_ns && self.find(one.mac).is_none();
+        let missing = others.iter().filter(is_missing).map(|one| Entry {
+            mac: one.mac,
+            seen_ns: self.latest_ns.saturating_sub(one.age_ns),
+            previous: NONE,
+            next: NONE,
+            hop: one.hop,
+            fixed: false,
+        });
+        let mut missing: Vec<Entry> = missing.collect();
+        // Of an address that occurs twice, the entry that was seen last.
+        missing.sort_unstable_by_key(|entry| (entry.mac, std::cmp::Reverse(entry.seen_ns)));
+        missing.dedup_by_key(|entry| entry.mac);
+        missing.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.seen_ns));
+        missing.truncate(self.learnt_max - self.learnt);
+        let (fixed, mut learnt): (Vec<Entry>, Vec<Entry>) = self
+            .index
+            .iter()
+            .filter_map(|slot| self.slab.get(place_of(*slot)? as usize))
+            .copied()
+            .partition(|entry| entry.fixed);
+        learnt.append(&mut missing);
+        let fixed: Vec<_> = fixed.iter().map(|entry| (entry.mac, entry.hop)).collect();
+        *self = self.rebuilt(&fixed, self.learnt_max, learnt);
+    }
+
+    /// A table with these entries; an address that occurs twice is entered once.
+    fn rebuilt(&self, fixed: &[(MacKey, u16)], learnt_max: usize, mut learnt: Vec<Entry>) -> Self {
+        let mut table = Self::new(fixed, learnt_max, self.ageing_ns);
+        table.latest_ns = self.latest_ns;
+        learnt.sort_unstable_by_key(|entry| entry.seen_ns);
+        for entry in learnt {
+            if table.find(entry.mac).is_none() {
+                table.enter(entry.mac, entry.hop, entry.seen_ns);
+            }
+        }
+        table
+    }
+
     /// The entry of an address.
     #[inline]
     #[must_use]
@@ -509,6 +566,50 @@ mod tests {
                 prop_assert_eq!(found, expected);
             }
         }
+    }
+
+    /// Address, hop, and whether it is static.
+    fn rows(table: &MacTable, now_ns: u64) -> Vec<(MacKey, u16, bool)> {
+        let mut rows: Vec<_> = table.entries(now_ns).map(|one| (one.mac, one.hop, one.fixed)).collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    #[test]
+    fn what_another_table_had_learnt_is_adopted() {
+        let mut before = MacTable::new(&[(1, 0)], 9, 100 * SECOND_NS);
+        for (mac, hop, at) in [(2, 1, 10), (3, 1, 80), (4, 2, 90), (5, 2, 95), (6, 3, 99)] {
+            assert_eq!(before.learn(mac, hop, at * SECOND_NS), Learnt::New);
+        }
+        let left: Vec<_> = before.entries(100 * SECOND_NS).collect();
+        // Its clock is another one. Address 5 is static there, and 6 has moved.
+        let mut after = MacTable::new(&[(5, 7)], 4, 60 * SECOND_NS);
+        assert_eq!(after.learn(6, 1, 1_000 * SECOND_NS), Learnt::New);
+        after.adopt(&left, 1_000 * SECOND_NS);
+        // Address 1 was static, and 2 is too old.
+        assert_eq!(
+            rows(&after, 1_000 * SECOND_NS),
+            [(3, 1, false), (4, 2, false), (5, 7, true), (6, 1, false)]
+        );
+        // Their ages count on: 20 and 10 seconds then, 60 at most.
+        assert_eq!(rows(&after, 1_045 * SECOND_NS), [(4, 2, false), (5, 7, true), (6, 1, false)]);
+        // With less room, those seen last.
+        let mut small = MacTable::new(&[], 2, 60 * SECOND_NS);
+        small.adopt(&[left.clone(), left].concat(), 50 * SECOND_NS);
+        assert_eq!(rows(&small, 50 * SECOND_NS), [(5, 2, false), (6, 3, false)]);
+        assert_eq!(small.learn(9, 0, 50 * SECOND_NS), Learnt::Full);
+    }
+
+    #[test]
+    fn a_part_has_only_what_was_asked_for() {
+        let mut table = MacTable::new(&[(1, 0)], 9, 60 * SECOND_NS);
+        assert!((2..8).all(|mac| table.learn(mac, mac as u16, SECOND_NS) == Learnt::New));
+        let part = table.only(&[1, 4, 40, 4]);
+        assert_eq!(rows(&part, SECOND_NS), [(1, 0, true), (4, 4, false)]);
+        for mac in [1, 4] {
+            assert_eq!(part.get(mac, 2 * SECOND_NS), table.get(mac, 2 * SECOND_NS));
+        }
+        assert_eq!(rows(&part, 62 * SECOND_NS), [(1, 0, true)]);
     }
 
     #[test]

@@ -60,21 +60,26 @@ void set_bits(T& signal, unsigned lsb, unsigned width, uint64_t value) {
   signal = static_cast<T>((signal & ~mask) | (value << lsb & mask));
 }
 
-// A packed struct is read from its highest bit down.
-template <typename Signal>
-class Fields {
- public:
-  Fields(const Signal& signal, unsigned width) : signal_(signal), at_(width) {}
-  uint64_t take(unsigned width) {
-    at_ -= width;
-    return bits(signal_, at_, width);
-  }
-  bool at_end() const { return at_ == 0; }
-
- private:
-  const Signal& signal_;
-  unsigned at_;
+// The place of a field in a packed struct. hue_layout.h has those of all structs of the packages.
+struct Field {
+  unsigned lsb, bits;
+  // The same field of a struct that is itself a field, and of element `index` of an array of structs of `size` bits.
+  constexpr Field in(Field whole) const { return {whole.lsb + lsb, bits}; }
+  constexpr Field of(unsigned index, unsigned size) const { return {index * size + lsb, bits}; }
+  // Bits of the field, counted from its lowest one.
+  constexpr Field part(unsigned from, unsigned count) const { return {lsb + from, count}; }
 };
+
+// A field of at most 64 bits.
+template <typename Signal>
+uint64_t get(const Signal& signal, Field field) {
+  return bits(signal, field.lsb, field.bits);
+}
+// Higher bits of the value are left out.
+template <typename Signal>
+void set(Signal& signal, Field field, uint64_t value) {
+  set_bits(signal, field.lsb, field.bits, value);
+}
 
 // Results of one test after another.
 class Tests {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bench.h"
+#include "hue_layout.h"
 
 namespace stream {
 
@@ -44,7 +45,6 @@ class Put {
   unsigned at_ = 0;
 };
 
-// hue_arrival_t
 struct Arrival {
   uint64_t time = 0;
   uint32_t tag = 0;
@@ -54,25 +54,59 @@ struct Arrival {
            net == other.net && vport == other.vport && out == other.out;
   }
 };
-constexpr unsigned ArrivalBits = 64 + 32 + 14 + 1 + 1 + 8 + 8 + 3;
 template <typename Signal>
 void put_arrival(Signal& signal, const Arrival& arrival) {
-  Put<Signal>(signal).put(3, arrival.out).put(8, arrival.vport).put(8, arrival.net).put(1, arrival.copy)
-      .put(1, arrival.from_cpu).put(14, arrival.len).put(32, arrival.tag).put(64, arrival.time);
+  using hue_pkg::hue_arrival_t;
+  bench::set(signal, hue_arrival_t::time_ns, arrival.time);
+  bench::set(signal, hue_arrival_t::tag, arrival.tag);
+  bench::set(signal, hue_arrival_t::len, arrival.len);
+  bench::set(signal, hue_arrival_t::from_cpu, arrival.from_cpu);
+  bench::set(signal, hue_arrival_t::copy, arrival.copy);
+  bench::set(signal, hue_arrival_t::net, arrival.net);
+  bench::set(signal, hue_arrival_t::vport, arrival.vport);
+  bench::set(signal, hue_arrival_t::cpu_out, arrival.out);
 }
 template <typename Signal>
 Arrival arrival_of(const Signal& signal) {
-  bench::Fields<Signal> fields(signal, ArrivalBits);
+  using hue_pkg::hue_arrival_t;
   Arrival arrival;
-  arrival.time = fields.take(64);
-  arrival.tag = fields.take(32);
-  arrival.len = fields.take(14);
-  arrival.from_cpu = fields.take(1);
-  arrival.copy = fields.take(1);
-  arrival.net = fields.take(8);
-  arrival.vport = fields.take(8);
-  arrival.out = fields.take(3);
+  arrival.time = bench::get(signal, hue_arrival_t::time_ns);
+  arrival.tag = bench::get(signal, hue_arrival_t::tag);
+  arrival.len = bench::get(signal, hue_arrival_t::len);
+  arrival.from_cpu = bench::get(signal, hue_arrival_t::from_cpu);
+  arrival.copy = bench::get(signal, hue_arrival_t::copy);
+  arrival.net = bench::get(signal, hue_arrival_t::net);
+  arrival.vport = bench::get(signal, hue_arrival_t::vport);
+  arrival.out = bench::get(signal, hue_arrival_t::cpu_out);
   return arrival;
+}
+inline uint64_t departure_of(unsigned port, unsigned net, uint32_t tag, unsigned len) {
+  using hue_pkg::hue_departure_t;
+  uint64_t departure = 0;
+  bench::set(departure, hue_departure_t::port, port);
+  bench::set(departure, hue_departure_t::net, net);
+  bench::set(departure, hue_departure_t::tag, tag);
+  bench::set(departure, hue_departure_t::len, len);
+  return departure;
+}
+// An access to a table, or none.
+template <typename Signal>
+void put_request(Signal& signal, bool valid, bool write, bool clear, unsigned table, unsigned index) {
+  using hue_pkg::tbl_req_t;
+  bench::set(signal, tbl_req_t::valid, valid);
+  bench::set(signal, tbl_req_t::write, write);
+  bench::set(signal, tbl_req_t::clear, clear);
+  bench::set(signal, tbl_req_t::id, table);
+  bench::set(signal, tbl_req_t::index, index);
+}
+// Word `at` of 32 bits of its data.
+template <typename Signal>
+void put_word(Signal& signal, unsigned at, uint32_t word) {
+  bench::set(signal, hue_pkg::tbl_req_t::wdata.part(32 * at, 32), word);
+}
+template <typename Signal>
+bool answered(const Signal& signal) {
+  return bench::get(signal, hue_pkg::tbl_rsp_t::done);
 }
 inline Arrival random_arrival(bench::Random& random, uint32_t tag) {
   Arrival arrival;

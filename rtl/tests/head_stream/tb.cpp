@@ -6,10 +6,12 @@
 
 #include "Vtop.h"
 #include "bench.h"
+#include "hue_layout.h"
 
 using bench::Bytes;
 
 namespace {
+using hue_pkg::hue_head_bytes_t;
 constexpr unsigned Width = HUE_BUS_BYTES, HeadBytes = 128, TooLong = 9217;
 
 std::unique_ptr<Vtop> top;
@@ -40,7 +42,8 @@ void check(bench::Tests& tests, const Frame& frame) {
   const unsigned have = frame.len == TooLong ? 0 : std::min(frame.len, HeadBytes);
   for (unsigned i = 0; i < HeadBytes && !tests.failed(); ++i) {
     const uint8_t want = i < have ? frame.bytes[i] : 0;
-    if (bench::bits(top->head_o, 8 * i, 8) != want || bench::bits(top->head_o, 8 * HeadBytes + i, 1) != (i < have)) {
+    if (bench::get(top->head_o, hue_head_bytes_t::bytes.part(8 * i, 8)) != want ||
+          bench::get(top->head_o, hue_head_bytes_t::mask.part(i, 1)) != (i < have)) {
       tests.wrong("byte %u of %u", i, frame.len);
     }
   }

@@ -17,7 +17,6 @@ constexpr unsigned HeaderBytes = 16, FrameBytesMin = 14, FrameBytesMax = 9216;
 constexpr unsigned Latency = 6;
 // Clocks from a verdict until its decision. The decision uses an older state of its queue, and an older state of the backlog.
 constexpr unsigned Deciding = 5, GoneBefore = 3, StampBefore = 2, WaitsBefore = 1;
-constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 2 + 48 + 48 + 8 + 16 + (1 + 4 + 1 + 1);
 constexpr unsigned Drop = 0, Forward = 1, Punt = 2, Unclaimed = 3;
 constexpr unsigned NetBits = Nets <= 2 ? 1 : Nets <= 8 ? 3 : 8;
 
@@ -130,13 +129,21 @@ class Bench {
   }
 
   void drive(const Verdict& v) {
-    const unsigned widths[] = {1, 6, 16, 8, 48, 48, 2, 14, 3, 3, 8, 12, 8, 5, 2};
-    const uint64_t values[] = {v.more, 0, 0x1234, 7, v.rest, ~v.rest, 1, v.len, v.port, 5, 9, 0x111, v.net, 3, v.verdict};
-    unsigned at = 0;
-    for (unsigned i = 0; i < 15; ++i) {
-      bench::set_bits(top->s_verdict_i, at, widths[i], values[i] & (widths[i] == 64 ? ~0ull : (1ull << widths[i]) - 1));
-      at += widths[i];
-    }
+    using hue_pkg::hue_verdict_t;
+    bench::set(top->s_verdict_i, hue_verdict_t::verdict, v.verdict);
+    bench::set(top->s_verdict_i, hue_verdict_t::outcome, 3);
+    bench::set(top->s_verdict_i, hue_verdict_t::net, v.net);
+    bench::set(top->s_verdict_i, hue_verdict_t::vid, 0x111);
+    bench::set(top->s_verdict_i, hue_verdict_t::vport, 9);
+    bench::set(top->s_verdict_i, hue_verdict_t::port_in, 5);
+    bench::set(top->s_verdict_i, hue_verdict_t::port_out, v.port);
+    bench::set(top->s_verdict_i, hue_verdict_t::len, v.len);
+    bench::set(top->s_verdict_i, hue_verdict_t::edit, 1);
+    bench::set(top->s_verdict_i, hue_verdict_t::dst_mac, ~v.rest);
+    bench::set(top->s_verdict_i, hue_verdict_t::src_mac, v.rest);
+    bench::set(top->s_verdict_i, hue_verdict_t::ttl, 7);
+    bench::set(top->s_verdict_i, hue_verdict_t::checksum, 0x1234);
+    bench::set(top->s_verdict_i, hue_verdict_t::more, v.more);
   }
 
   // A frame leaves a queue, and cells are freed.
@@ -218,16 +225,13 @@ class Bench {
     order_.pop_front();
     if (first_out == 0) first_out = cycle;
     ++out;
-    bench::Fields<decltype(top->m_verdict_o)> f(top->m_verdict_o, VerdictBits);
-    const unsigned verdict = f.take(2);
-    f.take(5);
-    const unsigned net = f.take(8);
-    f.take(12 + 8 + 3);
-    const unsigned port = f.take(3), len = f.take(14);
-    f.take(2 + 48);
-    const uint64_t rest = f.take(48);
-    f.take(8 + 16 + 6);
-    const bool more = f.take(1);
+    using hue_pkg::hue_verdict_t;
+    const unsigned verdict = bench::get(top->m_verdict_o, hue_verdict_t::verdict);
+    const unsigned net = bench::get(top->m_verdict_o, hue_verdict_t::net);
+    const unsigned port = bench::get(top->m_verdict_o, hue_verdict_t::port_out);
+    const unsigned len = bench::get(top->m_verdict_o, hue_verdict_t::len);
+    const uint64_t rest = bench::get(top->m_verdict_o, hue_verdict_t::src_mac);
+    const bool more = bench::get(top->m_verdict_o, hue_verdict_t::more);
     if (more != v.more) tests_.wrong("verdict %llx has lost whether copies follow", (unsigned long long)v.rest);
     if (net != v.net || port != v.port || len != v.len || rest != v.rest) tests_.wrong("verdict %llx comes as %llx", (unsigned long long)v.rest, (unsigned long long)rest);
     if (!exact()) {

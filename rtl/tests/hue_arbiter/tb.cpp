@@ -159,7 +159,8 @@ class Bench {
   void drive(unsigned p) {
     const Frame& frame = in_[p].front();
     const bool last = beat_[p] + 1 == stream::beats_of(frame.bytes.size(), Width);
-    VlWide<(stream::ArrivalBits + 31) / 32> arrival{};
+    using hue_pkg::hue_arrival_t, hue_pkg::hue_class_t;
+    VlWide<(hue_arrival_t::Bits + 31) / 32> arrival{};
     stream::put_arrival(arrival, frame.arrival);
     for (unsigned b = 0; b < Width; ++b) {
       const size_t at = size_t{beat_[p]} * Width + b;
@@ -175,9 +176,12 @@ class Bench {
     }
     bench::set_bits(top->s_last_i, p, 1, last);
     if (p == Cpu) top->s_cpu_port_i = frame.port;
-    else bench::set_bits(top->s_class_i, 2 * p, 2, (frame.bytes.size() > 0 && is_group(p, frame) ? 2 : 0) | (is_long(frame) ? 1 : 0));
-    for (unsigned i = 0; i < stream::ArrivalBits; ++i)
-      bench::set_bits(top->s_arrival_i, p * stream::ArrivalBits + i, 1, bench::bits(arrival, i, 1));
+    else {
+      bench::set(top->s_class_i, hue_class_t::group.of(p, hue_class_t::Bits), frame.bytes.size() > 0 && is_group(p, frame));
+      bench::set(top->s_class_i, hue_class_t::is_long.of(p, hue_class_t::Bits), is_long(frame));
+    }
+    for (unsigned i = 0; i < hue_arrival_t::Bits; ++i)
+      bench::set_bits(top->s_arrival_i, p * hue_arrival_t::Bits + i, 1, bench::bits(arrival, i, 1));
   }
 
   // A frame of source p begins: check that it is its turn.

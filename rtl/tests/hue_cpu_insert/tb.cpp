@@ -9,7 +9,7 @@ using bench::Bytes;
 
 namespace {
 constexpr unsigned Width = HUE_BUS_BYTES;
-constexpr unsigned HeaderBytes = 16;
+constexpr unsigned HeaderBytes = hue_pkg::hue_cpu_header_t::Bits / 8;
 
 std::unique_ptr<Vtop> top;
 
@@ -23,8 +23,7 @@ struct Frame {
     all.insert(all.end(), bytes.begin(), bytes.end());
     return all;
   }
-  // hue_departure_t, from the highest field down.
-  uint64_t departure(unsigned len) const { return uint64_t{port} << 54 | uint64_t{net} << 46 | uint64_t{tag} << 14 | len; }
+  uint64_t departure(unsigned len) const { return stream::departure_of(port, net, tag, len); }
 };
 
 void edge() {
@@ -38,7 +37,7 @@ void drive(const Frame& frame, unsigned beat) {
   top->s_bytes_i = stream::bytes_of(frame.bytes.size(), Width, beat);
   top->s_last_i = beat + 1 == stream::beats_of(frame.bytes.size(), Width);
   top->s_to_cpu_i = frame.to_cpu;
-  bench::set_bits(top->s_departure_i, 0, 57, frame.departure(frame.bytes.size()));
+  top->s_departure_i = frame.departure(frame.bytes.size());
   for (unsigned b = 0; b < HeaderBytes; ++b) bench::set_bits(top->s_header_i, 8 * (HeaderBytes - 1 - b), 8, frame.header[b]);
 }
 
@@ -65,7 +64,7 @@ uint64_t run(bench::Tests& tests, bench::Random& random, std::deque<Frame> frame
       quiet = 0;
       const Bytes whole = frame.whole();
       const unsigned from = coming.size() / Width;
-      if (bench::bits(top->m_departure_o, 0, 57) != frame.departure(whole.size()))
+      if (top->m_departure_o != frame.departure(whole.size()))
         tests.wrong("frame %u: departure", frame.tag);
       if (top->m_bytes_o != stream::bytes_of(whole.size(), Width, from))
         tests.wrong("frame %u: %u bytes", frame.tag, top->m_bytes_o);

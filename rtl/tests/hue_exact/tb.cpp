@@ -8,11 +8,12 @@
 
 #include "Vtop.h"
 #include "bench.h"
+#include "hue_layout.h"
 
 namespace {
 constexpr unsigned Banks = HUE_BANKS, BankRows = HUE_BANK_ROWS, TableBits = HUE_TABLE_BITS, SeqBits = HUE_SEQ_BITS;
 constexpr unsigned KeyBits = 48, Tables = 6, Macs = 80, Latency = 4, None = 65536;
-constexpr unsigned RequestBits = 1 + 1 + 1 + 8 + 24 + 256;
+using hue_pkg::tbl_req_t, hue_pkg::tbl_rsp_t;
 
 std::unique_ptr<Vtop> top;
 
@@ -51,7 +52,7 @@ class Bench {
   Bench(bench::Tests& tests, bench::Random& random) : tests_(tests), random_(random), rows_(Banks * BankRows) {
     top->rst_ni = 0;
     top->valid_i = 0;
-    for (unsigned bit = 0; bit < RequestBits; ++bit) bench::set_bits(top->tbl_req_i, bit, 1, 0);
+    for (unsigned bit = 0; bit < tbl_req_t::Bits; ++bit) bench::set_bits(top->tbl_req_i, bit, 1, 0);
     for (int i = 0; i < 4; ++i) edge();
     top->rst_ni = 1;
     for (auto& mac : macs_) mac = random_.next() & 0xffffffffffff;
@@ -114,17 +115,17 @@ class Bench {
   }
 
   void request(bool valid, bool write, unsigned row, const Row& value) {
-    // From the highest bit down: valid, write, clear, id, index, data.
-    bench::set_bits(top->tbl_req_i, RequestBits - 1, 1, valid);
-    bench::set_bits(top->tbl_req_i, RequestBits - 2, 1, write);
-    bench::set_bits(top->tbl_req_i, 256, 24, row);
-    bench::set_bits(top->tbl_req_i, 0, 1, value.valid);
-    bench::set_bits(top->tbl_req_i, 1, KeyBits, value.mac);
-    bench::set_bits(top->tbl_req_i, 1 + KeyBits, TableBits, value.table);
-    bench::set_bits(top->tbl_req_i, 1 + KeyBits + TableBits, 16, value.index);
+    bench::set(top->tbl_req_i, tbl_req_t::valid, valid);
+    bench::set(top->tbl_req_i, tbl_req_t::write, write);
+    bench::set(top->tbl_req_i, tbl_req_t::index, row);
+    const bench::Field data = tbl_req_t::wdata;
+    bench::set(top->tbl_req_i, data.part(0, 1), value.valid);
+    bench::set(top->tbl_req_i, data.part(1, KeyBits), value.mac);
+    bench::set(top->tbl_req_i, data.part(1 + KeyBits, TableBits), value.table);
+    bench::set(top->tbl_req_i, data.part(1 + KeyBits + TableBits, 16), value.index);
   }
 
-  bool done() const { return bench::bits(top->tbl_rsp_o, 258, 1); }
+  bool done() const { return bench::get(top->tbl_rsp_o, tbl_rsp_t::done); }
 
   // Writes a row. While the access is in progress, both the old and the new state are right.
   void write(unsigned at, const Row& value, unsigned ask, bool quiet) {
@@ -157,9 +158,10 @@ class Bench {
       if (done()) break;
     }
     const Row& row = rows_[at];
-    const bool valid = bench::bits(top->tbl_rsp_o, 0, 1);
-    if (!done() || valid != row.valid || (valid && bench::bits(top->tbl_rsp_o, 1, KeyBits) != row.mac) ||
-        (valid && bench::bits(top->tbl_rsp_o, 1 + KeyBits + TableBits, 16) != row.index)) {
+    const bench::Field data = tbl_rsp_t::rdata;
+    const bool valid = bench::get(top->tbl_rsp_o, data.part(0, 1));
+    if (!done() || valid != row.valid || (valid && bench::get(top->tbl_rsp_o, data.part(1, KeyBits)) != row.mac) ||
+        (valid && bench::get(top->tbl_rsp_o, data.part(1 + KeyBits + TableBits, 16)) != row.index)) {
       tests_.wrong("row %u is not read as it was written", at);
     }
     request(false, false, 0, {});

@@ -156,17 +156,13 @@ class Bench {
   }
 
   void set_request(bool valid, unsigned table, unsigned row, uint64_t data) {
-    for (unsigned i = 0; i < 8; ++i) bench::set_bits(top->tbl_req_i, 32 * i, 32, i < 2 ? data >> 32 * i & 0xffffffff : 0);
-    bench::set_bits(top->tbl_req_i, 256, 24, row);
-    bench::set_bits(top->tbl_req_i, 280, 8, table);
-    bench::set_bits(top->tbl_req_i, 288, 1, 0);
-    bench::set_bits(top->tbl_req_i, 289, 1, valid);
-    bench::set_bits(top->tbl_req_i, 290, 1, valid);
+    for (unsigned i = 0; i < 8; ++i) stream::put_word(top->tbl_req_i, i, i < 2 ? data >> 32 * i : 0);
+    stream::put_request(top->tbl_req_i, valid, valid, false, table, row);
   }
 
   void write(unsigned table, unsigned row, uint64_t data) {
     set_request(true, table, row, data);
-    for (unsigned i = 0; !bench::bits(top->tbl_rsp_o, 258, 1); ++i) {
+    for (unsigned i = 0; !stream::answered(top->tbl_rsp_o); ++i) {
       if (i > 50) {
         tests_.wrong("table %u row %u: no answer", table, row);
         break;

@@ -5,10 +5,12 @@
 
 #include "Vtop.h"
 #include "bench.h"
+#include "hue_layout.h"
 
 using bench::Bytes;
 
 namespace {
+using hue_pkg::hue_head_bytes_t;
 constexpr unsigned Width = HUE_BUS_BYTES, Frames = HUE_FRAMES, HeadBytes = 128, TooLong = 9217;
 
 std::unique_ptr<Vtop> top;
@@ -115,7 +117,8 @@ class Bench {
     for (unsigned i = 0; i < HeadBytes && !tests_.failed(); ++i) {
       const bool there = i < expected_.size();
       const uint8_t want = there ? expected_[i] : 0;
-      if (bench::bits(top->head_o, 8 * i, 8) != want || bench::bits(top->head_o, 8 * HeadBytes + i, 1) != there) {
+      if (bench::get(top->head_o, hue_head_bytes_t::bytes.part(8 * i, 8)) != want ||
+          bench::get(top->head_o, hue_head_bytes_t::mask.part(i, 1)) != there) {
         tests_.wrong("number %u, byte %u of %zu", top->seq_i, i, expected_.size());
       }
     }

@@ -10,6 +10,7 @@
 
 #include "Vtop.h"
 #include "bench.h"
+#include "hue_layout.h"
 
 using bench::Bytes;
 
@@ -70,28 +71,28 @@ Result expected(const Bytes& f) {
 
 std::unique_ptr<Vtop> top;
 
-// Width of the result: asks, outcome, total, hop limit, destination.
-constexpr unsigned ResultBits = 1 + 5 + 14 + 8 + 128;
+using hue_pkg::hue_head_bytes_t;
+using hue_stages_pkg::ipv6_t;
 
 void check(bench::Tests& tests, bench::Random& random, const Bytes& f, Result want, const char* what) {
   for (unsigned i = 0; i < HeadBytes; ++i) {
     const bool there = i < f.size();
-    bench::set_bits(top->head_i, 8 * i, 8, there ? f[i] : random.byte());
-    bench::set_bits(top->head_i, 8 * HeadBytes + i, 1, there);
+    bench::set(top->head_i, hue_head_bytes_t::bytes.part(8 * i, 8), there ? f[i] : random.byte());
+    bench::set(top->head_i, hue_head_bytes_t::mask.part(i, 1), there);
   }
   top->len_i = f.size();
   top->eval();
-  bench::Fields fields(top->ipv6_o, ResultBits);
-  const bool asks = fields.take(1);
-  const unsigned outcome = fields.take(5);
+  const auto& result = top->ipv6_o;
+  const bool asks = bench::get(result, ipv6_t::asks);
+  const unsigned outcome = bench::get(result, ipv6_t::outcome);
   if (asks != want.asks || outcome != want.outcome) {
     tests.wrong("%s, %zu bytes: asks %d, outcome %u; expected %d, %u", what, f.size(), asks, outcome, want.asks, want.outcome);
   }
   if (!want.asks) return;
-  const unsigned total = fields.take(14), hop_limit = fields.take(8);
+  const unsigned total = bench::get(result, ipv6_t::total), hop_limit = bench::get(result, ipv6_t::hop_limit);
   if (total != 40 + be16(f, 18) || hop_limit != f[21]) tests.wrong("%s: total %u, hop limit %u", what, total, hop_limit);
   for (unsigned i = 0; i < 16; ++i) {
-    if (fields.take(8) != f[38 + i]) tests.wrong("%s: byte %u of the destination", what, i);
+    if (bench::get(result, ipv6_t::dst.part(8 * (15 - i), 8)) != f[38 + i]) tests.wrong("%s: byte %u of the destination", what, i);
   }
 }
 

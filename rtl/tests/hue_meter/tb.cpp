@@ -12,10 +12,8 @@ namespace {
 using Wide = __int128;
 
 constexpr unsigned Latency = 11;
-constexpr unsigned PacketBits = 3 + 14 + 1 + 2 + 5 + 3 + 8 + 8 + 12 + 4 + 36 + 16 + 16 + 5 + (1 + 5 + 16 + 8 + 16 + 128) + (1 + 4 + 1);
-// The lowest bits of a packet: the note, its ports, and whether it floods.
-constexpr unsigned FloodBit = 5;
-constexpr unsigned RspBits = 1 + 2 + 256;
+using hue_stages_pkg::packet_t;
+using hue_pkg::tbl_rsp_t;
 constexpr bool Storm = HUE_STORM;  // the limit on floods of kind l2
 constexpr unsigned TableMeter = Storm ? 26 : 5, TableDebt = Storm ? 27 : 21;
 constexpr unsigned WriteClocksMax = 40;
@@ -154,9 +152,7 @@ class Bench {
   }
 
   void put_request() {
-    bench::set_bits(top_->tbl_req_i, 256 + 24 + 8, 3, !writing_ ? 0 : what_ == Read ? 4 : 6);
-    bench::set_bits(top_->tbl_req_i, 256 + 24, 8, what_ == Row ? TableMeter : TableDebt);
-    bench::set_bits(top_->tbl_req_i, 256, 24, row_net_);
+    stream::put_request(top_->tbl_req_i, writing_, writing_ && what_ != Read, false, what_ == Row ? TableMeter : TableDebt, row_net_);
     if (what_ != Row) {
       const Wide packets = row_.packets.debt(), bits = row_.bits.debt();
       stream::Put(top_->tbl_req_i)
@@ -189,17 +185,18 @@ class Bench {
       packet.len = random_.percent(20) ? random_.between(14, 9216) : random_.between(60, 200);
       packet.now = next_time(net);
       packet.decided = random_.percent(5);
-      for (unsigned at = 0; at < PacketBits; at += 32) {
-        const unsigned width = std::min(32u, PacketBits - at);
+      for (unsigned at = 0; at < packet_t::Bits; at += 32) {
+        const unsigned width = std::min(32u, packet_t::Bits - at);
         bench::set_bits(top_->packet_i, at, width, random_.next() >> 32 & ((uint64_t{1} << width) - 1));
       }
-      bench::set_bits(top_->packet_i, PacketBits - 17, 14, packet.len);
-      bench::set_bits(top_->packet_i, PacketBits - 18, 1, packet.decided);
-      bench::set_bits(top_->packet_i, PacketBits - 36, 8, net);
+      bench::set(top_->packet_i, packet_t::len, packet.len);
+      bench::set(top_->packet_i, packet_t::decided, packet.decided);
+      bench::set(top_->packet_i, packet_t::net, net);
       // Other frames pass the limit on floods.
-      if (Storm && bench::bits(top_->packet_i, FloodBit, 1) == 0) packet.decided = true;
+      if (Storm && bench::get(top_->packet_i, packet_t::flood) == 0) packet.decided = true;
       top_->time_ns_i = packet.now;
-      for (unsigned at = 0; at < PacketBits; at += 32) packet.words.push_back(bench::bits(top_->packet_i, at, std::min(32u, PacketBits - at)));
+      for (unsigned at = 0; at < packet_t::Bits; at += 32)
+        packet.words.push_back(bench::bits(top_->packet_i, at, std::min(32u, packet_t::Bits - at)));
     }
     top_->eval();
     if (top_->error_o) tests_.wrong("clock %llu: a row with wrong parity", (unsigned long long)now_);
@@ -219,8 +216,8 @@ class Bench {
     answered_ = writing_;
     if (writing_) {
       if (++write_clocks_ > WriteClocksMax) tests_.wrong("a write takes more than %u clocks", WriteClocksMax), writing_ = false;
-      if (bench::bits(top_->tbl_rsp_o, RspBits - 1, 1)) {
-        if (bench::bits(top_->tbl_rsp_o, 256, 2)) tests_.wrong("a write was refused");
+      if (stream::answered(top_->tbl_rsp_o)) {
+        if (bench::get(top_->tbl_rsp_o, tbl_rsp_t::error)) tests_.wrong("a write was refused");
         if (stopped_ != (what_ == Read ? 2 : 1)) tests_.wrong("an access stopped packets for %u clocks", stopped_);
         if (what_ == Read) compare_debts();
         writing_ = false;
@@ -248,12 +245,13 @@ class Bench {
 
   void compare_debts() {
     const auto field = [&](unsigned lsb) {
-      return Wide{bench::bits(top_->tbl_rsp_o, lsb + 64, 6)} << 64 | bench::bits(top_->tbl_rsp_o, lsb, 64);
+      const bench::Field data = tbl_rsp_t::rdata;
+      return Wide{bench::get(top_->tbl_rsp_o, data.part(lsb + 64, 6))} << 64 | bench::get(top_->tbl_rsp_o, data.part(lsb, 64));
     };
     const Wide packets = field(0), bits = field(70);
     const bool wrong = (noted_.packets.on && packets != noted_.packets.debt()) || (noted_.bits.on && bits != noted_.bits.debt());
     if (wrong) tests_.wrong("clock %llu: debts of network %u are read wrong", (unsigned long long)now_, row_net_);
-    if (still_ && bench::bits(top_->tbl_rsp_o, 140, 64) != noted_.last) tests_.wrong("the time of network %u is read wrong", row_net_);
+    if (still_ && bench::get(top_->tbl_rsp_o, tbl_rsp_t::rdata.part(140, 64)) != noted_.last) tests_.wrong("the time of network %u is read wrong", row_net_);
     ++read_;
   }
 
@@ -273,16 +271,18 @@ class Bench {
     if (moved_ - packet.entered != Latency) tests_.wrong("latency %llu, stated %u", (unsigned long long)(moved_ - packet.entered), Latency);
     const bool limited = packet.limited;
     if (limited) {
-      const bool right = bench::bits(top_->packet_o, PacketBits - 18, 1) == 1 &&
-                         bench::bits(top_->packet_o, PacketBits - 20, 2) == VerdictDrop &&
-                         bench::bits(top_->packet_o, PacketBits - 25, 5) == RateLimited;
+      const bool right = bench::get(top_->packet_o, packet_t::decided) == 1 &&
+                         bench::get(top_->packet_o, packet_t::verdict) == VerdictDrop &&
+                         bench::get(top_->packet_o, packet_t::outcome) == RateLimited;
       if (!right) tests_.wrong("clock %llu: a packet of network %u passed", (unsigned long long)now_, packet.net);
     }
-    for (unsigned bit = 0; bit < PacketBits; ++bit) {
-      const bool said = bit >= PacketBits - 25 && bit < PacketBits - 17;
+    const auto is_in = [](unsigned bit, bench::Field field) { return bit >= field.lsb && bit < field.lsb + field.bits; };
+    for (unsigned bit = 0; bit < packet_t::Bits; ++bit) {
+      const bool said = is_in(bit, packet_t::decided) || is_in(bit, packet_t::verdict) || is_in(bit, packet_t::outcome);
       if (limited && said) continue;
       // A limited frame does not flood. It teaches only if it was no more than the network may send.
-      if (limited && bit <= FloodBit && (bit > 0 || !Storm)) {
+      const bool spreads = is_in(bit, packet_t::flood) || is_in(bit, packet_t::ports);
+      if (limited && (spreads || (is_in(bit, packet_t::note) && !Storm))) {
         if (bench::bits(top_->packet_o, bit, 1) != 0) tests_.wrong("clock %llu: a limited packet leaves bit %u", (unsigned long long)now_, bit);
         continue;
       }

@@ -70,7 +70,7 @@ class Bench {
     top->offline_i = offline;
     hold(false, 0);
     request(false, false, 0, 0);
-    bench::set_bits(top->s_departure_i, 0, 57, 0);
+    top->s_departure_i = 0;
     for (int i = 0; i < 3; ++i) top->eval(), edge();
     top->rst_ni = 1;
     // The queues are cleared first.
@@ -108,8 +108,7 @@ class Bench {
       const Frame& frame = waiting_.front();
       stream::put_beat(top->s_data_i, frame.bytes, Width, beat_);
       top->s_last_i = beat_ + 1 == stream::beats_of(frame.bytes.size(), Width);
-      bench::set_bits(top->s_departure_i, 0, 57, uint64_t{frame.port} << 54 | uint64_t{frame.net} << 46 |
-                                                     uint64_t{frame.tag} << 14 | frame.bytes.size());
+      top->s_departure_i = stream::departure_of(frame.port, frame.net, frame.tag, frame.bytes.size());
     }
     unsigned ready = 0;
     for (unsigned p = 0; p < Ports; ++p) ready |= unsigned{!random_.percent(rates.stall)} << p;
@@ -119,8 +118,8 @@ class Bench {
     const bool taken = offered_ && top->s_ready_o;
     if (top->dropped_o) drop();
     if (taken) put();
-    answered_ = bench::bits(top->tbl_rsp_o, 258, 1);
-    if (answered_) row_ = bench::bits(top->tbl_rsp_o, 0, 16);
+    answered_ = stream::answered(top->tbl_rsp_o);
+    if (answered_) row_ = bench::get(top->tbl_rsp_o, hue_pkg::tbl_rsp_t::rdata.part(0, 16));
     for (unsigned p = 0; p < Ports; ++p) {
       const bool moves = (top->m_valid_o & top->m_ready_i) >> p & 1;
       if (moves) take(p);
@@ -156,12 +155,8 @@ class Bench {
 
  private:
   void request(bool valid, bool write, unsigned net, unsigned bytes) {
-    for (unsigned i = 0; i < 8; ++i) bench::set_bits(top->tbl_req_i, 32 * i, 32, i == 0 ? bytes : 0);
-    bench::set_bits(top->tbl_req_i, 256, 24, net);
-    bench::set_bits(top->tbl_req_i, 280, 8, QuantumTable);
-    bench::set_bits(top->tbl_req_i, 288, 1, 0);
-    bench::set_bits(top->tbl_req_i, 289, 1, write);
-    bench::set_bits(top->tbl_req_i, 290, 1, valid);
+    for (unsigned i = 0; i < 8; ++i) stream::put_word(top->tbl_req_i, i, i == 0 ? bytes : 0);
+    stream::put_request(top->tbl_req_i, valid, write, false, QuantumTable, net);
   }
   void access(bool write, unsigned net, unsigned bytes, const stream::Rates& rates) {
     request(true, write, net, bytes);

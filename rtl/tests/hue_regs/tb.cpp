@@ -7,6 +7,7 @@
 
 #include "Vtop.h"
 #include "bench.h"
+#include "hue_layout.h"
 
 namespace {
 constexpr uint32_t TableId = 0x100, TableIndex = 0x104, TableCommand = 0x108, TableStatus = 0x10c, TableData = 0x120,
@@ -154,15 +155,17 @@ class Bench {
   // The tables' side, from the request since the latest edge.
   void table() {
     const auto& req = top->tbl_req_o;
-    const bool valid = bench::bits(req, 290, 1);
-    bench::set_bits(top->tbl_rsp_i, 0, 64, 0);
-    bench::set_bits(top->tbl_rsp_i, 256, 3, 0);
+    using hue_pkg::tbl_req_t, hue_pkg::tbl_rsp_t;
+    const bool valid = bench::get(req, tbl_req_t::valid);
+    bench::set(top->tbl_rsp_i, tbl_rsp_t::rdata.part(0, 64), 0);
+    bench::set(top->tbl_rsp_i, tbl_rsp_t::error, 0);
+    bench::set(top->tbl_rsp_i, tbl_rsp_t::done, 0);
     if (!valid) {
       running_ = false;
       return;
     }
-    const Access seen{static_cast<uint32_t>(bench::bits(req, 280, 8)), static_cast<uint32_t>(bench::bits(req, 256, 24)),
-                      bench::bits(req, 289, 1) != 0, bench::bits(req, 0, 36)};
+    const Access seen{static_cast<uint32_t>(bench::get(req, tbl_req_t::id)), static_cast<uint32_t>(bench::get(req, tbl_req_t::index)),
+                      bench::get(req, tbl_req_t::write) != 0, bench::get(req, tbl_req_t::wdata.part(0, 36))};
     if (!running_) {
       running_ = true;
       if (expected_.empty()) {
@@ -181,8 +184,8 @@ class Bench {
     if (!now_.answered) return;
     if (left_-- > 0) return;
     const bool beyond = now_.index >= Rows;
-    bench::set_bits(top->tbl_rsp_i, 258, 1, 1);
-    bench::set_bits(top->tbl_rsp_i, 256, 2, beyond ? Range : 0);
+    bench::set(top->tbl_rsp_i, tbl_rsp_t::done, 1);
+    bench::set(top->tbl_rsp_i, tbl_rsp_t::error, beyond ? Range : 0);
     ++words_done;
   }
 

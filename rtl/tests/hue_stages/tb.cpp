@@ -12,13 +12,11 @@
 #include <sstream>
 
 #include "Vtop.h"
-#include "bench.h"
+#include "stream.h"
 
 namespace {
-constexpr unsigned HeadBits = 64 + 3 + 14 + 48 + 16 + 4 + 4 + 16 + 8 + 16 + 8 + 32 + 1 + 1 + 32 + 1 + 1 + 8 + 8 + 3;
-constexpr unsigned ReqBits = 1 + 1 + 1 + 8 + 24 + 256;
-constexpr unsigned RspBits = 1 + 2 + 256;
-constexpr unsigned VerdictBits = 2 + 5 + 8 + 12 + 8 + 3 + 3 + 14 + 2 + 48 + 48 + 8 + 16 + (1 + 4 + 1 + 1);
+using hue_pkg::hue_verdict_t, hue_pkg::sram_req_t, hue_pkg::tbl_rsp_t;
+constexpr unsigned HeadWords = (hue_pkg::hue_head_t::Bits + 31) / 32;
 constexpr bool Dir = HUE_LAYOUT == 4;
 // A lookup of layout dir reads one word or two. The banks' latency is SramLatency.
 constexpr unsigned Latency = HUE_LAYOUT == 1 ? 25 : Dir ? 35 : 68;
@@ -76,10 +74,11 @@ class Memories {
   // One clock: takes the access before the edge. After the edge the pins get the read data.
   void take(Vtop& top) {
     for (unsigned i = 0; i < 2; ++i) {
-      uint64_t& word = words_[i].at(bench::bits(top.sram_req_o, 72 + 19 * i, 19));
+      uint64_t& word = words_[i].at(bench::get(top.sram_req_o, sram_req_t::addr.part(19 * i, 19)));
       for (unsigned at = 3; at > 0; --at) read_[i][at] = read_[i][at - 1];
-      if (!bench::bits(top.sram_req_o, 112 + i, 1)) continue;
-      if (bench::bits(top.sram_req_o, 110 + i, 1)) word = bench::bits(top.sram_req_o, 36 * i, 36);
+      if (!bench::get(top.sram_req_o, sram_req_t::en.part(i, 1))) continue;
+      const bool write = bench::get(top.sram_req_o, sram_req_t::write.part(i, 1));
+      if (write) word = bench::get(top.sram_req_o, sram_req_t::wdata.part(36 * i, 36));
       else read_[i][0] = word;
     }
   }
@@ -277,7 +276,7 @@ class Bench {
         return true;
       case 'h': {
         if (!(in >> data)) return false;
-        heads_.push_back(words_of(data, (HeadBits + 31) / 32));
+        heads_.push_back(words_of(data, HeadWords));
         std::string text;
         if (!std::getline(std::cin, text)) return false;
         std::istringstream verdict(text.substr(1));
@@ -378,14 +377,8 @@ class Bench {
   }
 
   void set_request(const Access& access, bool valid) {
-    unsigned at = 0;
-    for (unsigned i = 0; i < 8; ++i) bench::set_bits(top_->tbl_req_i, 32 * i, 32, access.data[i]);
-    at = 256;
-    bench::set_bits(top_->tbl_req_i, at, 24, access.row);
-    bench::set_bits(top_->tbl_req_i, at + 24, 8, access.table);
-    bench::set_bits(top_->tbl_req_i, at + 32, 1, access.clear);
-    bench::set_bits(top_->tbl_req_i, at + 33, 1, access.write);
-    bench::set_bits(top_->tbl_req_i, at + 34, 1, valid);
+    for (unsigned i = 0; i < 8; ++i) stream::put_word(top_->tbl_req_i, i, access.data[i]);
+    stream::put_request(top_->tbl_req_i, valid, access.write, access.clear, access.table, access.row);
   }
 
   static bool is_ternary(const Access& access) { return access.table == 1 || access.table == 6 || access.table == 18; }
@@ -407,9 +400,9 @@ class Bench {
   }
 
   void check_answer() {
-    uint32_t answer[9];
-    for (unsigned i = 0; i < 9; ++i) answer[i] = static_cast<uint32_t>(bench::bits(top_->tbl_rsp_o, 32 * i, i < 8 ? 32 : 3));
-    const unsigned error = answer[8] & 3;
+    uint32_t answer[8];
+    for (unsigned i = 0; i < 8; ++i) answer[i] = bench::get(top_->tbl_rsp_o, tbl_rsp_t::rdata.part(32 * i, 32));
+    const unsigned error = bench::get(top_->tbl_rsp_o, tbl_rsp_t::error);
     if (error != access_.error)
       tests_.wrong("table %u row %u: error %u, expected %u", access_.table, access_.row, error, access_.error);
     if (!access_.checked || access_.error != 0) return;
@@ -421,12 +414,14 @@ class Bench {
   }
 
   void check_verdict() {
-    bench::Fields<decltype(top_->verdict_o)> f(top_->verdict_o, VerdictBits);
     Verdict v{};
-    for (auto [field, width] : std::initializer_list<std::pair<uint64_t*, unsigned>>{
-             {&v.verdict, 2}, {&v.outcome, 5}, {&v.net, 8}, {&v.vid, 12}, {&v.vport, 8}, {&v.in, 3}, {&v.out, 3},
-             {&v.len, 14}, {&v.edit, 2}, {&v.dst, 48}, {&v.src, 48}, {&v.ttl, 8}, {&v.checksum, 16}})
-      *field = f.take(width);
+    for (auto [value, field] : std::initializer_list<std::pair<uint64_t*, bench::Field>>{
+             {&v.verdict, hue_verdict_t::verdict}, {&v.outcome, hue_verdict_t::outcome}, {&v.net, hue_verdict_t::net},
+             {&v.vid, hue_verdict_t::vid}, {&v.vport, hue_verdict_t::vport}, {&v.in, hue_verdict_t::port_in},
+             {&v.out, hue_verdict_t::port_out}, {&v.len, hue_verdict_t::len}, {&v.edit, hue_verdict_t::edit},
+             {&v.dst, hue_verdict_t::dst_mac}, {&v.src, hue_verdict_t::src_mac}, {&v.ttl, hue_verdict_t::ttl},
+             {&v.checksum, hue_verdict_t::checksum}})
+      *value = bench::get(top_->verdict_o, field);
     ++verdicts_;
     if (out_++ == 0) first_out_ = cycle_;
     last_out_ = cycle_;
@@ -462,7 +457,7 @@ class Bench {
     const bool late = !beside_.empty() && (heads_.size() < 40 || random_.percent(80));
     if (live && !head_stands_ && !heads_.empty() && !late && !random_.percent(idle_percent_)) {
       head_stands_ = true;
-      for (unsigned i = 0; i < (HeadBits + 31) / 32; ++i) top_->head_i[i] = heads_.front()[i];
+      for (unsigned i = 0; i < HeadWords; ++i) top_->head_i[i] = heads_.front()[i];
     }
     top_->head_valid_i = live && head_stands_;
     top_->verdict_ready_i = live && !blocked_ && !random_.percent(stall_percent_);
@@ -506,7 +501,7 @@ class Bench {
       if (is_ternary(access_) && access_.write && access_state_ != None && live && top_->head_valid_i && top_->head_ready_o)
         ++beside_ternary_;
       if (top_->memory_error_o) tests_.wrong("a memory error");
-      const bool done = bench::bits(top_->tbl_rsp_o, 258, 1);
+      const bool done = stream::answered(top_->tbl_rsp_o);
       if (access_state_ == Settling) {
         if (done) tests_.wrong("two answers");
         access_state_ = None;
@@ -515,7 +510,7 @@ class Bench {
       } else if (access_state_ == Asking) {
         if (done) {
           check_answer();
-          polls_ = (bench::bits(top_->tbl_rsp_o, 0, 32) & access_.poll) != 0;
+          polls_ = (bench::get(top_->tbl_rsp_o, tbl_rsp_t::rdata.part(0, 32)) & access_.poll) != 0;
           if (access_.table == 4 && epoch_ == ~uint64_t{0}) epoch_ = frames_in_;
           access_state_ = Settling;
         } else if (cycle_ - access_.asked > AccessClocksMax) {

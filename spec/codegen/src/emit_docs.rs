@@ -24,7 +24,7 @@ A port accepts frames of {} to {} bytes, counted from the destination MAC to the
         let _ =
             writeln!(out, "| `{}` | {} | {} | {} | {} |", one.name, one.code, one.when, one.doc, one.source);
     }
-    for kind in &spec.kind {
+    for kind in spec.offered() {
         plane(&mut out, kind);
     }
     losses(&mut out, spec);
@@ -214,7 +214,7 @@ fn words(words: &[&str]) -> Vec<String> {
 
 fn names(spec: &Spec, verdict: Verdict) -> Vec<String> {
     let mut names = Vec::new();
-    for one in spec.kind.iter().flat_map(|kind| &kind.outcome) {
+    for one in spec.offered().flat_map(|kind| &kind.outcome) {
         if one.verdict == verdict && !names.contains(&one.name) {
             names.push(one.name.clone());
         }

@@ -143,15 +143,28 @@ pub enum Kind {
 ",
     );
     for kind in &spec.kind {
-        let _ = writeln!(out, "    /// {}\n    {} = {},", kind.doc, variant(&kind.name), kind.id);
+        let _ = writeln!(out, "    /// {}", kind.doc);
+        gate(out, "    ", kind);
+        let _ = writeln!(out, "    {} = {},", variant(&kind.name), kind.id);
     }
-    let all: Vec<_> = spec.kind.iter().map(|kind| format!("Self::{}", variant(&kind.name))).collect();
+    let names = |kinds: &[&Kind]| {
+        let names: Vec<_> = kinds.iter().map(|kind| format!("Self::{}", variant(&kind.name))).collect();
+        names.join(", ")
+    };
+    let (offered, every): (Vec<_>, Vec<_>) = (spec.offered().collect(), spec.kind.iter().collect());
     let _ = write!(
         out,
         "}}
 
 impl Kind {{
-    /// All kinds.
+    /// The kinds that a network of a document can be of.
+    pub const OFFERED: [Self; {}] = [{}];
+
+    /// All kinds: those that are offered and, with feature `test-kinds`, those that exist only in tests.
+    #[cfg(not(feature = {TEST_KINDS:?}))]
+    pub const ALL: [Self; {}] = Self::OFFERED;
+    /// All kinds: those that are offered, and those that exist only in tests.
+    #[cfg(feature = {TEST_KINDS:?})]
     pub const ALL: [Self; {}] = [{}];
 
     /// Name in kinds.toml, intent and output.
@@ -159,10 +172,14 @@ impl Kind {{
     pub const fn name(self) -> &'static str {{
         match self {{
 ",
-        all.len(),
-        all.join(", ")
+        offered.len(),
+        names(&offered),
+        offered.len(),
+        every.len(),
+        names(&every)
     );
     for kind in &spec.kind {
+        gate(out, "            ", kind);
         let _ = writeln!(out, "            Self::{} => {:?},", variant(&kind.name), kind.name);
     }
     out.push_str(
@@ -176,7 +193,23 @@ impl Kind {{
 ",
     );
     for kind in &spec.kind {
+        gate(out, "            ", kind);
         let _ = writeln!(out, "            Self::{} => &{:?},", variant(&kind.name), kind.runs_on);
+    }
+    out.push_str(
+        "        }
+    }
+
+    /// What a network says about its plane: the fields of `plane` in its document besides `kind`.
+    #[must_use]
+    pub const fn settings(self) -> &'static [&'static str] {
+        match self {
+",
+    );
+    for kind in &spec.kind {
+        let names: Vec<&str> = kind.setting.iter().map(|one| one.name.as_str()).collect();
+        gate(out, "            ", kind);
+        let _ = writeln!(out, "            Self::{} => &{names:?},", variant(&kind.name));
     }
     out.push_str(
         "        }
@@ -189,6 +222,7 @@ impl Kind {{
 ",
     );
     for kind in &spec.kind {
+        gate(out, "            ", kind);
         let _ = writeln!(out, "            {} => Some(Self::{}),", kind.id, variant(&kind.name));
     }
     out.push_str(
@@ -203,6 +237,7 @@ impl Kind {{
 ",
     );
     for kind in &spec.kind {
+        gate(out, "            ", kind);
         let _ = writeln!(out, "            Self::{} => &{}::Outcome::ROWS,", variant(&kind.name), kind.name);
     }
     out.push_str(
@@ -217,6 +252,7 @@ impl Kind {{
 ",
     );
     for kind in &spec.kind {
+        gate(out, "            ", kind);
         let _ = writeln!(out, "            Self::{} => {},", variant(&kind.name), kind.first_forward());
     }
     out.push_str(
@@ -231,6 +267,7 @@ impl Kind {{
 ",
     );
     for kind in &spec.kind {
+        gate(out, "            ", kind);
         let _ = writeln!(out, "            Self::{} => {},", variant(&kind.name), kind.flood());
     }
     out.push_str("        }\n    }\n}\n");
@@ -242,37 +279,56 @@ impl Kind {{
     }
 }
 
-/// Macros that select a kind's module, so that no other code has a list of kinds.
+/// The feature that has kinds which exist only in tests.
+const TEST_KINDS: &str = "test-kinds";
+
+/// What precedes an item of a kind.
+fn gate(out: &mut String, pad: &str, kind: &Kind) {
+    if kind.test_only {
+        let _ = writeln!(out, "{pad}#[cfg(feature = {TEST_KINDS:?})]");
+    }
+}
+
+/// Macros that select a kind's module, so that no other code has a list of kinds. The condition is outside of them: inside,
+/// it would ask for features of the crate that uses them.
 fn planes(out: &mut String, spec: &Spec) {
-    out.push_str(
-        "
-/// Evaluates an expression with the type of a kind's plane: `with_plane!(kind, P => P::KIND)`.
-#[macro_export]
-macro_rules! with_plane {
-    ($kind:expr, $plane:ident => $body:expr) => {
-        match $kind {
-",
-    );
-    for kind in &spec.kind {
+    let offered: Vec<_> = spec.offered().collect();
+    let every: Vec<_> = spec.kind.iter().collect();
+    for (condition, kinds) in
+        [("not(feature = \"test-kinds\")", offered), ("feature = \"test-kinds\"", every)]
+    {
         let _ = write!(
             out,
-            "            $crate::Kind::{} => {{
+            "
+/// Evaluates an expression with the type of a kind's plane: `with_plane!(kind, P => P::KIND)`.
+#[cfg({condition})]
+#[macro_export]
+macro_rules! with_plane {{
+    ($kind:expr, $plane:ident => $body:expr) => {{
+        match $kind {{
+"
+        );
+        for kind in &kinds {
+            let _ = write!(
+                out,
+                "            $crate::Kind::{} => {{
                 type $plane = $crate::{}::Plane;
                 $body
             }}
 ",
-            variant(&kind.name),
-            kind.name
-        );
-    }
-    let all: Vec<_> = spec.kind.iter().map(|kind| format!("{} {}", variant(&kind.name), kind.name)).collect();
-    let _ = write!(
-        out,
-        "        }}
+                variant(&kind.name),
+                kind.name
+            );
+        }
+        let all: Vec<_> = kinds.iter().map(|kind| format!("{} {}", variant(&kind.name), kind.name)).collect();
+        let _ = write!(
+            out,
+            "        }}
     }};
 }}
 
 /// Passes variant and module of every kind to a macro.
+#[cfg({condition})]
 #[macro_export]
 macro_rules! for_each_plane {{
     ($macro:ident) => {{
@@ -280,8 +336,9 @@ macro_rules! for_each_plane {{
     }};
 }}
 ",
-        all.join(" ")
-    );
+            all.join(" ")
+        );
+    }
 }
 
 fn losses(out: &mut String, spec: &Spec) {
@@ -324,12 +381,12 @@ fn port_losses(out: &mut String, spec: &Spec) {
 
 fn plane(out: &mut String, kind: &Kind) {
     let limits = &kind.limits;
+    let _ = writeln!(out, "\n/// Outcomes and limits of the `{}` kind.", kind.name);
+    gate(out, "", kind);
     let _ = write!(
         out,
-        "
-/// Outcomes and limits of the `{name}` kind.
-pub mod {name} {{
-    use super::{{Class, Kind, OutcomeRow, Verdict}};
+        "pub mod {name} {{
+    use super::{{{class}Kind, OutcomeRow, Verdict}};
     use crate::reason::Reason;
 
     /// Width of a lookup key, bits.
@@ -346,6 +403,7 @@ pub mod {name} {{
         limits.next_hops_max,
         limits.mtu_bytes_min,
         limits.mtu_bytes_max,
+        class = if kind.outcome.iter().any(|one| one.class.is_some()) { "Class, " } else { "" },
         name = kind.name,
     );
     let rows: Vec<Row> = kind

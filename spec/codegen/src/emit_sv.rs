@@ -30,7 +30,7 @@ pub fn emit(spec: &Spec) -> String {
         let name = one.name.to_uppercase();
         let _ = writeln!(out, "  localparam logic [4:0] OUTCOME_{name} = 5'd{code};  // {}", one.doc);
     }
-    let most = spec.kind.iter().map(|kind| kind.outcome.len()).max().unwrap_or(0);
+    let most = spec.offered().map(|kind| kind.outcome.len()).max().unwrap_or(0);
     let _ = write!(
         out,
         "
@@ -38,7 +38,7 @@ pub fn emit(spec: &Spec) -> String {
   localparam int unsigned OUTCOMES_MAX = {most};
 "
     );
-    for kind in &spec.kind {
+    for kind in spec.offered() {
         plane(&mut out, kind);
     }
     out.push_str("endpackage\n/* verilator lint_on UNUSEDPARAM */\n");

@@ -192,6 +192,9 @@ pub struct Kind {
     pub name: String,
     pub id: u8,
     pub runs_on: Vec<String>,
+    /// Whether it exists only in tests: behind a feature in Rust, and nowhere else.
+    #[serde(default)]
+    pub test_only: bool,
     pub doc: String,
     pub limits: Limits,
     pub question: Vec<Question>,
@@ -293,6 +296,11 @@ pub fn variant(name: &str) -> String {
 }
 
 impl Spec {
+    /// The kinds that a network can be of.
+    pub fn offered(&self) -> impl Iterator<Item = &Kind> {
+        self.kind.iter().filter(|kind| !kind.test_only)
+    }
+
     /// Reads and checks a specification: the text of `spec/kinds.toml`, and name and text of each kind's file.
     pub fn parse(common: &str, kinds: &[(String, String)]) -> Result<Self, SpecError> {
         let toml = |file: &str| {

@@ -190,7 +190,7 @@ impl Lab {
         space.ip_batch(&format!("address add {address} dev eth0\nlink set eth0 up\n"));
         let plain = address.split('/').next().and_then(|plain| plain.parse().ok());
         let address = plain.unwrap_or_else(|| panic!("{address}: expected an address such as 10.1.0.2/24"));
-        Host { space, port, wire, mac, address, router: Ipv4Addr::UNSPECIFIED }
+        Host { space, port, wire, mac, address, address6: None, router: Ipv4Addr::UNSPECIFIED }
     }
 
     /// A network of two hosts with a router between: left 10.`n`.1.2, right 10.`n`.2.2, the router .1 on both links. `tag`
@@ -218,9 +218,11 @@ impl Lab {
     #[must_use]
     pub fn pair6(&self, name: &str, n: u8, tag: u8, on: [usize; 2]) -> Pair {
         let mut pair = self.pair(name, n, tag, on);
-        for (side, host) in [(1, &pair.left), (2, &pair.right)] {
+        for (side, host) in [(1, &mut pair.left), (2, &mut pair.right)] {
             host.space.enable_ipv6();
-            let (own, router) = (format!("{}/64", address6(n, side, 2)), address6(n, side, 1).to_string());
+            let address = address6(n, side, 2);
+            host.address6 = Some(address);
+            let (own, router) = (format!("{address}/64"), address6(n, side, 1).to_string());
             host.space.ip(&["-4", "address", "flush", "dev", "eth0"]);
             host.space.ip(&["-6", "address", "add", &own, "dev", "eth0", "nodad"]);
             host.space.ip(&["-6", "route", "add", "default", "via", &router]);
@@ -295,8 +297,8 @@ impl Pair {
     #[track_caller]
     pub fn warm_up(&self) {
         for (from, to) in [(&self.left, &self.right), (&self.right, &self.left)] {
-            crate::until(&format!("{} reaches {}", from.space.name(), to.address), 20, || {
-                from.ping(to.address, 1) == 1
+            crate::until(&format!("{} reaches {}", from.space.name(), to.ip()), 20, || {
+                from.ping(to.ip(), 1) == 1
             });
         }
     }
@@ -315,11 +317,19 @@ pub struct Host {
     pub mac: [u8; 6],
     /// Its address.
     pub address: Ipv4Addr,
+    /// Its only address, if its network is of kind `ipv6`.
+    pub address6: Option<Ipv6Addr>,
     /// Its router.
     pub router: Ipv4Addr,
 }
 
 impl Host {
+    /// The address at which it is reached.
+    #[must_use]
+    pub fn ip(&self) -> IpAddr {
+        self.address6.map_or(self.address.into(), IpAddr::V6)
+    }
+
     /// How many of `count` pings are answered. They are sent 50 ms apart, and each answer may take a second.
     #[track_caller]
     #[must_use]

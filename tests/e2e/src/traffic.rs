@@ -239,7 +239,7 @@ impl Flow {
     /// When a socket cannot be opened.
     #[must_use]
     pub fn start(from: &Host, to: &Host, packets_per_second: u32, bytes: usize) -> Self {
-        Self::start_to(from, to, to.address, packets_per_second, bytes)
+        Self::start_to(from, to, to.ip(), packets_per_second, bytes)
     }
 
     /// The same with another destination address than the receiver's first.
@@ -250,32 +250,13 @@ impl Flow {
     pub fn start_to(
         from: &Host,
         to: &Host,
-        address: Ipv4Addr,
+        address: impl Into<IpAddr>,
         packets_per_second: u32,
         bytes: usize,
     ) -> Self {
-        let ends = [from.address.into(), address.into()];
-        Self::start_between(from, to, ends, (packets_per_second, bytes))
-    }
-
-    /// The same between IPv6 addresses: the sender's and the receiver's.
-    ///
-    /// # Panics
-    /// When a socket cannot be opened.
-    #[must_use]
-    pub fn start6(
-        from: &Host,
-        to: &Host,
-        ends: [Ipv6Addr; 2],
-        packets_per_second: u32,
-        bytes: usize,
-    ) -> Self {
-        Self::start_between(from, to, ends.map(IpAddr::from), (packets_per_second, bytes))
-    }
-
-    fn start_between(from: &Host, to: &Host, [own, address]: [IpAddr; 2], rate: (u32, usize)) -> Self {
+        let address = address.into();
         let (flow, port) = numbers();
-        let output = from.space.inside(|| open(own, 0));
+        let output = from.space.inside(|| open(from.ip(), 0));
         output.connect((address, port)).unwrap_or_else(|error| panic!("connect to {address}: {error}"));
         // An error comes from an ICMP message about an earlier packet; this packet was not sent then.
         let send = move |payload: &[u8]| {
@@ -284,10 +265,10 @@ impl Flow {
             }
         };
         let any = if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-        Self::start_by(to, (flow, any, port), rate, send)
+        Self::start_by(to, (flow, any, port), (packets_per_second, bytes), send)
     }
 
-    /// The same with an IPv4 option in every packet, so that routers process it in their control plane. `router` is the MAC
+    /// The same between IPv4 hosts with an option in every packet, so that routers process it in their control plane. `router` is the MAC
     /// address of the sender's router.
     ///
     /// # Panics

@@ -1,6 +1,8 @@
 //! The house rules that a machine can check. Each check is itself tested with a planted violation.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+#[path = "rules/benches.rs"]
+mod benches;
 #[path = "rules/kinds.rs"]
 mod kinds;
 #[path = "rules/modules.rs"]

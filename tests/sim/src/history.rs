@@ -367,9 +367,9 @@ impl<'l> Sim<'l> {
         let Some(ports) = self.world.net(net).map(|net| net.ports) else { return Ok(()) };
         let prefix = hue_tables::Prefix4::containing(0xac12_0000 | (self.random.below(8) as u32) << 8, 24);
         let port = ports[self.random.below(2)];
-        let via = self.random.chance(60).then(|| crate::world::neighbour(net, port).into());
+        let via = self.random.chance(60).then(|| std::net::IpAddr::from(crate::world::neighbour(net, port)));
         self.ledger.reroute(net);
-        let heard = self.node.route(&name(net), prefix, via);
+        let heard = self.node.route(&name(net), prefix.into(), via);
         self.say(format!("n{net} learns {prefix} by {via:?}: {heard}"));
         Ok(())
     }

@@ -49,13 +49,17 @@ TRAFFIC is `FILE@RATE`, which sends the frames of a capture in order, or a comma
   sort      forward, ttl1, own (addresses of routers), broadcast (ARP),
             multicast, runt, nobody [default: forward]
   size      bytes with check sequence, 64 to 9220: 64, 64-1518,
-            64*7+1518 (weights), imix [default: 64]
+            64*7+1518 (weights), imix [default: 64]; frames of IPv6
+            have at least 84
   networks  names, separated by + [default: all on the port]
   to        ports or prefixes, separated by + [default: destinations that
-            the network forwards to other ports]
+            the network forwards to other ports]; of a switch, ports
   flows     number of address pairs, distributed over the networks
             [default: 64]
   seed      the same seed gives the same frames [default: 1]
+
+Frames are UDP over IPv4, and over IPv6 to networks of kind ipv6. On a switch, 8 hosts behind each port send to those behind \
+the others; static MAC addresses are hosts too. Frames to a host that has not sent go to all ports, as everywhere.
 
 Lengths and rates are those of Ethernet: a frame is padded to 64 bytes, which include 4 bytes of check sequence; 8 bytes \
 of preamble precede it, and a gap of 12 bytes follows. The shortest frame takes 84 byte times, so 1 Gbit/s is 1,488,095 \

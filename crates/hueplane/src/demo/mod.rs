@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use hue_host::netns::Namespace;
 use hue_planes::Kind;
-use hueplaned::api::{ApplyRequest, MacFilter, NetworkState, SourceText, TurnQuery};
+use hueplaned::api::{ApplyRequest, NetworkFilter, NetworkState, SourceText, TurnQuery};
 
 use crate::cli::Demo;
 use crate::failure::Failure;
@@ -284,7 +284,7 @@ impl Run<'_> {
     fn switch(&mut self, at: usize, network: &plan::Network) -> Result<String, Failure> {
         let Some(daemon) = &self.daemon else { return Ok(String::new()) };
         let name = &network.name;
-        let filter = MacFilter { network: Some(name.clone()), ..MacFilter::default() };
+        let filter = NetworkFilter { network: Some(name.clone()), ..NetworkFilter::default() };
         let known = daemon.client.macs(&filter)?;
         let mut learnt = Vec::new();
         for (host, side) in network.hosts.iter().zip(SIDES) {

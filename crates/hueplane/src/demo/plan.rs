@@ -203,7 +203,7 @@ impl Network {
         };
         let ports = match kind {
             Kind::L2 => (PORTS..PORTS + SWITCH_PORTS).collect(),
-            Kind::Ipv4 | Kind::Ipv6 => PAIRS[index % PAIRS.len()].to_vec(),
+            _ => PAIRS[index % PAIRS.len()].to_vec(),
         };
         let hosts =
             ports.into_iter().zip(0..).map(|(port, side)| Host::new(number, kind, side, port)).collect();
@@ -244,13 +244,13 @@ impl Host {
         // The second network has the addresses of the first.
         let block = if number == 2 { 1 } else { low };
         let address = |host: u8| match kind {
-            Kind::Ipv4 => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
             // All on one link.
             Kind::L2 => IpAddr::V4(Ipv4Addr::new(10, block, 1, host + side)),
             Kind::Ipv6 => {
                 let link = u16::from(side) + 1;
                 IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, number, link, 0, 0, 0, host.into()))
             }
+            _ => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
         };
         let mac = |role| Mac([0x02, 0x68, role, side, high, low]);
         Self {

@@ -4,7 +4,7 @@ use hue_testdata::full;
 use serde_json::{Value, json};
 
 use crate::card::{images, wave_times};
-use crate::support::{Done, RED, Scratch, ipv4, pcap};
+use crate::support::{Done, RED, SIX, Scratch, checksum, ipv4, pcap};
 
 /// Runs `lab run` with the network of `RED` without its rate limit.
 fn lab(dir: &Scratch, arguments: &str) -> Done {
@@ -218,6 +218,90 @@ fn invalid_experiments_are_reported() {
     fails("--traffic p0=empty.pcap@1G", 2, "traffic of p0: empty.pcap has no packets");
     fails(&format!("--traffic p0=rate:1G --image tcam9 {us}"), 3, "no image 'tcam9'");
     fails(&format!("--traffic p0=rate:1G --out red.yaml {us}"), 1, "red.yaml");
+}
+
+/// Frames of a network of kind `ipv6` are IPv6, long enough for their mark, and with a checksum. Software and the card
+/// forward the same ones.
+#[test]
+fn networks_of_kind_ipv6_get_ipv6() {
+    let dir = Scratch::new();
+    dir.write("six.yaml", SIX);
+    let line = |more: &str| format!("lab run -f six.yaml {more} --duration-us 50 -o json");
+    let images = [("HUEPLANE_IMAGES", images())];
+    let traffic = "--image sram --traffic p0=rate:1G,size:64-200,flows:5";
+    let card = dir.hueplane_env(&line(&format!("{traffic} --out card")), &images).ok().json();
+    let soft = dir.hueplane(&line(&format!("{traffic} --on soft --out soft"))).ok().json();
+    let offered = soft["networks"]["six"]["received"].as_u64().unwrap();
+    assert!(offered > 20, "{soft}");
+    for report in [&card, &soft] {
+        assert_eq!(report["networks"]["six"]["forward"], offered, "{report}");
+        assert_eq!(report["ports"]["p1"]["sent"], offered, "{report}");
+    }
+    let packets = dir.packets("soft/p1.pcap");
+    for (_, bytes) in &packets {
+        assert!(bytes.len() >= 80 && bytes[12..14] == [0x86, 0xdd] && bytes[21] == 63, "{bytes:02x?}");
+        // To a route's prefix, or to the neighbour itself.
+        assert!(matches!(bytes[38..44], [0x20, 1, 0x0d, 0xb8, 0, 9 | 2]), "{bytes:02x?}");
+        // The datagram and the pseudo header (RFC 8200 §8.1) add up to zero.
+        let length = (bytes.len() - 54) as u16;
+        let mut pseudo =
+            [&bytes[22..54], &[0, 0], &length.to_be_bytes(), &[0, 0, 0, 17], &bytes[54..]].concat();
+        pseudo.resize(pseudo.len().next_multiple_of(2), 0);
+        assert_eq!(checksum(&pseudo), 0, "{bytes:02x?}");
+    }
+    let bytes =
+        |packets: Vec<(u64, Vec<u8>)>| packets.into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>();
+    assert_eq!(bytes(dir.packets("card/p1.pcap")), bytes(packets));
+
+    let on_soft = |traffic: &str| dir.hueplane(&line(&format!("--on soft --traffic p0=rate:1G,{traffic}")));
+    for (traffic, verdict) in [
+        ("sort:own", "punt"),
+        ("sort:ttl1", "punt"),
+        ("sort:multicast", "punt"),
+        ("to:2001:db8:9::/64", "forward"),
+    ] {
+        let report = on_soft(traffic).ok().json();
+        let six = &report["networks"]["six"];
+        assert!(six["received"].as_u64().unwrap() > 0, "{traffic}: {report}");
+        assert_eq!(six["received"], six[verdict], "{traffic}: {report}");
+    }
+    on_soft("to:10.0.0.0/8").fails(2, "network 'six' is of kind ipv6: add a prefix of its family to `to`");
+}
+
+/// Hosts behind the ports of a switch talk to each other: once all have sent, no frame goes to a third port.
+#[test]
+fn hosts_of_a_switch_talk_to_each_other() {
+    let dir = Scratch::new();
+    let head = "apiVersion: hueplane/v1\nkind: Network\nmetadata: {name: lan}\nspec:\n  plane: {kind: l2}\n";
+    let ports: String =
+        (0..3).map(|n| format!("    - {{name: v{n}, port: p{n}, mac: \"02:00:00:00:07:0{n}\"}}\n")).collect();
+    let fixed = "  static_macs:\n    - {mac: \"02:aa:00:00:00:01\", port: v2}\n";
+    dir.write("lan.yaml", format!("{head}  ports:\n{ports}{fixed}"));
+    let line = |traffic: &str| {
+        dir.hueplane(&format!(
+            "lab run -f lan.yaml --on soft --traffic {traffic} --duration-us 300 -o json --out out"
+        ))
+    };
+    // Without an answer, a host behind p1 stays unknown: all frames go to both other ports.
+    let one = line("p0=rate:1G,to:p1").ok().json();
+    let offered = one["networks"]["lan"]["received"].as_u64().unwrap();
+    assert!(offered > 300, "{one}");
+    for port in ["p1", "p2"] {
+        assert_eq!(dir.packets(&format!("out/{port}.pcap")).len() as u64, offered, "{one}");
+    }
+    let both = line("p0=rate:1G,to:p1 p1=rate:1G,to:p0").ok().json();
+    assert_eq!(both["networks"]["lan"]["forward"], 2 * offered, "{both}");
+    let strays = dir.packets("out/p2.pcap").len() as u64;
+    assert!(strays < offered / 5, "{strays} of {offered}");
+    assert!(dir.packets("out/p1.pcap").len() as u64 >= offered);
+    // The static address is the only destination behind its port.
+    line("p0=rate:1G,to:p2").ok();
+    assert!(dir.packets("out/p2.pcap").iter().all(|(_, bytes)| bytes[..6] == [2, 0xaa, 0, 0, 0, 1]));
+    assert_eq!(dir.packets("out/p1.pcap").len(), 0);
+
+    line("p0=rate:1G,to:10.0.0.0/8").fails(2, "expected ports in `to`, not prefixes");
+    line("p0=rate:1G,sort:own").fails(2, "network 'lan' has no address of its own");
+    line("p0=rate:1G,sort:ttl1").fails(2, "kind l2, which does not look at a TTL");
 }
 
 /// `--live` reports errors before anything is sent; the tests with interfaces are in `tests/e2e`.

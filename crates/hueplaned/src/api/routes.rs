@@ -91,19 +91,6 @@ pub struct Neighbour {
     pub state: String,
 }
 
-/// Which neighbours to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct NeighbourFilter {
-    /// Only neighbours of this network.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub network: Option<String>,
-    /// Maximum number of neighbours.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<u64>,
-}
-
 /// A MAC address that a network of a kind that learns knows.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MacAddress {
@@ -121,15 +108,15 @@ pub struct MacAddress {
     pub age_seconds: Option<u64>,
 }
 
-/// Which MAC addresses to list.
+/// Which neighbours, or MAC addresses, to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct MacFilter {
-    /// Only addresses of this network.
+pub struct NetworkFilter {
+    /// Only those of this network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// Maximum number of addresses.
+    /// Maximum number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }

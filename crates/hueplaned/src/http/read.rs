@@ -15,8 +15,8 @@ use super::access::Caller;
 use super::input::{Ask, Named, answer};
 use super::{App, scope};
 use crate::api::{
-    Config, ExecInfo, Health, ImageInfo, MacAddress, MacFilter, Neighbour, NeighbourFilter, Network, Node,
-    Placement, Plan, PlanQuery, Port, Problem, Route, RouteFilter, Stats, Status, Tables,
+    Config, ExecInfo, Health, ImageInfo, MacAddress, Neighbour, Network, NetworkFilter, Node, Placement,
+    Plan, PlanQuery, Port, Problem, Route, RouteFilter, Stats, Status, Tables,
 };
 use crate::backend::Pieces;
 use crate::metrics;
@@ -181,32 +181,31 @@ pub(super) async fn routes(
 }
 
 /// Neighbours of networks.
-#[utoipa::path(get, path = "/v1/neighbours", tag = "routes", params(NeighbourFilter), responses(
+#[utoipa::path(get, path = "/v1/neighbours", tag = "routes", params(NetworkFilter), responses(
     (status = 200, description = "Neighbours, by network, then port and address.", body = Vec<Neighbour>),
     (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn neighbours(
     State(app): State<App>,
     caller: Caller,
-    Ask(mut filter): Ask<NeighbourFilter>,
+    Ask(mut filter): Ask<NetworkFilter>,
 ) -> Response {
     let (asked, limit) = (filter.network.take(), filter.limit);
-    listed(&caller, asked, limit, |network| app.backend.neighbours(NeighbourFilter { network, ..filter }))
-        .await
+    listed(&caller, asked, limit, |network| app.backend.neighbours(NetworkFilter { network, ..filter })).await
 }
 
 /// MAC addresses of networks whose kind learns them.
-#[utoipa::path(get, path = "/v1/macs", tag = "routes", params(MacFilter), responses(
+#[utoipa::path(get, path = "/v1/macs", tag = "routes", params(NetworkFilter), responses(
     (status = 200, description = "MAC addresses, by network, then address.", body = Vec<MacAddress>),
     (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn macs(
     State(app): State<App>,
     caller: Caller,
-    Ask(mut filter): Ask<MacFilter>,
+    Ask(mut filter): Ask<NetworkFilter>,
 ) -> Response {
     let (asked, limit) = (filter.network.take(), filter.limit);
-    listed(&caller, asked, limit, |network| app.backend.macs(MacFilter { network, ..filter })).await
+    listed(&caller, asked, limit, |network| app.backend.macs(NetworkFilter { network, ..filter })).await
 }
 
 /// Route tables of the data plane.

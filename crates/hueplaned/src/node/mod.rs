@@ -44,3 +44,4 @@ pub use handle::NodeHandle;
 pub use idle::IDLE_WAIT_MAX;
 pub use queue::{TURN_MAX, WAITING_MAX};
 pub use start::{Running, start};
+pub use take_over::{Predecessor, learnt_in};

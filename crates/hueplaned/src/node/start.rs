@@ -3,6 +3,7 @@
 //! Flow: stored desired state → **[`start`]** → node thread, and the threads that send it messages → [`Running::end`].
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
@@ -14,7 +15,6 @@ use hue_host::control::Owner;
 use hue_host::holder::Holder;
 use hue_host::links::{LinkEvent, Watch};
 use hue_host::netns;
-use hue_host::process::Process;
 use hue_routing::Monitor;
 use hue_soft::{Live, LiveConfig};
 use hue_substrate::scheduling::Granted;
@@ -33,7 +33,7 @@ use crate::node::pending;
 use crate::node::plan::Planning;
 use crate::node::queue::Queue;
 use crate::node::shared::Shared;
-use crate::node::take_over::TakeOver;
+use crate::node::take_over::{Predecessor, TakeOver, leave_learnt};
 use crate::store::Opened;
 
 /// Batches of routing events that may wait for the node's thread; later events wait in the kernel.
@@ -60,7 +60,7 @@ pub fn start(
     opened: Opened,
     holder: Arc<Holder>,
     log: LogPlace,
-    predecessor: Option<Process>,
+    predecessor: Option<Predecessor>,
 ) -> Result<(NodeHandle, Running), DaemonError> {
     let Opened { mut store, desired, trouble, emptied } = opened;
     match netns::sweep(&owner.prefix) {
@@ -194,24 +194,31 @@ impl Running {
         self.thread.is_finished()
     }
 
-    /// Stops the node: its workers and, unless `keep` is set, all its namespaces. Blocks until that is done.
+    /// Stops the node: its workers and, unless `keep` is set, all its namespaces. Blocks until that is done. `learnt` names the
+    /// file for what networks have learnt, if another daemon takes the place.
     ///
     /// # Errors
     /// If the thread had ended before.
-    pub fn end(self, keep: bool) -> Result<(), DaemonError> {
+    pub fn end(self, keep: bool, learnt: Option<&Path>) -> Result<(), DaemonError> {
         // An error says that the thread has ended.
         let _ = self.shared.sender.send(Message::Stop);
         let (node, inbox) = self.thread.join().map_err(|_| DaemonError::Ended)?;
-        node.end(&inbox, keep);
+        node.end(&inbox, keep, learnt);
         Ok(())
     }
 }
 
 impl Node {
     /// Stops everything.
-    fn end(mut self, inbox: &Inbox, keep: bool) {
+    fn end(mut self, inbox: &Inbox, keep: bool, learnt: Option<&Path>) {
         self.health = Health::Stopping;
         self.publish();
+        // Before ports are closed: the next daemon reads it when it has them.
+        if let Some(file) = learnt
+            && let Err(error) = leave_learnt(file, self.learnt())
+        {
+            tracing::warn!(%error, "what networks have learnt cannot be handed over");
+        }
         let Self { live, card, monitor, jobs, networks, shared, ports, .. } = self;
         let mut opening = ports.opening().clone();
         let deadline = Instant::now() + END_MAX;

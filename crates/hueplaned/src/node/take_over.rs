@@ -1,29 +1,75 @@
 //! Taking a running daemon's place: everything is set up while it forwards, then it closes its ports.
 //!
-//! Flow: networks are set up, without ports and TAPs → SIGTERM to the predecessor → its ports are opened → TAPs are read →
-//! started. Invariants: at no time do both daemons have a port or read a TAP; a predecessor that does not end is not waited
+//! Flow: networks are set up, without ports and TAPs → SIGTERM to the predecessor, which writes down what its networks have
+//! learnt, then closes its ports → they are opened → TAPs are read, and what was learnt → started. Invariants: at no time do both daemons have a port or read a TAP; a predecessor that does not end is not waited
 //! for longer than [`PATIENCE`], and its ports are then reported as taken. Source: ADR 0041.
 
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hue_host::process::Process;
+
+use crate::api::MacAddress;
 
 /// How long networks may take to be set up before ports are opened anyway.
 const SET_UP_MAX: Duration = Duration::from_secs(30);
 /// How long the predecessor may take to close a port.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Most MAC addresses that are handed over. Frames to others go to all ports until their hosts send.
+const LEARNT_MAX: usize = 200_000;
+
+/// The daemon before.
+#[derive(Clone)]
+pub struct Predecessor {
+    /// Its process.
+    pub process: Arc<Process>,
+    /// Where it writes down what its networks have learnt.
+    pub learnt: PathBuf,
+}
+
 /// A daemon whose place this one takes.
 pub enum TakeOver {
     /// It forwards. Until when networks may be set up.
-    Preparing(Arc<Process>, Instant),
+    Preparing(Predecessor, Instant),
     /// It was asked to end, at this time; its ports are being opened.
-    Opening(Arc<Process>, Instant),
+    Opening(Predecessor, Instant),
 }
 
 impl TakeOver {
-    pub(super) fn of(predecessor: Process) -> Self {
-        Self::Preparing(Arc::new(predecessor), Instant::now() + SET_UP_MAX)
+    pub(super) fn of(predecessor: Predecessor) -> Self {
+        // Of an upgrade that failed.
+        let _ = fs::remove_file(&predecessor.learnt);
+        Self::Preparing(predecessor, Instant::now() + SET_UP_MAX)
     }
+}
+
+/// The file in the run directory for what networks have learnt.
+pub fn learnt_in(run_dir: &Path) -> PathBuf {
+    run_dir.join("learnt.json")
+}
+
+/// Writes down MAC addresses for the next daemon. The file appears when it is complete.
+pub fn leave_learnt(file: &Path, macs: impl Iterator<Item = MacAddress>) -> io::Result<()> {
+    let macs: Vec<MacAddress> = macs.filter(|mac| !mac.fixed).take(LEARNT_MAX).collect();
+    let partial = file.with_extension("part");
+    // Which hosts a network has is not for every user of the machine.
+    let mut out =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
+    out.write_all(&serde_json::to_vec(&macs)?)?;
+    fs::rename(partial, file)
+}
+
+/// Reads and removes what [`leave_learnt`] left; nothing if the daemon before is of a version that leaves nothing.
+pub fn take_learnt(file: &Path) -> io::Result<Vec<MacAddress>> {
+    let bytes = match fs::read(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        bytes => bytes?,
+    };
+    fs::remove_file(file)?;
+    Ok(serde_json::from_slice(&bytes)?)
 }

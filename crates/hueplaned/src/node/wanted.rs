@@ -47,7 +47,7 @@ pub fn all(networks: &[Network], compiled: &Compiled, owner: &Owner) -> Vec<(Str
 
 fn wanted(network: &Network, program: &Program, compiled: &Compiled, owner: &Owner) -> Wanted {
     let mut program = program.clone();
-    if has_routes(&program) {
+    if has_routes(program.entries.key_bits()) {
         // They come from the namespace.
         (program.next_hops, program.entries) = (Vec::new(), Entries::none(program.kind()));
     }
@@ -91,7 +91,7 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
     let neighbours =
         neighbours.filter_map(|known| Some((*index.get(known.port.as_str())?, known.address, known.mac)));
     Config {
-        families: families_of(program),
+        families: families_of(program.entries.key_bits()),
         ports: ports.collect(),
         routes: routes.collect(),
         neighbours: neighbours.collect(),
@@ -99,8 +99,8 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
 }
 
 /// The address families of a network, by the width of its keys.
-pub const fn families_of(program: &Program) -> Families {
-    match program.entries.key_bits() {
+pub const fn families_of(key_bits: u32) -> Families {
+    match key_bits {
         u32::BITS => Families::V4,
         u128::BITS => Families::V6,
         _ => Families::NONE,
@@ -109,8 +109,8 @@ pub const fn families_of(program: &Program) -> Families {
 
 /// Whether a network's next hops and entries are the routes and neighbours of its namespace. Those of a kind without IP are
 /// in its document.
-pub const fn has_routes(program: &Program) -> bool {
-    let Families { v4, v6 } = families_of(program);
+pub const fn has_routes(key_bits: u32) -> bool {
+    let Families { v4, v6 } = families_of(key_bits);
     v4 || v6
 }
 

@@ -55,8 +55,8 @@ fn every_request_gets_its_answer() {
     assert_eq!(client.routes(&RouteFilter::default()).unwrap().len(), 4);
     let of_red = RouteFilter { network: Some("red".to_owned()), ..RouteFilter::default() };
     assert!(client.routes(&of_red).unwrap().iter().all(|route| route.network == "red"));
-    assert_eq!(client.neighbours(&NeighbourFilter::default()).unwrap().len(), 2);
-    assert_eq!(client.macs(&MacFilter::default()).unwrap()[1].age_seconds, Some(7));
+    assert_eq!(client.neighbours(&NetworkFilter::default()).unwrap().len(), 2);
+    assert_eq!(client.macs(&NetworkFilter::default()).unwrap()[1].age_seconds, Some(7));
     assert_eq!(client.tables().unwrap().networks.len(), 2);
     assert_eq!(client.stats(None).unwrap().networks.len(), 2);
     assert_eq!(client.stats(Some("blue")).unwrap().networks[0], crate::world::network_stats("blue"));

@@ -98,7 +98,7 @@ impl Lab {
 
     fn stop(&mut self, keep: bool) {
         let (_, running) = self.node.take().unwrap();
-        running.end(keep).unwrap();
+        running.end(keep, None).unwrap();
     }
 
     fn node(&self) -> &NodeHandle {
@@ -142,7 +142,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         if let Some((_, running)) = self.node.take() {
-            let _ = running.end(false);
+            let _ = running.end(false, None);
         }
         let owner = self.owner();
         for network in owner.networks().unwrap_or_default() {

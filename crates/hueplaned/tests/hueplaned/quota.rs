@@ -49,7 +49,7 @@ impl World {
     }
 
     fn route(&mut self, network: &str, prefix: Prefix4, there: bool) {
-        assert!(self.node.route(network, prefix, there.then_some(VIA)));
+        assert!(self.node.route(network, prefix.into(), there.then_some(VIA.into())));
     }
 
     fn share(&self, network: &str) -> TableShare {

@@ -417,7 +417,7 @@ impl Backend for World {
         Ok(stream::iter(names).flat_map(of).boxed())
     }
 
-    async fn neighbours(&self, filter: NeighbourFilter) -> Result<Pieces<Neighbour>, Problem> {
+    async fn neighbours(&self, filter: NetworkFilter) -> Result<Pieces<Neighbour>, Problem> {
         self.called();
         let names = asked(filter.network.as_ref())?;
         let neighbour = |network: String| Neighbour {
@@ -430,7 +430,7 @@ impl Backend for World {
         Ok(stream::iter([Ok(names.into_iter().map(neighbour).collect())]).boxed())
     }
 
-    async fn macs(&self, filter: MacFilter) -> Result<Pieces<MacAddress>, Problem> {
+    async fn macs(&self, filter: NetworkFilter) -> Result<Pieces<MacAddress>, Problem> {
         self.called();
         let names = asked(filter.network.as_ref())?;
         let mac = |network: String| MacAddress {

@@ -276,6 +276,11 @@ fn unknown_kind_of_plane() {
         "a.yaml:6:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6 or l2"
     );
     assert_eq!(
+        one("{kind: ipv4}", "{kind: echo}"),
+        "a.yaml:6:17: spec.plane.kind: found \"echo\", expected ipv4, ipv6 or l2",
+        "a kind that exists only in tests is compiled in here, and refused"
+    );
+    assert_eq!(
         one("{kind: ipv4}", "{}"),
         "a.yaml:6:10: spec.plane.kind: found nothing, expected ipv4, ipv6 or l2"
     );

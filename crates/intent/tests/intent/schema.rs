@@ -1,5 +1,9 @@
 //! The JSON Schema: the published file is current, and schema and reader agree.
 
+use std::collections::BTreeSet;
+
+use hue_planes::Kind;
+
 use crate::common::{RED, load};
 use crate::evaluate::valid;
 use serde_json::{Value, json};
@@ -11,6 +15,23 @@ fn the_published_schema_is_the_generated_one() {
     let published = std::fs::read_to_string(PUBLISHED).unwrap_or_default();
     let same = published == hue_intent::schema_text();
     assert!(same, "docs/reference/schema.json is stale: `hueplane schema > docs/reference/schema.json`");
+}
+
+/// The fields of `plane` are the settings in the specification of kinds; the reader takes its list from there.
+#[test]
+fn a_plane_has_the_settings_of_the_specification() {
+    let schema = hue_intent::schema();
+    let plane = schema["$defs"]["Plane"]["properties"].as_object().unwrap();
+    let fields: BTreeSet<&str> = plane.keys().map(String::as_str).collect();
+    let settings = Kind::OFFERED.into_iter().flat_map(Kind::settings).copied();
+    assert_eq!(fields, settings.chain(["kind"]).collect());
+    // The comment of a field names its kind, unless all kinds have it.
+    for kind in Kind::OFFERED.into_iter().filter(|kind| *kind != Kind::Ipv4) {
+        for setting in kind.settings() {
+            let text = plane[*setting]["description"].as_str().unwrap();
+            assert!(text.starts_with(&format!("Kind `{}`: ", kind.name())), "{setting}: {text}");
+        }
+    }
 }
 
 fn red() -> Value {

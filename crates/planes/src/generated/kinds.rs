@@ -86,11 +86,21 @@ pub enum Kind {
     Ipv6 = 2,
     /// A learning Ethernet switch.
     L2 = 3,
+    /// Sends each frame back to its sender.
+    #[cfg(feature = "test-kinds")]
+    Echo = 255,
 }
 
 impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Ipv4, Self::Ipv6, Self::L2];
+    /// The kinds that a network of a document can be of.
+    pub const OFFERED: [Self; 3] = [Self::Ipv4, Self::Ipv6, Self::L2];
+
+    /// All kinds: those that are offered and, with feature `test-kinds`, those that exist only in tests.
+    #[cfg(not(feature = "test-kinds"))]
+    pub const ALL: [Self; 3] = Self::OFFERED;
+    /// All kinds: those that are offered, and those that exist only in tests.
+    #[cfg(feature = "test-kinds")]
+    pub const ALL: [Self; 4] = [Self::Ipv4, Self::Ipv6, Self::L2, Self::Echo];
 
     /// Name in kinds.toml, intent and output.
     #[must_use]
@@ -99,6 +109,8 @@ impl Kind {
             Self::Ipv4 => "ipv4",
             Self::Ipv6 => "ipv6",
             Self::L2 => "l2",
+            #[cfg(feature = "test-kinds")]
+            Self::Echo => "echo",
         }
     }
 
@@ -109,6 +121,20 @@ impl Kind {
             Self::Ipv4 => &["soft", "card"],
             Self::Ipv6 => &["soft", "card"],
             Self::L2 => &["soft", "card"],
+            #[cfg(feature = "test-kinds")]
+            Self::Echo => &["soft"],
+        }
+    }
+
+    /// What a network says about its plane: the fields of `plane` in its document besides `kind`.
+    #[must_use]
+    pub const fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::Ipv4 => &["martians"],
+            Self::Ipv6 => &[],
+            Self::L2 => &["macs_max", "ageing_seconds", "sticky", "storm_limit"],
+            #[cfg(feature = "test-kinds")]
+            Self::Echo => &[],
         }
     }
 
@@ -119,6 +145,8 @@ impl Kind {
             1 => Some(Self::Ipv4),
             2 => Some(Self::Ipv6),
             3 => Some(Self::L2),
+            #[cfg(feature = "test-kinds")]
+            255 => Some(Self::Echo),
             _ => None,
         }
     }
@@ -130,6 +158,8 @@ impl Kind {
             Self::Ipv4 => &ipv4::Outcome::ROWS,
             Self::Ipv6 => &ipv6::Outcome::ROWS,
             Self::L2 => &l2::Outcome::ROWS,
+            #[cfg(feature = "test-kinds")]
+            Self::Echo => &echo::Outcome::ROWS,
         }
     }
 
@@ -141,6 +171,8 @@ impl Kind {
             Self::Ipv4 => 19,
             Self::Ipv6 => 17,
             Self::L2 => 10,
+            #[cfg(feature = "test-kinds")]
+            Self::Echo => 4,
         }
     }
 
@@ -152,11 +184,14 @@ impl Kind {
             Self::Ipv4 => 0,
             Self::Ipv6 => 0,
             Self::L2 => 10,
+            #[cfg(feature = "test-kinds")]
+            Self::Echo => 0,
         }
     }
 }
 
 /// Evaluates an expression with the type of a kind's plane: `with_plane!(kind, P => P::KIND)`.
+#[cfg(not(feature = "test-kinds"))]
 #[macro_export]
 macro_rules! with_plane {
     ($kind:expr, $plane:ident => $body:expr) => {
@@ -178,10 +213,46 @@ macro_rules! with_plane {
 }
 
 /// Passes variant and module of every kind to a macro.
+#[cfg(not(feature = "test-kinds"))]
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
         $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 }
+    };
+}
+
+/// Evaluates an expression with the type of a kind's plane: `with_plane!(kind, P => P::KIND)`.
+#[cfg(feature = "test-kinds")]
+#[macro_export]
+macro_rules! with_plane {
+    ($kind:expr, $plane:ident => $body:expr) => {
+        match $kind {
+            $crate::Kind::Ipv4 => {
+                type $plane = $crate::ipv4::Plane;
+                $body
+            }
+            $crate::Kind::Ipv6 => {
+                type $plane = $crate::ipv6::Plane;
+                $body
+            }
+            $crate::Kind::L2 => {
+                type $plane = $crate::l2::Plane;
+                $body
+            }
+            $crate::Kind::Echo => {
+                type $plane = $crate::echo::Plane;
+                $body
+            }
+        }
+    };
+}
+
+/// Passes variant and module of every kind to a macro.
+#[cfg(feature = "test-kinds")]
+#[macro_export]
+macro_rules! for_each_plane {
+    ($macro:ident) => {
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Echo echo }
     };
 }
 
@@ -1470,6 +1541,133 @@ pub mod l2 {
         #[inline(always)]
         fn eq(&self, outcome: &Outcome) -> bool {
             *self == Self::of(Kind::L2, outcome.code())
+        }
+    }
+}
+
+/// Outcomes and limits of the `echo` kind.
+#[cfg(feature = "test-kinds")]
+pub mod echo {
+    use super::{Kind, OutcomeRow, Verdict};
+    use crate::reason::Reason;
+
+    /// Width of a lookup key, bits.
+    pub const KEY_BITS: u32 = 48;
+    /// Most rows of a network's next-hop table.
+    pub const NEXT_HOPS_MAX: usize = 256;
+    /// Least MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MIN: u16 = 68;
+    /// Largest MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MAX: u16 = 9202;
+
+    /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Outcome {
+        /// The network's plane is stopped by its clock gate, and processes no packets.
+        Gated = 1,
+        /// The packet exceeds the network's rate limit.
+        RateLimited = 2,
+        /// The source MAC address is a group address or zero, so the frame cannot be sent back.
+        NoSender = 3,
+        /// Sent to the port of the static entry of src, without one to arrival, with the two MAC addresses exchanged.
+        Forward = 4,
+    }
+
+    impl Outcome {
+        /// Number of variants.
+        pub const COUNT: usize = 4;
+
+        /// All variants, in order.
+        pub const ALL: [Self; 4] = [Self::Gated, Self::RateLimited, Self::NoSender, Self::Forward];
+
+        /// Their rows of the specification, in order.
+        pub const ROWS: [OutcomeRow; 4] = [
+            OutcomeRow {
+                name: "gated",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "gate",
+                doc: "The network's plane is stopped by its clock gate, and processes no packets.",
+                when: "the network is gated",
+                source: "Unnikrishnan (FPGA 2010) §3.6",
+            },
+            OutcomeRow {
+                name: "rate_limited",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "meter",
+                doc: "The packet exceeds the network's rate limit.",
+                when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
+                source: "RFC 2697 §3 (one rate, colour-blind)",
+            },
+            OutcomeRow {
+                name: "no_sender",
+                verdict: Verdict::Drop,
+                class: None,
+                stage: "ethernet",
+                doc: "The source MAC address is a group address or zero, so the frame cannot be sent back.",
+                when: "f[6] is odd, or src is 0",
+                source: "IEEE 802.3 §3.2.3",
+            },
+            OutcomeRow {
+                name: "forward",
+                verdict: Verdict::Forward,
+                class: None,
+                stage: "egress",
+                doc: "Sent to the port of the static entry of src, without one to arrival, with the two MAC addresses exchanged.",
+                when: "true",
+                source: "hueplane",
+            },
+        ];
+
+        /// Number in counters and in hardware: its place in the order, from 1.
+        #[inline]
+        #[must_use]
+        pub const fn code(self) -> u8 {
+            self as u8
+        }
+
+        /// The outcome of a code.
+        #[must_use]
+        pub const fn from_code(code: u8) -> Option<Self> {
+            match code {
+                1..=4 => Some(Self::ALL[code as usize - 1]),
+                _ => None,
+            }
+        }
+
+        /// Its row of the specification.
+        #[must_use]
+        pub const fn row(self) -> &'static OutcomeRow {
+            &Self::ROWS[self as usize - 1]
+        }
+
+        /// Name in output, metrics and documentation.
+        #[must_use]
+        pub const fn name(self) -> &'static str {
+            self.row().name
+        }
+
+        /// What is done with the packet.
+        #[inline]
+        #[must_use]
+        pub const fn verdict(self) -> Verdict {
+            self.row().verdict
+        }
+    }
+
+    impl From<Outcome> for Reason {
+        #[inline(always)]
+        fn from(outcome: Outcome) -> Self {
+            Self::of(Kind::Echo, outcome.code())
+        }
+    }
+
+    impl PartialEq<Outcome> for Reason {
+        #[inline(always)]
+        fn eq(&self, outcome: &Outcome) -> bool {
+            *self == Self::of(Kind::Echo, outcome.code())
         }
     }
 }

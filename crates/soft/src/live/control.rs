@@ -625,6 +625,15 @@ impl Live {
         Ok(rows)
     }
 
+    /// Enters MAC addresses that a network had learnt elsewhere, as far as it has room and does not know them. The virtual ports
+    /// are those of the network; ages are those of now.
+    ///
+    /// # Errors
+    /// `Unknown`, `Ended`.
+    pub fn adopt_macs(&self, vid: Vid, rows: Vec<MacRow>) -> Result<(), LiveError> {
+        self.ask_home(vid, move |worker| worker.adopt_macs(vid, &rows))
+    }
+
     /// Number of MAC addresses that a network has learnt and not forgotten; 0 if its kind does not learn.
     ///
     /// # Errors

@@ -149,7 +149,10 @@ impl Live {
                 (front, as_front.as_slice())
             }
         };
-        let state = |vid: Vid| self.ask_home(vid, move |worker| worker.state(vid)).unwrap_or_default();
+        let state = |vid: Vid| {
+            let frame = frame.to_vec();
+            self.ask_home(vid, move |worker| worker.state(vid, &frame)).unwrap_or_default()
+        };
         let mut trace = match self.steering.arp_owner(port, frame) {
             None => self.model.explain_with(port, now_ns, frame, state),
             Some(target) => Trace {

@@ -11,13 +11,6 @@ use crate::forwarding::transfer;
 use crate::migrate::{is_clean, is_whole};
 use crate::routing::routes;
 
-/// Pings both ways until both answer.
-fn warm_up(pair: &hue_e2e::Pair, n: u8) {
-    for (from, side) in [(&pair.left, 2), (&pair.right, 1)] {
-        until("IPv6 hosts reach each other", 20, || from.ping(address6(n, side, 2), 1) == 1);
-    }
-}
-
 #[test]
 fn an_ipv6_network_is_a_router_between_its_hosts() {
     if !can_run(&["traceroute"]) {
@@ -30,7 +23,7 @@ fn an_ipv6_network_is_a_router_between_its_hosts() {
     let document = six.document.clone().with("routes", routes);
     let daemon = Daemon::start(&lab, &all(&[lab.node_document(""), document.yaml(), four.document.yaml()]));
     let (left, right) = (&six.left, &six.right);
-    warm_up(&six, 1);
+    six.warm_up();
     four.warm_up();
     assert_eq!(left.ping(address6(1, 2, 2), 20), 20);
     // The router itself, by each of its addresses, and by the link-local one.
@@ -83,7 +76,7 @@ fn ipv6_packets_above_the_mtu_get_packet_too_big() {
     let six = lab.pair6("six", 1, 1, [0, 1]);
     let text = six.document.yaml().replacen("{name: right, ", "{name: right, mtu: 1400, ", 1);
     let daemon = Daemon::start(&lab, &all(&[lab.node_document(""), text]));
-    warm_up(&six, 1);
+    six.warm_up();
     let large = six.left.ping_with(address6(1, 2, 2), 3, &["-M", "do", "-s", "1400"]).stdout;
     assert!(
         large.contains("mtu=1400") || large.contains("mtu: 1400") || large.contains("Packet too big"),
@@ -107,7 +100,7 @@ fn beside_a_card_without_the_kind_the_network_runs_in_software() {
         start(&lab, &["default"], &[node(&lab, "default"), six.document.yaml(), four.document.yaml()]);
     runs_on(&daemon, four.name(), "card");
     runs_on(&daemon, six.name(), "soft");
-    warm_up(&six, 1);
+    six.warm_up();
     four.warm_up();
     let placements = daemon.cli.json(&["get", "placements"]);
     let six_at = placements.as_array().unwrap().iter().find(|one| one["network"] == six.name()).unwrap();
@@ -142,10 +135,9 @@ fn a_network_moves_to_the_card_and_back_and_its_hosts_see_nothing() {
         start(&lab, &["default", "sram"], &[node(&lab, "sram"), document.yaml(), four.document.yaml()]);
     runs_on(&daemon, six.name(), "card");
     runs_on(&daemon, four.name(), "card");
-    warm_up(&six, 1);
+    six.warm_up();
     four.warm_up();
-    let [left, right] = [1, 2].map(|side| address6(1, side, 2));
-    assert_eq!(six.left.ping(right, 20), 20);
+    assert_eq!(six.left.ping(six.right.ip(), 20), 20);
     // The router answers on the card as in software, and punted packets reach the kernel.
     for side in [1, 2] {
         assert_eq!(six.left.ping(address6(1, side, 1), 3), 3, "the router's address on side {side}");
@@ -155,8 +147,8 @@ fn a_network_moves_to_the_card_and_back_and_its_hosts_see_nothing() {
 
     let before = daemon.cli.stats(six.name());
     let flows = [
-        Flow::start6(&six.left, &six.right, [left, right], 1_500, 64),
-        Flow::start6(&six.right, &six.left, [right, left], 300, 1_300),
+        Flow::start(&six.left, &six.right, 1_500, 64),
+        Flow::start(&six.right, &six.left, 300, 1_300),
         Flow::start(&four.left, &four.right, 500, 200),
     ];
     until("traffic", 20, || flows.iter().all(|flow| flow.received() > 100));
@@ -199,7 +191,7 @@ fn a_network_that_changes_its_kind_starts_anew() {
     let six = lab.pair6("six", 1, 1, [0, 1]);
     let four = lab.pair_document("six", 7, 1, [0, 1]);
     let daemon = Daemon::start(&lab, &all(&[lab.node_document(""), six.document.yaml()]));
-    warm_up(&six, 1);
+    six.warm_up();
     assert_eq!(six.left.ping(address6(1, 2, 2), 5), 5);
     let names = |kind: &str| {
         let stats = daemon.cli.stats(six.name());
@@ -223,7 +215,7 @@ fn a_network_that_changes_its_kind_starts_anew() {
 
     // And back: the hosts reach each other as before.
     daemon.cli.apply(&all(&[lab.node_document(""), six.document.yaml()]), &[]);
-    warm_up(&six, 1);
+    six.warm_up();
     assert!(names("ipv6").0 < 5);
 }
 
@@ -235,7 +227,7 @@ fn frr_runs_ospf_version_3_unmodified() {
     let lab = Lab::new(2);
     let six = lab.pair6("six", 1, 1, [0, 1]);
     let daemon = Daemon::start(&lab, &all(&[lab.node_document(""), six.document.yaml()]));
-    warm_up(&six, 1);
+    six.warm_up();
     let name = |end: &str| format!("{}{end}", six.name());
     let inner = ospf6("10.1.1.1", &["left", "right"]);
     let exec = |line: &[&str]| daemon.cli.exec(six.name(), line);

@@ -10,7 +10,7 @@ use crate::card::{node, runs_on, start};
 use crate::forwarding::transfer;
 
 /// A switch on the first `ports` ports of the node, which are its own.
-fn document(lab: &Lab, ports: usize, plane: &str, more: &str) -> String {
+pub fn document(lab: &Lab, ports: usize, plane: &str, more: &str) -> String {
     let port = |at: usize| {
         let (name, mac) = (&lab.ports()[at], text([2, 0, 0, 0, 0x70, at as u8]));
         format!("    - {{name: v{at}, port: {name}, mac: \"{mac}\"}}\n")
@@ -23,7 +23,7 @@ fn document(lab: &Lab, ports: usize, plane: &str, more: &str) -> String {
 }
 
 /// A host behind each of the first `count` ports, all on one link.
-fn hosts(lab: &Lab, count: usize) -> Vec<Host> {
+pub fn hosts(lab: &Lab, count: usize) -> Vec<Host> {
     let host = |at: usize| {
         let mac = [2, 0xbb, 0, 0, 0, at as u8 + 1];
         lab.bare_host(&format!("lan{at}"), at, mac, &format!("10.77.0.{}/24", at + 1))

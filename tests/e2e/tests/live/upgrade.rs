@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hue_e2e::document::all;
+use hue_e2e::lab::{Host, text};
+use hue_e2e::raw::{Raw, Sniffer};
 use hue_e2e::traffic::Flow;
 use hue_e2e::{Cli, Daemon, Lab, can_run, daemon, until};
+
+use crate::l2;
 
 /// Ends the lab's daemon in the background, whatever happens to the test.
 pub struct Running<'a>(pub &'a Cli);
@@ -135,6 +139,48 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
     drop(running);
     let _ = owner.wait();
     until("nothing is left", 20, || daemon::namespaces(&lab).is_empty());
+}
+
+/// What a switch has learnt is handed over: also of a host that does not send again.
+#[test]
+fn an_upgrade_keeps_what_a_switch_has_learnt() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(3);
+    let hosts = l2::hosts(&lab, 3);
+    let file = lab.folder().join("first.yaml");
+    fs::write(&file, all(&[lab.node_document(""), l2::document(&lab, 3, "", "")])).unwrap();
+    let cli = Cli::new(&lab);
+    let up = ["up", "--detach", "--workers", "1", "-f", &file.to_string_lossy()];
+    let _ = lab.node().run_command(&mut cli.command(&up)).expect_ok();
+    let _running = Running(&cli);
+    let (silent, known) = ([2, 0xbb, 0, 0, 0, 0x77], hosts[0].mac);
+    until("hosts reach each other", 20, || hosts[0].ping(hosts[1].address, 1) == 1);
+    let frame = |to: [u8; 6], from: [u8; 6]| [&to[..], &from, &[0x12, 0x34], &[7; 46]].concat();
+    let mut socket = Raw::open(&hosts[2].space, "eth0");
+    assert_eq!(socket.send([frame(known, silent).as_slice()]), 1);
+    let learnt_at = || {
+        let list = cli.json(&["get", "macs", "-n", &lab.name("lan")]);
+        let found = list.as_array().unwrap().iter().find(|one| one["mac"] == text(silent)).cloned();
+        found.map(|one| (one["port"].clone(), one["age_seconds"].as_u64().unwrap()))
+    };
+    until("it is learnt", 20, || learnt_at().is_some_and(|(port, age)| port == "v2" && age >= 1));
+    let pid = || cli.json(&["get", "nodes"])[0]["status"]["pid"].as_u64().unwrap();
+    let first = pid();
+    let _ = lab.node().run_command(&mut cli.command(&["upgrade"])).expect_ok();
+    assert_ne!(pid(), first);
+    let (port, age) = learnt_at().expect("the silent host is known");
+    assert!(port == "v2" && age >= 1, "{port} {age}");
+    assert!(!cli.run_dir.join("learnt.json").exists());
+    // Frames to it go to its port only.
+    let seen = |host: &Host| Sniffer::start(&host.space, "eth0", move |frame| frame.starts_with(&silent));
+    let (elsewhere, there) = (seen(&hosts[1]), seen(&hosts[2]));
+    let mut socket = Raw::open(&hosts[0].space, "eth0");
+    let frames = vec![frame(silent, known); 5];
+    assert_eq!(socket.send(frames.iter().map(Vec::as_slice)), 5);
+    until("they arrive", 20, || cli.stats(&lab.name("lan"))["forwarded"].as_u64().unwrap_or(0) >= 5);
+    assert_eq!((there.stop().wanted, elsewhere.stop().wanted), (5, 0));
 }
 
 /// A daemon that handed over its place goes on forwarding. It ends when the next daemon asks it to, or has died.

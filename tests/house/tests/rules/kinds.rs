@@ -10,9 +10,20 @@ use super::{files, files_of, root};
 type Part = (&'static str, &'static str, fn(&Kind) -> bool);
 
 /// All that every kind must have.
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 3] = [
     ("module", "crates/planes/src/KIND.rs", |kind| exists(&format!("crates/planes/src/{}.rs", kind.name))),
     ("golden cases", "spec/vectors/KIND", |kind| !files(&format!("spec/vectors/{}", kind.name)).is_empty()),
+    (GENERIC, "fuzz/fuzz_targets", |kind| {
+        let makefile = text("Makefile");
+        let targets =
+            makefile.lines().filter_map(|line| line.trim().strip_prefix("cargo +nightly fuzz run "));
+        let mut names = targets.filter_map(|rest| rest.split(' ').next());
+        names.any(|name| fuzzes(&text(&format!("fuzz/fuzz_targets/{name}.rs")), &kind.name))
+    }),
+];
+
+/// What a kind that networks can be of must have besides.
+const USER_PARTS: [Part; 3] = [
     ("section `KIND`", "docs/guide/kinds.md", |kind| has_section(&text("docs/guide/kinds.md"), &kind.name)),
     ("row of the table", "docs/guide/kinds.md", |kind| {
         text("docs/guide/kinds.md").lines().any(|line| line.starts_with(&format!("| `{}` |", kind.name)))
@@ -22,13 +33,6 @@ const PARTS: [Part; 6] = [
             .into_iter()
             .map(|path| std::fs::read_to_string(path).unwrap())
             .any(|text| uses(&text, &kind.name))
-    }),
-    (GENERIC, "fuzz/fuzz_targets", |kind| {
-        let makefile = text("Makefile");
-        let targets =
-            makefile.lines().filter_map(|line| line.trim().strip_prefix("cargo +nightly fuzz run "));
-        let mut names = targets.filter_map(|rest| rest.split(' ').next());
-        names.any(|name| fuzzes(&text(&format!("fuzz/fuzz_targets/{name}.rs")), &kind.name))
     }),
 ];
 
@@ -61,12 +65,14 @@ struct Kind {
     name: String,
     id: i64,
     on_card: bool,
+    test_only: bool,
 }
 
 fn kinds() -> Vec<Kind> {
     let kind = |table: toml::Table| Kind {
         name: table["name"].as_str().unwrap().to_owned(),
         id: table["id"].as_integer().unwrap(),
+        test_only: table.get("test_only").is_some_and(|value| value.as_bool() == Some(true)),
         on_card: table["runs_on"].as_array().unwrap().iter().any(|one| one.as_str() == Some("card")),
     };
     tables("spec/kinds").into_iter().map(kind).collect()
@@ -80,7 +86,8 @@ fn tables(folder: &str) -> Vec<toml::Table> {
 
 /// What a kind lacks, and where it is looked for.
 fn lacks(kind: &Kind) -> Vec<(&'static str, &'static str)> {
-    let parts = PARTS.iter().chain(CARD_PARTS.iter().filter(|_| kind.on_card));
+    let user = USER_PARTS.iter().filter(|_| !kind.test_only);
+    let parts = PARTS.iter().chain(user).chain(CARD_PARTS.iter().filter(|_| kind.on_card));
     parts.filter(|(_, _, is_there)| !is_there(kind)).map(|(what, file, _)| (*what, *file)).collect()
 }
 
@@ -145,7 +152,8 @@ fn a_kind_is_complete() {
 
 #[test]
 fn the_guide_marks_what_is_checked() {
-    let mut checked: BTreeSet<&str> = PARTS.iter().chain(&CARD_PARTS).map(|(_, file, _)| *file).collect();
+    let mut checked: BTreeSet<&str> =
+        PARTS.iter().chain(&USER_PARTS).chain(&CARD_PARTS).map(|(_, file, _)| *file).collect();
     // The list of kinds itself; the proof's entry is checked with its harness.
     checked.extend(["spec/kinds/KIND.toml", "rtl/formal/proofs.toml"]);
     assert_eq!(marked(&text("CONTRIBUTING.md")), checked);
@@ -153,10 +161,11 @@ fn the_guide_marks_what_is_checked() {
 
 #[test]
 fn an_incomplete_kind_is_noticed() {
-    let planted = Kind { name: "nosuch".into(), id: 99, on_card: true };
+    let planted = Kind { name: "nosuch".into(), id: 99, on_card: true, test_only: false };
     // A target for every kind runs this one too, as soon as it is in spec/kinds.
     let all: Vec<(&str, &str)> = PARTS
         .iter()
+        .chain(&USER_PARTS)
         .chain(&CARD_PARTS)
         .map(|(what, file, _)| (*what, *file))
         .filter(|(what, _)| *what != GENERIC)

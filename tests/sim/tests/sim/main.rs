@@ -4,6 +4,7 @@
 
 mod again;
 mod crowded;
+mod families;
 mod floods;
 mod histories;
 mod planted;

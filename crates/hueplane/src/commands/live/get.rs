@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use hue_tables::{AnyPrefix, PrefixError};
 use hueplaned::api::{
-    CardShare, CardTables, MacAddress, MacFilter, Neighbour, NeighbourFilter, Network, NetworkState, Node,
-    Placement, Port, PortState, Problem, Route, RouteFilter, RouteKind, Status, TableShare,
+    CardShare, CardTables, MacAddress, Neighbour, Network, NetworkFilter, NetworkState, Node, Placement,
+    Port, PortState, Problem, Route, RouteFilter, RouteKind, Status, TableShare,
 };
 use hueplaned::client::Client;
 use serde::Serialize;
@@ -303,7 +303,7 @@ fn neighbours(
         ),
         None => None,
     };
-    let filter = NeighbourFilter { network: network.map(str::to_owned), limit: None };
+    let filter = NetworkFilter { network: network.map(str::to_owned), limit: None };
     let mut list = client.neighbours(&filter)?;
     list.retain(|neighbour| address.is_none_or(|address| neighbour.address == address));
     result(format, &list, || {
@@ -331,7 +331,7 @@ fn neighbours(
 fn macs(client: &Client, format: Format, name: Option<&str>, network: Option<&str>) -> Result<(), Failure> {
     let wrong = |name: &str| Failure::Usage(format!("found {name:?}, expected a MAC address"));
     let only: Option<hue_wire::Mac> = name.map(|name| name.parse().map_err(|_| wrong(name))).transpose()?;
-    let filter = MacFilter { network: network.map(str::to_owned), limit: None };
+    let filter = NetworkFilter { network: network.map(str::to_owned), limit: None };
     let mut list = client.macs(&filter)?;
     list.retain(|one| only.is_none_or(|only| one.mac == only.to_string()));
     result(format, &list, || {

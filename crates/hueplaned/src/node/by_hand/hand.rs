@@ -1,6 +1,7 @@
 //! The node whose every step a caller makes: its changes, requests, steps and frames.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
@@ -15,6 +16,7 @@ use hue_routing::{Event, Monitor};
 use hue_soft::{Live, LiveConfig};
 use hue_substrate::clock::{Clock, Hand};
 use hue_substrate::scheduling::Granted;
+use hue_tables::AnyPrefix;
 use tokio::sync::{oneshot, watch};
 
 use super::journal::{Input, Journal};
@@ -81,7 +83,7 @@ pub struct ByHand {
     /// Contents of namespaces.
     kernels: BTreeMap<String, Config>,
     /// Next-hop routers that routing daemons have given to kernels, by network.
-    learned: BTreeMap<(String, hue_tables::Prefix4), std::net::Ipv4Addr>,
+    learned: BTreeMap<(String, AnyPrefix), IpAddr>,
     /// Networks whose kernel has something to report.
     telling: VecDeque<String>,
     moves: Option<Moving>,
@@ -392,19 +394,12 @@ impl ByHand {
     }
 
     /// A routing daemon of a network announces or withdraws a route. Returns whether anything receives it.
-    pub fn route(
-        &mut self,
-        name: &str,
-        prefix: hue_tables::Prefix4,
-        via: Option<std::net::Ipv4Addr>,
-    ) -> bool {
+    pub fn route(&mut self, name: &str, prefix: AnyPrefix, via: Option<IpAddr>) -> bool {
         self.note(|| Input::Route(name.to_owned(), prefix, via));
         let Some(config) = self.kernels.get(name) else { return false };
         let key = (name.to_owned(), prefix);
         let Some(known) = via.or_else(|| self.learned.get(&key).copied()) else { return true };
-        let Some(event) = kernel::route_change(config, prefix.into(), known.into(), via.is_some()) else {
-            return false;
-        };
+        let Some(event) = kernel::route_change(config, prefix, known, via.is_some()) else { return false };
         match via {
             Some(via) => self.learned.insert(key, via),
             None => self.learned.remove(&key),

@@ -4,9 +4,9 @@
 //! documents are not read again. Units: nanoseconds.
 
 use std::cell::RefCell;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
-use hue_tables::Prefix4;
+use hue_tables::AnyPrefix;
 
 use crate::node::command::{Frame, Request};
 
@@ -24,7 +24,7 @@ pub(super) enum Input {
     StepCard,
     StepWorker(usize),
     Retry,
-    Route(String, Prefix4, Option<Ipv4Addr>),
+    Route(String, AnyPrefix, Option<IpAddr>),
     Send(String, Frame),
     SendControl(String, usize, Frame),
     /// A frame that left.

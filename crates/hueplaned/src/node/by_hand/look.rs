@@ -6,7 +6,8 @@ use hue_card::Runner;
 use hue_card::generated::{self as regs, NetworkRow};
 use hue_planes::Adjacency;
 use hue_soft::NetworkTotals;
-use hue_tables::{NextHop, Prefix4, Vid};
+use hue_substrate::{RouteKey, with_routes};
+use hue_tables::{NextHop, Prefix, Vid};
 
 use super::hand::ByHand;
 use super::journal::Input;
@@ -14,7 +15,6 @@ use crate::api::{NetworkState, Stats};
 use crate::node::card::{CardSide, Stage};
 use crate::node::core::Node;
 use crate::node::networks::Entry;
-use crate::node::routes::Table;
 use crate::node::stats;
 use crate::node::view::CardView;
 
@@ -186,8 +186,15 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
         Stage::Leaving => Seated::Leaving,
     });
     let on_card = vid.zip(node.card.as_ref()).and_then(|(vid, card)| {
-        let table = table(card, routes?);
-        card.live.look(|runner| on_card(runner, vid, &table)).flatten()
+        let (hops, routes) = routes?.published();
+        with_routes!(
+            &routes,
+            routes => {
+                let table = table(card, &hops, routes);
+                card.live.look(|runner| on_card(runner, vid, &table)).flatten()
+            },
+            else None
+        )
     });
     let fits = |card: &CardSide| {
         let mut ports = entry.have.iter().flat_map(|have| &have.program.ports);
@@ -211,16 +218,23 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
 }
 
 /// The table that the card should have.
-fn table(card: &CardSide, table: &Table) -> BTreeMap<Prefix4, Adjacency> {
-    let (hops, routes) = table.published();
+fn table<K: RouteKey>(
+    card: &CardSide,
+    hops: &[Adjacency],
+    routes: &[(Prefix<K>, NextHop)],
+) -> BTreeMap<Prefix<K>, Adjacency> {
     let hop = |hop: NextHop| {
         let hop = hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE);
         hop.on_port(card.number(hop.port()))
     };
-    routes.lpm32().iter().map(|(prefix, row)| (*prefix, hop(*row))).collect()
+    routes.iter().map(|(prefix, row)| (*prefix, hop(*row))).collect()
 }
 
-fn on_card(runner: &mut Runner, vid: Vid, table: &BTreeMap<Prefix4, Adjacency>) -> Option<OnCard> {
+fn on_card<K: RouteKey>(
+    runner: &mut Runner,
+    vid: Vid,
+    table: &BTreeMap<Prefix<K>, Adjacency>,
+) -> Option<OnCard> {
     let card = runner.card();
     let software = card.is_in_software(vid)?;
     let net = card.net(vid)?;
@@ -229,13 +243,13 @@ fn on_card(runner: &mut Runner, vid: Vid, table: &BTreeMap<Prefix4, Adjacency>) 
         |hop: NextHop| program.next_hops.get(usize::from(hop.get())).copied().unwrap_or(Adjacency::NONE);
     let (routes, same_table) = if card.follows() {
         let answer = |key| card.answer(vid, key).map(hop);
-        let keys =
-            table.keys().flat_map(|prefix| [prefix.addr(), prefix.last(), prefix.last().wrapping_add(1)]);
+        let behind = |prefix: &Prefix<K>| prefix.last().next().unwrap_or_default();
+        let keys = table.keys().flat_map(|prefix| [prefix.addr(), prefix.last(), behind(prefix)]);
         let same = keys.into_iter().all(|key| answer(key) == longest(table, key));
         (if card.has_table(vid) { table.len() } else { 0 }, same)
     } else {
-        let routes = program.entries.lpm32().iter().map(|(prefix, row)| (*prefix, hop(*row)));
-        let has: BTreeMap<Prefix4, Adjacency> = routes.collect();
+        let routes = K::routes(&program.entries).iter().map(|(prefix, row)| (*prefix, hop(*row)));
+        let has: BTreeMap<Prefix<K>, Adjacency> = routes.collect();
         (has.len(), has == *table)
     };
     let row = card.device().read_row::<NetworkRow>(u32::from(net)).ok();
@@ -248,8 +262,8 @@ fn on_card(runner: &mut Runner, vid: Vid, table: &BTreeMap<Prefix4, Adjacency>) 
 }
 
 /// The longest match for an address in a table.
-fn longest(table: &BTreeMap<Prefix4, Adjacency>, key: u32) -> Option<Adjacency> {
-    (0..=32).rev().find_map(|len| table.get(&Prefix4::containing(key, len)).copied())
+fn longest<K: RouteKey>(table: &BTreeMap<Prefix<K>, Adjacency>, key: K) -> Option<Adjacency> {
+    (0..=K::BITS).rev().find_map(|len| table.get(&Prefix::containing(key, len)).copied())
 }
 
 fn card(card: &CardSide) -> CardLook {

@@ -9,10 +9,11 @@ use hue_card::{Card, CardEvent, Runner};
 use hue_demux::PortId;
 use hue_planes::Adjacency;
 use hue_ports::{Driver, Port};
+use hue_routing::{Changes, with_changes};
 use hue_substrate::Substrate;
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::wake::Wake;
-use hue_tables::{Change, Delta, Vid};
+use hue_tables::{Delta, Vid};
 use tokio::sync::oneshot;
 
 use super::Node;
@@ -343,7 +344,7 @@ impl Node {
     }
 
     /// A network's table has changed in software: the card follows.
-    pub(super) fn mirror(&mut self, vid: Vid, hops: &[(u16, Adjacency)], routes: &[Change<u32>]) {
+    pub(super) fn mirror(&mut self, vid: Vid, hops: &[(u16, Adjacency)], routes: &Changes) {
         if planted(Bug::NoMirror) {
             return;
         }
@@ -351,14 +352,16 @@ impl Node {
         self.forward();
     }
 
-    fn tell_changes(&mut self, vid: Vid, hops: &[(u16, Adjacency)], routes: &[Change<u32>]) {
+    fn tell_changes(&mut self, vid: Vid, hops: &[(u16, Adjacency)], routes: &Changes) {
         let Some(card) = &mut self.card else { return };
         let Some(seat) = card.seats.get(&vid) else { return };
-        if routes.iter().any(|(_, hop)| hop.is_none()) && card.retry.is_none() {
+        let withdrawn = with_changes!(routes, routes => routes.iter().any(|(_, hop)| hop.is_none()));
+        if withdrawn && card.retry.is_none() {
             // Its current place, or its destination, may have room now.
             card.retry = Some(Instant::now() + card.pause);
         }
-        let routes = if card.follows() { &[] } else { routes };
+        // Tables that do not follow the store have keys of 32 bits only.
+        let routes = if card.follows() { &[] } else { routes.v4() };
         if seat.stage == Stage::Software {
             if seat.kept {
                 let failed = not_kept(card_told(&self.sender), vid, &seat.broken);

@@ -13,7 +13,7 @@ use crate::node::jobs::{Done, Job, Made, Setup};
 use crate::node::networks::{Entry, RETRY_MAX, RETRY_MIN, SNAPSHOT_MAX};
 use crate::node::ports::{Input, PhysicalPort};
 use crate::node::routes::{self, Loaded, Table};
-use crate::node::wanted::{Wanted, has_routes};
+use crate::node::wanted::Wanted;
 
 impl Node {
     /// Sets a network's target state. Nothing is done yet; see [`Node::advance`].
@@ -247,12 +247,12 @@ impl Node {
         let limit = want.network.spec.punt_limit;
         self.live.set_punt_limit(vid, limit.packets_per_second, limit.burst_packets);
         let (ports, counts) = (want.ports.clone(), Arc::clone(&entry.counts));
-        let (key_bits, has_routes) = (want.program.entries.key_bits(), has_routes(&want.program));
+        let key_bits = want.program.entries.key_bits();
         entry.have = Some(want);
         entry.state = NetworkState::Pending;
         entry.reason = None;
         self.changed = true;
-        let loaded = Loaded { name: name.to_owned(), key_bits, has_routes, ports, is_known: known, counts };
+        let loaded = Loaded { name: name.to_owned(), key_bits, ports, is_known: known, counts };
         self.give_routes(routes::Input::Load(vid, loaded));
         self.set_quota(name);
         let attached = match made {

@@ -74,8 +74,7 @@ impl Node {
                 });
                 self.give_routes(Input::Updated(update, result.map_err(|error| error.to_string())));
             }
-            // No card has a kind with other keys yet.
-            Effect::Mirror(vid, hops, routes) => self.mirror(vid, &hops, routes.v4()),
+            Effect::Mirror(vid, hops, routes) => self.mirror(vid, &hops, &routes),
             Effect::LoadWhole(vid, next_hops, routes) => self.load_table(vid, next_hops, routes),
             Effect::Withdraw(vid, routes) => {
                 if let Err(error) = with_changes!(&routes, routes => self.live.update(vid, &[], routes)) {

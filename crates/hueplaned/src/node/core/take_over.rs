@@ -1,12 +1,15 @@
 //! The core, for taking a running daemon's place.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use hue_host::process::Process;
+use hue_soft::MacRow;
 
 use super::Node;
-use crate::node::take_over::TakeOver;
+use crate::api::MacAddress;
+use crate::node::take_over::{Predecessor, TakeOver, take_learnt};
 
 impl Node {
     /// Whether a predecessor still has the ports, by design.
@@ -17,18 +20,17 @@ impl Node {
     /// The predecessor, once it was asked to close its ports.
     pub(super) fn ending_predecessor(&self) -> Option<Arc<Process>> {
         match &self.take_over {
-            Some(TakeOver::Opening(process, _)) => Some(Arc::clone(process)),
+            Some(TakeOver::Opening(predecessor, _)) => Some(Arc::clone(&predecessor.process)),
             _ => None,
         }
     }
 
     /// Continues when the predecessor has forwarded for too long because a network cannot be set up.
     pub(super) fn tend_take_over(&mut self, now: Instant) {
-        if let Some(TakeOver::Preparing(process, until)) = &self.take_over
+        if let Some(TakeOver::Preparing(predecessor, until)) = &self.take_over
             && now >= *until
         {
-            let process = Arc::clone(process);
-            self.open_ports(process);
+            self.open_ports(predecessor.clone());
         }
     }
 
@@ -36,28 +38,57 @@ impl Node {
     pub(super) fn goes_on(&mut self) -> bool {
         match self.take_over.take() {
             None => true,
-            Some(TakeOver::Preparing(process, _)) => {
-                self.open_ports(process);
+            Some(TakeOver::Preparing(predecessor, _)) => {
+                self.open_ports(predecessor);
                 false
             }
-            Some(TakeOver::Opening(_, since)) => {
+            Some(TakeOver::Opening(predecessor, since)) => {
                 let took = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let _ = self.shared.took_over_ms.set(took);
                 self.read_taps();
+                match take_learnt(&predecessor.learnt) {
+                    Ok(learnt) => self.adopt_learnt(learnt),
+                    Err(error) => tracing::warn!(%error, "what networks had learnt cannot be read"),
+                }
                 true
             }
         }
     }
 
-    fn open_ports(&mut self, process: Arc<Process>) {
+    fn open_ports(&mut self, predecessor: Predecessor) {
         // One that has ended has no ports.
-        if let Err(error) = process.terminate() {
+        if let Err(error) = predecessor.process.terminate() {
             tracing::debug!(%error, "the daemon before has ended");
         }
-        self.take_over = Some(TakeOver::Opening(process, Instant::now()));
+        self.take_over = Some(TakeOver::Opening(predecessor, Instant::now()));
         let names: Vec<String> = self.ports.iter().map(|(name, _)| name.clone()).collect();
         names.iter().for_each(|name| self.tend_port(name));
         self.started();
+    }
+
+    /// What all networks have learnt, for the next daemon.
+    pub(in crate::node) fn learnt(&self) -> impl Iterator<Item = MacAddress> + '_ {
+        self.networks.keys().flat_map(|name| self.macs_of(name))
+    }
+
+    /// Gives networks what they had learnt in the daemon before. The short interruption is not counted in its age.
+    fn adopt_learnt(&self, learnt: Vec<MacAddress>) {
+        let mut rows: BTreeMap<String, Vec<MacAddress>> = BTreeMap::new();
+        learnt.into_iter().for_each(|one| rows.entry(one.network.clone()).or_default().push(one));
+        for (name, macs) in rows {
+            let have = self.networks.get(&name).and_then(|entry| entry.have.as_ref());
+            let Some(program) = have.map(|have| &have.program) else { continue };
+            let row = |one: MacAddress| {
+                let ports = program.ports.iter().zip(0u16..);
+                let (_, vport) = ports.into_iter().find(|(port, _)| port.name == one.port)?;
+                let age_ns = one.age_seconds.unwrap_or(0).saturating_mul(1_000_000_000);
+                Some(MacRow { mac: one.mac.parse().ok()?, vport, fixed: one.fixed, age_ns })
+            };
+            if let Err(error) = self.live.adopt_macs(program.vid, macs.into_iter().filter_map(row).collect())
+            {
+                tracing::warn!(network = name, %error, "what the network had learnt is lost");
+            }
+        }
     }
 
     /// Gives the workers the TAPs that were opened meanwhile.

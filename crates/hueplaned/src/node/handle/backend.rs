@@ -14,10 +14,9 @@ use super::NodeHandle;
 use crate::api::{
     self, ApplyRequest, ApplyResult, CaptureFilter, CapturedFrame, Config, DiffResult, DownOptions,
     DownResult, DrainRequest, DrainResult, EventKind, EventPage, ExecInfo, GateRequest, History, ImageInfo,
-    ImageLoaded, LoadImageRequest, MacAddress, MacFilter, MigrateRequest, Migration, Neighbour,
-    NeighbourFilter, Network, NetworkState, Placement, Plan, PlanQuery, Port, PortState, Problem,
-    ProblemKind, RevisionKind, Route, RouteFilter, Stats, Status, StoreStatus, Summary, Tables, Timestamp,
-    Trace, TurnQuery, Usage,
+    ImageLoaded, LoadImageRequest, MacAddress, MigrateRequest, Migration, Neighbour, Network, NetworkFilter,
+    NetworkState, Placement, Plan, PlanQuery, Port, PortState, Problem, ProblemKind, RevisionKind, Route,
+    RouteFilter, Stats, Status, StoreStatus, Summary, Tables, Timestamp, Trace, TurnQuery, Usage,
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces, Turn};
 use crate::history::Origin;
@@ -101,7 +100,7 @@ impl Backend for NodeHandle {
         })
     }
 
-    async fn neighbours(&self, filter: NeighbourFilter) -> Result<Pieces<Neighbour>, Problem> {
+    async fn neighbours(&self, filter: NetworkFilter) -> Result<Pieces<Neighbour>, Problem> {
         let only = filter.network.clone();
         let names = self.ask(|reply| Query::Names { only, reply }).await??;
         let next = |node: Self, name: String| async move {
@@ -113,7 +112,7 @@ impl Backend for NodeHandle {
         Ok(limited(self.each(names, next), filter.limit.unwrap_or(u64::MAX)))
     }
 
-    async fn macs(&self, filter: MacFilter) -> Result<Pieces<MacAddress>, Problem> {
+    async fn macs(&self, filter: NetworkFilter) -> Result<Pieces<MacAddress>, Problem> {
         let only = filter.network.clone();
         let names = self.ask(|reply| Query::Names { only, reply }).await??;
         let next =

@@ -93,8 +93,6 @@ pub struct Loaded {
     pub name: String,
     /// Width of the keys of its kind, bits.
     pub key_bits: u32,
-    /// Whether its routes are those of its namespace.
-    pub has_routes: bool,
     /// Its virtual ports.
     pub ports: Vec<RibPort>,
     /// Whether it was loaded before.
@@ -266,7 +264,7 @@ impl Routes {
     /// Takes one piece of a network's routes; see [`Self::updated`].
     fn catch_up(&mut self, vid: Vid, around: &Around<'_>, out: &mut Vec<Effect>) {
         let Some(table) = self.tables.get_mut(&vid) else { return };
-        if !table.has_routes {
+        if !table.has_routes() {
             while table.rib.take_update().is_some() {}
             (table.is_behind, table.is_torn) = (false, false);
             if table.rib.is_synchronized() {
@@ -348,7 +346,7 @@ impl Routes {
     /// Loads a network's table as a whole; see [`Self::whole_loaded`].
     fn load_whole(&mut self, vid: Vid, out: &mut Vec<Effect>) {
         let Some(table) = self.tables.get_mut(&vid) else { return };
-        if !table.has_routes {
+        if !table.has_routes() {
             return self.fall_behind(vid);
         }
         // The whole table includes changes made meanwhile.
@@ -392,7 +390,7 @@ impl Routes {
     }
 
     fn clear(&mut self, vid: Vid, out: &mut Vec<Effect>) {
-        let Some(table) = self.tables.get_mut(&vid).filter(|table| table.has_routes) else { return };
+        let Some(table) = self.tables.get_mut(&vid).filter(|table| table.has_routes()) else { return };
         let (_, routes) = table.rib.published();
         table.piece = None;
         // If the following load fails, the table must be filled again.

@@ -10,6 +10,7 @@ use hue_substrate::{Entries, with_routes};
 use super::Loaded;
 use super::refused::Refused;
 use crate::node::view::Counts;
+use crate::node::wanted::has_routes;
 
 /// An update in progress.
 pub(super) struct Piece {
@@ -31,8 +32,6 @@ pub struct Table {
     pub(super) name: String,
     /// Width of the keys of its kind, bits.
     pub(super) key_bits: u32,
-    /// Whether its routes are those of its namespace. Otherwise changes there are monitored only for drift.
-    pub(super) has_routes: bool,
     pub(super) rib: AnyRib,
     pub(super) session: Option<Session>,
     /// Update that is not yet in its table.
@@ -49,13 +48,11 @@ pub struct Table {
 impl Table {
     /// A table of a loaded network, still empty.
     pub(super) fn new(loaded: &Loaded) -> Self {
-        let Loaded { name, key_bits, has_routes, counts, .. } = loaded;
-        let (key_bits, has_routes) = (*key_bits, *has_routes);
+        let Loaded { name, key_bits, counts, .. } = loaded;
         Self {
             name: name.clone(),
-            key_bits,
-            has_routes,
-            rib: AnyRib::new(key_bits, Vec::new()),
+            key_bits: *key_bits,
+            rib: AnyRib::new(*key_bits, Vec::new()),
             session: None,
             piece: None,
             refused: Refused::default(),
@@ -63,6 +60,11 @@ impl Table {
             is_torn: false,
             counts: Arc::clone(counts),
         }
+    }
+
+    /// Whether its routes are those of its namespace. Otherwise changes there are monitored only for drift.
+    pub(super) const fn has_routes(&self) -> bool {
+        has_routes(self.key_bits)
     }
 
     /// The network has these virtual ports: its table is filled from the start.

@@ -89,10 +89,7 @@ impl Bench {
             mtu_bytes: 1500,
         };
         let (name, ports, counts) = (format!("n{at}"), vec![port], Arc::default());
-        self.give(Input::Load(
-            vid(at),
-            Loaded { name, key_bits, has_routes: true, ports, is_known: false, counts },
-        ));
+        self.give(Input::Load(vid(at), Loaded { name, key_bits, ports, is_known: false, counts }));
     }
 
     /// The kernel of a network reports this many routes.

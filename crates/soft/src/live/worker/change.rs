@@ -346,10 +346,19 @@ impl Worker {
         }
     }
 
-    /// A copy of what a decision about a network's packets depends on.
-    pub fn state(&self, vid: Vid) -> State {
+    /// A copy of what a network's decision about a frame depends on.
+    pub fn state(&self, vid: Vid, frame: &[u8]) -> State {
         let network = self.slot(vid).and_then(|slot| self.engine.networks.get(slot));
-        network.map(State::of).unwrap_or_default()
+        network.map(|network| State::of(network, frame)).unwrap_or_default()
+    }
+
+    /// Enters MAC addresses that a network's home before had learnt.
+    pub fn adopt_macs(&mut self, vid: Vid, rows: &[MacRow]) {
+        let now_ns = self.now_ns;
+        let network = self.slot(vid).and_then(|slot| self.engine.networks.get_mut(slot));
+        if let Some(switch) = network.and_then(|network| network.switch.as_deref_mut()) {
+            switch.adopt(rows, now_ns);
+        }
     }
 
     /// A network's table of MAC addresses, in no order.

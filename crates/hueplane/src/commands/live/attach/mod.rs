@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use hue_host::links::{self, Link, Links};
 use hue_host::{HostError, Namespace, netns, sysctl};
 use hue_tables::{AnyPrefix, Key, Prefix};
-use hueplaned::api::{NeighbourFilter, Network, Port, PortState, VirtualPort};
+use hueplaned::api::{Network, NetworkFilter, Port, PortState, VirtualPort};
 use hueplaned::client::Client;
 use nix::unistd::{Uid, User, geteuid};
 use serde::Serialize;
@@ -297,7 +297,7 @@ fn address(client: &Client, place: &Place, hosts: &[Host]) -> Result<Option<Addr
     };
     let addresses = hosts.iter().filter(near).filter_map(|host| host.address.as_ref());
     used.extend(addresses.filter_map(|text| Some(parse(text)?.0)));
-    let filter = NeighbourFilter { network: Some(network.name.clone()), ..NeighbourFilter::default() };
+    let filter = NetworkFilter { network: Some(network.name.clone()), ..NetworkFilter::default() };
     let neighbours = client.neighbours(&filter)?;
     used.extend(neighbours.iter().filter(|known| known.port == port.name).map(|known| known.address));
     match free(router, len, &used) {
