@@ -21,7 +21,7 @@ package hue_kinds_pkg;
   localparam logic [4:0] OUTCOME_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
   localparam logic [4:0] OUTCOME_RATE_LIMITED = 5'd2;  // The packet exceeds the network's rate limit.
 
-  // Outcomes of the kind that has most of them.
+  // Outcomes of the kind that has most of them, among those that run on the card.
   localparam int unsigned OUTCOMES_MAX = 19;
 
   // Kind `ipv4`: outcomes of a packet, in the order in which they are tried: the first whose condition holds.

@@ -95,6 +95,7 @@ fn one(
         }
         Entries::Lpm32(_) => Entries::Lpm32(entries(&set.routes)),
         Entries::Lpm128(_) => Entries::Lpm128(entries(&set.routes)),
+        Entries::Dual(..) => Entries::Dual(entries(&set.routes), entries(&set.routes)),
     };
     let wrong_limit = |error| CompileError::RateLimit { network: name.clone(), error };
     let settings = settings(spec).map_err(wrong_limit)?;
@@ -140,7 +141,7 @@ fn settings(spec: &NetworkSpec) -> Result<Settings, MeterError> {
     })
 }
 
-/// The routes as entries with keys of this width. A document has none of another family.
+/// The routes whose keys have this width, as entries.
 fn entries<K: Key>(routes: &[RouteName]) -> Vec<(Prefix<K>, NextHop)> {
     routes.iter().filter_map(|route| Some((route.prefix.of()?, route.hop))).collect()
 }

@@ -25,7 +25,7 @@ pub use generated::{
 };
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
 pub use plane::{
-    Answer, Exact, Explanation, Learning, Limits, LongestPrefix, Looked, Plane, Settings, Source,
+    Answer, Exact, Explanation, Keys, Learning, Limits, LongestPrefix, Looked, Plane, Settings, Source,
 };
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};

@@ -27,6 +27,7 @@ pub const FRAME_BYTES_MAX: usize = {};
             name: &one.name,
             verdict: "Drop".to_owned(),
             class: None,
+            family: None,
             stage: "demux",
             doc: &one.doc,
             when: &one.when,
@@ -95,6 +96,7 @@ struct Row<'a> {
     name: &'a str,
     verdict: String,
     class: Option<Class>,
+    family: Option<&'a str>,
     stage: &'a str,
     doc: &'a str,
     when: &'a str,
@@ -294,6 +296,7 @@ fn losses(out: &mut String, spec: &Spec) {
             name: &one.name,
             verdict: "Drop".to_owned(),
             class: None,
+            family: None,
             stage,
             doc: &one.doc,
             when: &one.when,
@@ -312,6 +315,7 @@ fn port_losses(out: &mut String, spec: &Spec) {
             name: &one.name,
             verdict: "Drop".to_owned(),
             class: None,
+            family: None,
             stage: "port",
             doc: &one.doc,
             when: &one.when,
@@ -330,10 +334,11 @@ fn plane(out: &mut String, kind: &Kind) {
 /// Outcomes and limits of the `{name}` kind.
 pub mod {name} {{
     use super::{{Class, Kind, OutcomeRow, Verdict}};
+    use crate::plane::Keys;
     use crate::reason::Reason;
 
-    /// Width of a lookup key, bits.
-    pub const KEY_BITS: u32 = {};
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::{};
     /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = {};
     /// Least MTU of a port, bytes of IP.
@@ -342,7 +347,7 @@ pub mod {name} {{
     pub const MTU_BYTES_MAX: u16 = {};
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.",
-        kind.question.first().map_or(0, |one| one.key_bits),
+        kind.keys().variant(),
         limits.next_hops_max,
         limits.mtu_bytes_min,
         limits.mtu_bytes_max,
@@ -355,6 +360,7 @@ pub mod {name} {{
             name: &one.name,
             verdict: one.verdict.variant(),
             class: one.class,
+            family: one.family.as_deref(),
             stage: &one.stage,
             doc: &one.doc,
             when: &one.when,
@@ -362,6 +368,20 @@ pub mod {name} {{
         })
         .collect();
     table(out, "    ", "Outcome", &rows);
+    for family in &kind.family {
+        let names = family.outcomes.iter().map(|name| format!("        Outcome::{},\n", variant(name)));
+        let _ = write!(
+            out,
+            "
+    /// For each outcome of kind `{kind}`, by its place in the order, which one of this kind it is.
+    pub const OF_{upper}: [Outcome; super::{kind}::Outcome::COUNT] = [
+{names}    ];
+",
+            kind = family.kind,
+            upper = family.kind.to_uppercase(),
+            names = names.collect::<String>()
+        );
+    }
     let _ = write!(
         out,
         "
@@ -434,6 +454,7 @@ impl {name} {{
             name: {:?},
             verdict: Verdict::{},
             class: {},
+            family: {:?},
             stage: {:?},
             doc: {:?},
             when: {:?},
@@ -443,6 +464,7 @@ impl {name} {{
             row.name,
             row.verdict,
             row.class.map_or_else(|| "None".to_owned(), |class| format!("Some(Class::{})", class.variant())),
+            row.family,
             row.stage,
             row.doc,
             row.when,

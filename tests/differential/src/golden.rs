@@ -183,7 +183,7 @@ fn entries(network: &Network, kind: Kind) -> Entries {
     match Entries::none(kind) {
         Entries::Lpm32(_) => routes::<u32>(network).into(),
         Entries::Lpm128(_) => routes::<u128>(network).into(),
-        Entries::Exact(_) => panic!("kind {}: no image has it", kind.name()),
+        Entries::Dual(..) | Entries::Exact(_) => panic!("kind {}: no image has it", kind.name()),
     }
 }
 

@@ -98,13 +98,10 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
     }
 }
 
-/// The address families of a network, by the width of its keys.
+/// The address families of a network, by its keys.
 pub const fn families_of(program: &Program) -> Families {
-    match program.entries.key_bits() {
-        u32::BITS => Families::V4,
-        u128::BITS => Families::V6,
-        _ => Families::NONE,
-    }
+    let keys = program.entries.keys();
+    Families { v4: keys.has_v4(), v6: keys.has_v6() }
 }
 
 /// Whether a network's next hops and entries are the routes and neighbours of its namespace. Those of a kind without IP are

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hue_planes::Adjacency;
+use hue_planes::{Adjacency, Keys};
 use hue_routing::{AnyRib, Changes, RibPort, Session};
-use hue_substrate::{Entries, with_routes};
+use hue_substrate::{Entries, each_routes};
 
 use super::Loaded;
 use super::refused::Refused;
@@ -29,8 +29,8 @@ impl Piece {
 pub struct Table {
     /// The network's name.
     pub(super) name: String,
-    /// Width of the keys of its kind, bits.
-    pub(super) key_bits: u32,
+    /// What it is keyed by.
+    pub(super) keys: Keys,
     /// Whether its routes are those of its namespace. Otherwise changes there are monitored only for drift.
     pub(super) has_routes: bool,
     pub(super) rib: AnyRib,
@@ -49,13 +49,13 @@ pub struct Table {
 impl Table {
     /// A table of a loaded network, still empty.
     pub(super) fn new(loaded: &Loaded) -> Self {
-        let Loaded { name, key_bits, has_routes, counts, .. } = loaded;
-        let (key_bits, has_routes) = (*key_bits, *has_routes);
+        let Loaded { name, keys, has_routes, counts, .. } = loaded;
+        let (keys, has_routes) = (*keys, *has_routes);
         Self {
             name: name.clone(),
-            key_bits,
+            keys,
             has_routes,
-            rib: AnyRib::new(key_bits, Vec::new()),
+            rib: AnyRib::new(keys, Vec::new()),
             session: None,
             piece: None,
             refused: Refused::default(),
@@ -104,9 +104,9 @@ impl Table {
     pub fn published(&self) -> (Vec<Adjacency>, Entries) {
         let (hops, mut routes) = self.rib.published();
         if !self.refused.is_empty() {
-            with_routes!(&mut routes, routes => {
+            each_routes!(&mut routes, routes => {
                 routes.retain(|(prefix, _)| !self.refused.contains((*prefix).into()));
-            }, else {});
+            });
         }
         (hops, routes)
     }
