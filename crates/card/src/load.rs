@@ -602,7 +602,7 @@ pub fn has_kind(description: &Description, kind: Kind) -> bool {
         Kind::Ipv4 => true,
         // Only these tables have keys of any width.
         Kind::Ipv6 => description.layout == Layout::Sram,
-        Kind::L2 => false,
+        Kind::L2 | Kind::Dual => false,
     };
     has_rows && description.kinds.contains(&kind)
 }

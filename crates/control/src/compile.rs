@@ -127,10 +127,10 @@ fn one(
 /// What the network says about its plane.
 fn settings(spec: &NetworkSpec) -> Result<Settings, MeterError> {
     let plane = &spec.plane;
+    let ipv4 = ipv4::Settings { forward_martians: plane.martians == Martians::Forward };
     Ok(match Settings::of(plane.kind) {
-        Settings::Ipv4(_) => {
-            Settings::Ipv4(ipv4::Settings { forward_martians: plane.martians == Martians::Forward })
-        }
+        Settings::Ipv4(_) => Settings::Ipv4(ipv4),
+        Settings::Dual(_) => Settings::Dual(ipv4),
         Settings::L2(default) => Settings::L2(l2::Settings {
             macs_max: plane.macs_max.unwrap_or(default.macs_max),
             ageing_s: plane.ageing_seconds.unwrap_or(default.ageing_s),

@@ -90,6 +90,14 @@ impl Family {
         }
     }
 
+    /// The family of an address.
+    pub const fn of_address(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(_) => Self::V4,
+            IpAddr::V6(_) => Self::V6,
+        }
+    }
+
     pub const fn address(self) -> &'static str {
         match self {
             Self::V4 | Self::None | Self::Any => "an IPv4 address such as 10.2.0.2",

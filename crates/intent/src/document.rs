@@ -448,9 +448,13 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
     let field = at.required("kind", &one_of(names))?;
     let name = field.word(&names)?;
     let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name)?;
-    for (setting, whose) in Plane::SETTINGS.into_iter().filter(|(_, whose)| *whose != kind) {
+    for (setting, whose) in Plane::SETTINGS.into_iter().filter(|(_, whose)| !whose.contains(&kind)) {
         if let Some(field) = at.field(setting) {
-            let expected = format!("none: only kind {} has this setting", whose.name());
+            let names: Vec<_> = whose.iter().map(|kind| kind.name()).collect();
+            let expected = match names[..] {
+                [one] => format!("none: only kind {one} has this setting"),
+                _ => format!("none: only kinds {} have this setting", names.join(" and ")),
+            };
             field.fault(format!("{setting} with kind {name}"), expected, None);
             return None;
         }
@@ -547,7 +551,15 @@ fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
             None
         }
     };
-    Some(Route { to: to?, target: target? })
+    let (to, target) = (to?, target?);
+    if let (Target::Via(via), Some(field)) = (&target, at.field("via"))
+        && via.is_ipv4() != to.addr().is_ipv4()
+    {
+        let hint = format!("a route to {to} leads through a gateway of its own family");
+        field.fault(via.to_string(), Family::of_address(to.addr()).address(), Some(hint));
+        return None;
+    }
+    Some(Route { to, target })
 }
 
 fn neighbour(at: &Cursor<'_>, family: Family) -> Option<Neighbour> {

@@ -297,8 +297,8 @@ pub struct Plane {
     #[serde(serialize_with = "kind_name")]
     #[schemars(schema_with = "schema::kind")]
     pub kind: Kind,
-    /// What to do with packets from or to addresses that no host can have, such as 127.0.0.1 (RFC 1812
-    /// §5.3.7).
+    /// Kinds `ipv4` and `dual`: what to do with IPv4 packets from or to addresses that no host can have, such as 127.0.0.1
+    /// (RFC 1812 §5.3.7).
     #[serde(skip_serializing_if = "Martians::is_default")]
     #[schemars(default)]
     pub martians: Martians,
@@ -324,13 +324,13 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// The settings of each kind.
-    pub(crate) const SETTINGS: [(&str, Kind); 5] = [
-        ("martians", Kind::Ipv4),
-        ("macs_max", Kind::L2),
-        ("ageing_seconds", Kind::L2),
-        ("sticky", Kind::L2),
-        ("storm_limit", Kind::L2),
+    /// The settings, and the kinds that have them.
+    pub(crate) const SETTINGS: [(&str, &[Kind]); 5] = [
+        ("martians", &[Kind::Ipv4, Kind::Dual]),
+        ("macs_max", &[Kind::L2]),
+        ("ageing_seconds", &[Kind::L2]),
+        ("sticky", &[Kind::L2]),
+        ("storm_limit", &[Kind::L2]),
     ];
 }
 

@@ -21,7 +21,7 @@ pub trait Plane: 'static {
     const KIND: Kind;
     /// Filler for arrays.
     const NOTHING: Self::Carried;
-    /// How its questions are answered: [`LongestPrefix`] or [`Exact`].
+    /// How its questions are answered: [`LongestPrefix`], [`ByFamily`] or [`Exact`].
     type Match;
     /// The key of its question.
     type Key: Copy + Default;
@@ -77,8 +77,26 @@ pub trait Plane: 'static {
 /// The longest prefix of the network's table that contains the key.
 pub struct LongestPrefix;
 
+/// The longest prefix that contains the key, in the network's table of the key's address family.
+pub struct ByFamily;
+
 /// The entry of the network's table with the key.
 pub struct Exact;
+
+/// A key of [`ByFamily`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IpKey {
+    /// An IPv4 address.
+    V4(u32),
+    /// An IPv6 address.
+    V6(u128),
+}
+
+impl Default for IpKey {
+    fn default() -> Self {
+        Self::V4(0)
+    }
+}
 
 /// What the tables say about a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, Reason, Settings};
+use hue_planes::{Adjacency, Kind, Settings};
 use hue_soft::{BATCH_MAX, Frame, Soft};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{AnyPrefix, Key, Limits, NextHop, Prefix, Prefix4, Prefix6, Vid};
@@ -94,6 +94,7 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
     let entries = match kind {
         Kind::Ipv4 => Entries::Lpm32(with_hops(&routes.ipv4, vid)),
         Kind::Ipv6 => Entries::Lpm128(with_hops(&routes.ipv6, vid)),
+        Kind::Dual => Entries::Dual(with_hops(&routes.ipv4, vid), with_hops(&routes.ipv6, vid)),
         // The destinations are static entries, because design select finds frames by them; senders are learnt.
         Kind::L2 => Entries::Exact(
             (0..4u8)
@@ -103,7 +104,7 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
     };
     let next_hops = match kind {
         Kind::L2 => ports.iter().map(|port| Adjacency::out(port.port, port.mtu_bytes)).collect(),
-        Kind::Ipv4 | Kind::Ipv6 => routers,
+        Kind::Ipv4 | Kind::Ipv6 | Kind::Dual => routers,
     };
     let name = format!("net{vid}");
     Ok(Program {
@@ -130,6 +131,11 @@ fn destination<K: Key>(random: &mut Random, prefixes: &[Prefix<K>]) -> K {
 
 fn packet(random: &mut Random, vid: u16, kind: Kind, routes: &Routes) -> (PortId, [u8; PACKET_BYTES]) {
     let port = random.below(4) as u8;
+    // A network of both families gets as many packets of one as of the other.
+    let kind = match kind {
+        Kind::Dual => [Kind::Ipv4, Kind::Ipv6][random.below(2)],
+        kind => kind,
+    };
     let mut bytes = [0; PACKET_BYTES];
     bytes[..6].copy_from_slice(&router_mac(vid, port).0);
     bytes[6..12].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
@@ -148,7 +154,7 @@ fn packet(random: &mut Random, vid: u16, kind: Kind, routes: &Routes) -> (PortId
             let source = 0x2001_0db8_u128 << 96 | u128::from(random.next());
             bytes[22..38].copy_from_slice(&source.to_be_bytes());
         }
-        Kind::L2 => {
+        _ => {
             // Frames are selected by MAC address here, as those of the other kinds are, so the destination is the network's
             // own, and a static entry: a port of another number than that of arrival.
             let [high, low] = vid.to_be_bytes();
@@ -237,6 +243,7 @@ fn main() -> Result<(), Error> {
             &[Kind::Ipv4],
             &[Kind::Ipv6],
             &[Kind::L2],
+            &[Kind::Dual],
             &[Kind::Ipv4, Kind::Ipv6],
             &[Kind::Ipv4, Kind::Ipv6, Kind::L2],
         ],
@@ -258,16 +265,15 @@ fn main() -> Result<(), Error> {
     println!("{} IPv4 and {} IPv6 routes a network", routes.ipv4.len(), routes.ipv6.len());
     for bench in &mut benches {
         bench.rates.sort_by(f64::total_cmp);
-        let counted = |(vid, kind): (u16, &Kind)| {
-            Some(bench.soft.counters(Vid::new(vid)?)?.get(Reason::forward(*kind)))
-        };
+        let counted = |(vid, _)| Some(bench.soft.counters(Vid::new(vid)?)?.forwarded());
         let forwarded: u64 = (1..).zip(&bench.kinds).filter_map(counted).sum();
         let of = |kind: Kind| bench.kinds.iter().filter(|one| **one == kind).count();
         println!(
-            "{:4} ipv4, {:4} ipv6, {:4} l2: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
+            "{:4} ipv4, {:4} ipv6, {:4} l2, {:4} dual: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
             of(Kind::Ipv4),
             of(Kind::Ipv6),
             of(Kind::L2),
+            of(Kind::Dual),
             bench.rates[bench.rates.len() / 2],
             bench.rates[bench.rates.len() / 10],
             bench.rates[bench.rates.len() * 9 / 10],

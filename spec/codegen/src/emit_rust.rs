@@ -112,6 +112,7 @@ fn metrics(out: &mut String, spec: &Spec) {
             Counts::Unclaimed => "METRIC_UNCLAIMED",
             Counts::Loss => "METRIC_LOSSES",
             Counts::NetworkBytes => "METRIC_NETWORK_BYTES",
+            Counts::FamilyVerdict => "METRIC_NETWORK_FAMILY_VERDICTS",
             Counts::PortVerdict => "METRIC_NETWORK_PORT_VERDICTS",
             Counts::PortPackets => "METRIC_PORT_PACKETS",
             Counts::PortBytes => "METRIC_PORT_BYTES",
@@ -179,6 +180,21 @@ impl Kind {{
     );
     for kind in &spec.kind {
         let _ = writeln!(out, "            Self::{} => &{:?},", variant(&kind.name), kind.runs_on);
+    }
+    out.push_str(
+        "        }
+    }
+
+    /// The kinds of its families of packets, if it has several.
+    #[must_use]
+    pub const fn families(self) -> &'static [Self] {
+        match self {
+",
+    );
+    for kind in &spec.kind {
+        let families = kind.family.iter().map(|family| format!("Self::{}", variant(&family.kind)));
+        let families = families.collect::<Vec<_>>().join(", ");
+        let _ = writeln!(out, "            Self::{} => &[{families}],", variant(&kind.name));
     }
     out.push_str(
         "        }

@@ -135,6 +135,7 @@ pub enum Counts {
     Loss,
     NetworkBytes,
     PortVerdict,
+    FamilyVerdict,
     PortPackets,
     PortBytes,
     PortLoss,
@@ -556,6 +557,30 @@ mod tests {
         let error = parse(&text, IPV4).unwrap_err().to_string();
         assert!(error.contains("'x32': code 32: expected at most 31"), "{error}");
         assert!(error_of("format = 1", "format = 2").contains("expected 1"));
+    }
+
+    #[test]
+    fn a_kind_of_families_has_their_outcomes_under_their_names() {
+        let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        let dual = include_str!("../../kinds/dual.toml");
+        let kinds = |dual: &str| {
+            [file("ipv4", IPV4), file("ipv6", include_str!("../../kinds/ipv6.toml")), file("dual", dual)]
+        };
+        let spec = Spec::parse(COMMON, &kinds(dual)).unwrap();
+        let [four, six, both] = &spec.kind[..] else { panic!("three kinds") };
+        for (family, base) in both.family.iter().zip([four, six]) {
+            assert_eq!(family.outcomes.len(), base.outcome.len());
+            for (name, one) in family.outcomes.iter().zip(&base.outcome) {
+                let other = both.outcome.iter().find(|other| other.name == *name).unwrap();
+                assert_eq!((other.verdict, other.class, &other.stage), (one.verdict, one.class, &one.stage));
+                let is_own = other.family.as_ref() == Some(&base.name);
+                assert!(is_own || *name == one.name, "{name}");
+            }
+        }
+        let last: Vec<_> = both.outcome.iter().rev().take(2).map(|one| (&*one.name, &*one.when)).collect();
+        assert_eq!(last, [("ipv6_forward", "true"), ("ipv4_forward", "be16(12) = 0x0800")]);
+        let error = Spec::parse(COMMON, &kinds(&dual.replacen("kind = \"ipv6\"", "kind = \"ipv9\"", 1)));
+        assert!(error.unwrap_err().to_string().contains("'ipv9': no other kind"));
     }
 
     #[test]

@@ -203,7 +203,7 @@ impl Network {
         };
         let ports = match kind {
             Kind::L2 => (PORTS..PORTS + SWITCH_PORTS).collect(),
-            Kind::Ipv4 | Kind::Ipv6 => PAIRS[index % PAIRS.len()].to_vec(),
+            Kind::Ipv4 | Kind::Ipv6 | Kind::Dual => PAIRS[index % PAIRS.len()].to_vec(),
         };
         let hosts =
             ports.into_iter().zip(0..).map(|(port, side)| Host::new(number, kind, side, port)).collect();
@@ -244,7 +244,8 @@ impl Host {
         // The second network has the addresses of the first.
         let block = if number == 2 { 1 } else { low };
         let address = |host: u8| match kind {
-            Kind::Ipv4 => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
+            // A host of the demo has one address.
+            Kind::Ipv4 | Kind::Dual => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
             // All on one link.
             Kind::L2 => IpAddr::V4(Ipv4Addr::new(10, block, 1, host + side)),
             Kind::Ipv6 => {

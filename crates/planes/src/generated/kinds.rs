@@ -48,6 +48,13 @@ pub const METRIC_NETWORK_PORT_VERDICTS: Metric = Metric {
     doc: "Packets of a network, by the virtual port of arrival and by verdict. Their sum is hueplane_network_packets_total.",
 };
 
+/// Packets of a network with several address families, by family and by verdict. Those without a valid header's beginning are in none.
+pub const METRIC_NETWORK_FAMILY_VERDICTS: Metric = Metric {
+    name: "hueplane_network_family_packets_total",
+    labels: &["network", "family", "verdict"],
+    doc: "Packets of a network with several address families, by family and by verdict. Those without a valid header's beginning are in none.",
+};
+
 /// Frames of a physical port, received or sent.
 pub const METRIC_PORT_PACKETS: Metric = Metric {
     name: "hueplane_port_packets_total",
@@ -86,11 +93,13 @@ pub enum Kind {
     Ipv6 = 2,
     /// A learning Ethernet switch.
     L2 = 3,
+    /// A router for IPv4 and IPv6. Terms in the conditions of a family are those of its kind.
+    Dual = 4,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Ipv4, Self::Ipv6, Self::L2];
+    pub const ALL: [Self; 4] = [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual];
 
     /// Name in kinds.toml, intent and output.
     #[must_use]
@@ -99,6 +108,7 @@ impl Kind {
             Self::Ipv4 => "ipv4",
             Self::Ipv6 => "ipv6",
             Self::L2 => "l2",
+            Self::Dual => "dual",
         }
     }
 
@@ -109,6 +119,18 @@ impl Kind {
             Self::Ipv4 => &["soft", "card"],
             Self::Ipv6 => &["soft", "card"],
             Self::L2 => &["soft"],
+            Self::Dual => &["soft"],
+        }
+    }
+
+    /// The kinds of its families of packets, if it has several.
+    #[must_use]
+    pub const fn families(self) -> &'static [Self] {
+        match self {
+            Self::Ipv4 => &[],
+            Self::Ipv6 => &[],
+            Self::L2 => &[],
+            Self::Dual => &[Self::Ipv4, Self::Ipv6],
         }
     }
 
@@ -119,6 +141,7 @@ impl Kind {
             1 => Some(Self::Ipv4),
             2 => Some(Self::Ipv6),
             3 => Some(Self::L2),
+            4 => Some(Self::Dual),
             _ => None,
         }
     }
@@ -130,6 +153,7 @@ impl Kind {
             Self::Ipv4 => &ipv4::Outcome::ROWS,
             Self::Ipv6 => &ipv6::Outcome::ROWS,
             Self::L2 => &l2::Outcome::ROWS,
+            Self::Dual => &dual::Outcome::ROWS,
         }
     }
 
@@ -141,6 +165,7 @@ impl Kind {
             Self::Ipv4 => 19,
             Self::Ipv6 => 17,
             Self::L2 => 10,
+            Self::Dual => 30,
         }
     }
 
@@ -152,6 +177,7 @@ impl Kind {
             Self::Ipv4 => 0,
             Self::Ipv6 => 0,
             Self::L2 => 10,
+            Self::Dual => 0,
         }
     }
 }
@@ -173,6 +199,10 @@ macro_rules! with_plane {
                 type $plane = $crate::l2::Plane;
                 $body
             }
+            $crate::Kind::Dual => {
+                type $plane = $crate::dual::Plane;
+                $body
+            }
         }
     };
 }
@@ -181,7 +211,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual }
     };
 }
 
@@ -1546,6 +1576,537 @@ pub mod l2 {
         #[inline(always)]
         fn eq(&self, outcome: &Outcome) -> bool {
             *self == Self::of(Kind::L2, outcome.code())
+        }
+    }
+}
+
+/// Outcomes and limits of the `dual` kind.
+pub mod dual {
+    use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::plane::Keys;
+    use crate::reason::Reason;
+
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::Dual;
+    /// Most rows of a network's next-hop table.
+    pub const NEXT_HOPS_MAX: usize = 65534;
+    /// Least MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MIN: u16 = 1280;
+    /// Largest MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MAX: u16 = 9202;
+
+    /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Outcome {
+        /// The network's plane is stopped by its clock gate, and processes no packets.
+        Gated = 1,
+        /// The packet exceeds the network's rate limit.
+        RateLimited = 2,
+        /// ARP, which the network's control plane handles. It counts as IPv4.
+        Ipv4Arp = 3,
+        /// Neither IPv4, IPv6 nor ARP. A frame with a VLAN tag or an 802.3 length is none of them.
+        Ethertype = 4,
+        /// The frame ends within the fixed part of the IPv4 header, or within the IPv6 header.
+        Truncated = 5,
+        /// The version field is not that of the EtherType.
+        Version = 6,
+        /// IPv4: The header length is below 20 bytes or extends beyond the frame.
+        Ipv4HeaderLength = 7,
+        /// IPv4: The total length is below the header length or extends beyond the frame.
+        Ipv4TotalLength = 8,
+        /// IPv4: The header checksum is wrong.
+        Ipv4Checksum = 9,
+        /// IPv4: For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.
+        Ipv4Local = 10,
+        /// IPv4: A packet to a unicast address in a broadcast or multicast frame.
+        Ipv4L2Group = 11,
+        /// IPv4: The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.
+        Ipv4MartianSource = 12,
+        /// IPv4: The destination cannot be the address of a host: this network, loopback or reserved.
+        Ipv4MartianDestination = 13,
+        /// IPv4: The TTL has expired; the control plane answers time exceeded.
+        Ipv4Ttl = 14,
+        /// IPv4: The packet has IPv4 options, which the control plane handles.
+        Ipv4Options = 15,
+        /// IPv4: No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
+        Ipv4NoRoute = 16,
+        /// IPv4: The next hop's MAC address is not known yet; the control plane sends an ARP request.
+        Ipv4NoNeighbour = 17,
+        /// IPv4: The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.
+        Ipv4Mtu = 18,
+        /// IPv6: The payload extends beyond the frame.
+        Ipv6PayloadLength = 19,
+        /// IPv6: For the router itself or its links: its addresses, multicast, link-local addresses. Neighbour discovery is among them.
+        Ipv6Local = 20,
+        /// IPv6: A packet to a unicast address in a broadcast or multicast frame.
+        Ipv6L2Group = 21,
+        /// IPv6: The source cannot be the address of a host on another link: unspecified, loopback or multicast.
+        Ipv6MartianSource = 22,
+        /// IPv6: The destination cannot be the address of a host on another link: unspecified or loopback.
+        Ipv6MartianDestination = 23,
+        /// IPv6: The hop limit has expired; the control plane answers time exceeded.
+        Ipv6HopLimit = 24,
+        /// IPv6: The source is link-local, so the packet may not leave its link; the control plane answers beyond scope of source address.
+        Ipv6Scope = 25,
+        /// IPv6: The packet has hop-by-hop options, which the control plane handles. A jumbogram is such a packet.
+        Ipv6Options = 26,
+        /// IPv6: No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
+        Ipv6NoRoute = 27,
+        /// IPv6: The next hop's MAC address is not known yet; the control plane sends a neighbour solicitation.
+        Ipv6NoNeighbour = 28,
+        /// IPv6: The packet exceeds the egress port's MTU; the control plane answers packet too big.
+        Ipv6Mtu = 29,
+        /// IPv4: Sent with the next hop's MAC addresses, the TTL lower by one and an updated checksum; all other bytes stay.
+        Ipv4Forward = 30,
+        /// IPv6: Sent with the next hop's MAC addresses and the hop limit lower by one; all other bytes stay.
+        Ipv6Forward = 31,
+    }
+
+    impl Outcome {
+        /// Number of variants.
+        pub const COUNT: usize = 31;
+
+        /// All variants, in order.
+        pub const ALL: [Self; 31] = [
+            Self::Gated,
+            Self::RateLimited,
+            Self::Ipv4Arp,
+            Self::Ethertype,
+            Self::Truncated,
+            Self::Version,
+            Self::Ipv4HeaderLength,
+            Self::Ipv4TotalLength,
+            Self::Ipv4Checksum,
+            Self::Ipv4Local,
+            Self::Ipv4L2Group,
+            Self::Ipv4MartianSource,
+            Self::Ipv4MartianDestination,
+            Self::Ipv4Ttl,
+            Self::Ipv4Options,
+            Self::Ipv4NoRoute,
+            Self::Ipv4NoNeighbour,
+            Self::Ipv4Mtu,
+            Self::Ipv6PayloadLength,
+            Self::Ipv6Local,
+            Self::Ipv6L2Group,
+            Self::Ipv6MartianSource,
+            Self::Ipv6MartianDestination,
+            Self::Ipv6HopLimit,
+            Self::Ipv6Scope,
+            Self::Ipv6Options,
+            Self::Ipv6NoRoute,
+            Self::Ipv6NoNeighbour,
+            Self::Ipv6Mtu,
+            Self::Ipv4Forward,
+            Self::Ipv6Forward,
+        ];
+
+        /// Their rows of the specification, in order.
+        pub const ROWS: [OutcomeRow; 31] = [
+            OutcomeRow {
+                name: "gated",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "gate",
+                doc: "The network's plane is stopped by its clock gate, and processes no packets.",
+                when: "the network is gated",
+                source: "Unnikrishnan (FPGA 2010) §3.6",
+            },
+            OutcomeRow {
+                name: "rate_limited",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "meter",
+                doc: "The packet exceeds the network's rate limit.",
+                when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
+                source: "RFC 2697 §3 (one rate, colour-blind)",
+            },
+            OutcomeRow {
+                name: "ipv4_arp",
+                verdict: Verdict::Punt,
+                class: Some(Class::GuardArp),
+                family: Some("ipv4"),
+                stage: "ethernet",
+                doc: "ARP, which the network's control plane handles. It counts as IPv4.",
+                when: "be16(12) = 0x0806",
+                source: "RFC 826",
+            },
+            OutcomeRow {
+                name: "ethertype",
+                verdict: Verdict::Drop,
+                class: Some(Class::Foreign),
+                family: None,
+                stage: "ethernet",
+                doc: "Neither IPv4, IPv6 nor ARP. A frame with a VLAN tag or an 802.3 length is none of them.",
+                when: "be16(12) != 0x0800 and be16(12) != 0x86dd",
+                source: "RFC 894, RFC 2464 §3",
+            },
+            OutcomeRow {
+                name: "truncated",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The frame ends within the fixed part of the IPv4 header, or within the IPv6 header.",
+                when: "present < 20, or be16(12) = 0x86dd and present < 40",
+                source: "RFC 791 §3.1, RFC 8200 §3",
+            },
+            OutcomeRow {
+                name: "version",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The version field is not that of the EtherType.",
+                when: "version != 4 if be16(12) = 0x0800, else version != 6",
+                source: "RFC 1812 §5.2.2, RFC 8200 §3",
+            },
+            OutcomeRow {
+                name: "ipv4_header_length",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv4"),
+                stage: "header",
+                doc: "IPv4: The header length is below 20 bytes or extends beyond the frame.",
+                when: "be16(12) = 0x0800 and (ihl < 20 or ihl > present)",
+                source: "RFC 1812 §5.2.2 (4)",
+            },
+            OutcomeRow {
+                name: "ipv4_total_length",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv4"),
+                stage: "header",
+                doc: "IPv4: The total length is below the header length or extends beyond the frame.",
+                when: "be16(12) = 0x0800 and (total < ihl or total > present)",
+                source: "RFC 1812 §5.2.2 (5)",
+            },
+            OutcomeRow {
+                name: "ipv4_checksum",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv4"),
+                stage: "header",
+                doc: "IPv4: The header checksum is wrong.",
+                when: "be16(12) = 0x0800 and (the ones' complement sum of be16(14), be16(16), ... be16(14 + ihl - 2) is not 0xffff)",
+                source: "RFC 1812 §5.2.2 (2), RFC 1071",
+            },
+            OutcomeRow {
+                name: "ipv4_local",
+                verdict: Verdict::Punt,
+                class: Some(Class::Own),
+                family: Some("ipv4"),
+                stage: "lookup",
+                doc: "IPv4: For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.",
+                when: "be16(12) = 0x0800 and (dst = 255.255.255.255, or dst is in 224.0.0.0/4, or hop exists and is of kind local)",
+                source: "RFC 1812 §5.2.3",
+            },
+            OutcomeRow {
+                name: "ipv4_l2_group",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: A packet to a unicast address in a broadcast or multicast frame.",
+                when: "be16(12) = 0x0800 and (f[0] is odd)",
+                source: "RFC 1812 §5.3.4, §4.2.3.1",
+            },
+            OutcomeRow {
+                name: "ipv4_martian_source",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.",
+                when: "be16(12) = 0x0800 and (src is in 0.0.0.0/8, 127.0.0.0/8 or 224.0.0.0/3, and the network drops martians)",
+                source: "RFC 1812 §5.3.7, §4.2.2.11",
+            },
+            OutcomeRow {
+                name: "ipv4_martian_destination",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: The destination cannot be the address of a host: this network, loopback or reserved.",
+                when: "be16(12) = 0x0800 and (dst is in 0.0.0.0/8, 127.0.0.0/8 or 240.0.0.0/4, and the network drops martians)",
+                source: "RFC 1812 §5.3.7, §4.2.2.11",
+            },
+            OutcomeRow {
+                name: "ipv4_ttl",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: The TTL has expired; the control plane answers time exceeded.",
+                when: "be16(12) = 0x0800 and (ttl < 2)",
+                source: "RFC 1812 §5.3.1",
+            },
+            OutcomeRow {
+                name: "ipv4_options",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: The packet has IPv4 options, which the control plane handles.",
+                when: "be16(12) = 0x0800 and (ihl > 20)",
+                source: "RFC 1812 §5.2.4, §4.2.2.1",
+            },
+            OutcomeRow {
+                name: "ipv4_no_route",
+                verdict: Verdict::Punt,
+                class: Some(Class::Unreachable),
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.",
+                when: "be16(12) = 0x0800 and (no prefix of the network's table matches dst)",
+                source: "RFC 1812 §5.2.7.1",
+            },
+            OutcomeRow {
+                name: "ipv4_no_neighbour",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: The next hop's MAC address is not known yet; the control plane sends an ARP request.",
+                when: "be16(12) = 0x0800 and (hop is of kind glean)",
+                source: "RFC 1812 §3.3.2, RFC 826",
+            },
+            OutcomeRow {
+                name: "ipv4_mtu",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.",
+                when: "be16(12) = 0x0800 and (total > mtu of hop)",
+                source: "RFC 1812 §5.2.6",
+            },
+            OutcomeRow {
+                name: "ipv6_payload_length",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv6"),
+                stage: "header",
+                doc: "IPv6: The payload extends beyond the frame.",
+                when: "be16(12) = 0x86dd and (40 + payload > present)",
+                source: "RFC 8200 §3",
+            },
+            OutcomeRow {
+                name: "ipv6_local",
+                verdict: Verdict::Punt,
+                class: Some(Class::GuardNd),
+                family: Some("ipv6"),
+                stage: "lookup",
+                doc: "IPv6: For the router itself or its links: its addresses, multicast, link-local addresses. Neighbour discovery is among them.",
+                when: "be16(12) = 0x86dd and (dst is in ff00::/8 or fe80::/10, or hop exists and is of kind local)",
+                source: "RFC 4291 §2.5.6, §2.7, §2.8",
+            },
+            OutcomeRow {
+                name: "ipv6_l2_group",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: A packet to a unicast address in a broadcast or multicast frame.",
+                when: "be16(12) = 0x86dd and (f[0] is odd)",
+                source: "RFC 4443 §2.4 (e)",
+            },
+            OutcomeRow {
+                name: "ipv6_martian_source",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The source cannot be the address of a host on another link: unspecified, loopback or multicast.",
+                when: "be16(12) = 0x86dd and (src is :: or ::1, or in ff00::/8)",
+                source: "RFC 4291 §2.5.2, §2.5.3, §2.7",
+            },
+            OutcomeRow {
+                name: "ipv6_martian_destination",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The destination cannot be the address of a host on another link: unspecified or loopback.",
+                when: "be16(12) = 0x86dd and (dst is :: or ::1)",
+                source: "RFC 4291 §2.5.2, §2.5.3",
+            },
+            OutcomeRow {
+                name: "ipv6_hop_limit",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The hop limit has expired; the control plane answers time exceeded.",
+                when: "be16(12) = 0x86dd and (hop_limit < 2)",
+                source: "RFC 8200 §3, RFC 4443 §3.3",
+            },
+            OutcomeRow {
+                name: "ipv6_scope",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The source is link-local, so the packet may not leave its link; the control plane answers beyond scope of source address.",
+                when: "be16(12) = 0x86dd and (src is in fe80::/10)",
+                source: "RFC 4007 §9, RFC 4291 §2.5.6, RFC 4443 §3.1",
+            },
+            OutcomeRow {
+                name: "ipv6_options",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The packet has hop-by-hop options, which the control plane handles. A jumbogram is such a packet.",
+                when: "be16(12) = 0x86dd and (next_header = 0)",
+                source: "RFC 8200 §4.3, RFC 9673",
+            },
+            OutcomeRow {
+                name: "ipv6_no_route",
+                verdict: Verdict::Punt,
+                class: Some(Class::Unreachable),
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.",
+                when: "be16(12) = 0x86dd and (no prefix of the network's table matches dst)",
+                source: "RFC 4443 §3.1",
+            },
+            OutcomeRow {
+                name: "ipv6_no_neighbour",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The next hop's MAC address is not known yet; the control plane sends a neighbour solicitation.",
+                when: "be16(12) = 0x86dd and (hop is of kind glean)",
+                source: "RFC 4861 §7.2.2",
+            },
+            OutcomeRow {
+                name: "ipv6_mtu",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The packet exceeds the egress port's MTU; the control plane answers packet too big.",
+                when: "be16(12) = 0x86dd and (40 + payload > mtu of hop)",
+                source: "RFC 8200 §5, RFC 4443 §3.2",
+            },
+            OutcomeRow {
+                name: "ipv4_forward",
+                verdict: Verdict::Forward,
+                class: None,
+                family: Some("ipv4"),
+                stage: "rewrite",
+                doc: "IPv4: Sent with the next hop's MAC addresses, the TTL lower by one and an updated checksum; all other bytes stay.",
+                when: "be16(12) = 0x0800",
+                source: "RFC 1812 §5.2.1, RFC 1141, RFC 1624 §3",
+            },
+            OutcomeRow {
+                name: "ipv6_forward",
+                verdict: Verdict::Forward,
+                class: None,
+                family: Some("ipv6"),
+                stage: "rewrite",
+                doc: "IPv6: Sent with the next hop's MAC addresses and the hop limit lower by one; all other bytes stay.",
+                when: "true",
+                source: "RFC 8200 §3",
+            },
+        ];
+
+        /// Number in counters and in hardware: its place in the order, from 1.
+        #[inline]
+        #[must_use]
+        pub const fn code(self) -> u8 {
+            self as u8
+        }
+
+        /// The outcome of a code.
+        #[must_use]
+        pub const fn from_code(code: u8) -> Option<Self> {
+            match code {
+                1..=31 => Some(Self::ALL[code as usize - 1]),
+                _ => None,
+            }
+        }
+
+        /// Its row of the specification.
+        #[must_use]
+        pub const fn row(self) -> &'static OutcomeRow {
+            &Self::ROWS[self as usize - 1]
+        }
+
+        /// Name in output, metrics and documentation.
+        #[must_use]
+        pub const fn name(self) -> &'static str {
+            self.row().name
+        }
+
+        /// What is done with the packet.
+        #[inline]
+        #[must_use]
+        pub const fn verdict(self) -> Verdict {
+            self.row().verdict
+        }
+    }
+
+    /// For each outcome of kind `ipv4`, by its place in the order, which one of this kind it is.
+    pub const OF_IPV4: [Outcome; super::ipv4::Outcome::COUNT] = [
+        Outcome::Gated,
+        Outcome::RateLimited,
+        Outcome::Ipv4Arp,
+        Outcome::Ethertype,
+        Outcome::Truncated,
+        Outcome::Version,
+        Outcome::Ipv4HeaderLength,
+        Outcome::Ipv4TotalLength,
+        Outcome::Ipv4Checksum,
+        Outcome::Ipv4Local,
+        Outcome::Ipv4L2Group,
+        Outcome::Ipv4MartianSource,
+        Outcome::Ipv4MartianDestination,
+        Outcome::Ipv4Ttl,
+        Outcome::Ipv4Options,
+        Outcome::Ipv4NoRoute,
+        Outcome::Ipv4NoNeighbour,
+        Outcome::Ipv4Mtu,
+        Outcome::Ipv4Forward,
+    ];
+
+    /// For each outcome of kind `ipv6`, by its place in the order, which one of this kind it is.
+    pub const OF_IPV6: [Outcome; super::ipv6::Outcome::COUNT] = [
+        Outcome::Gated,
+        Outcome::RateLimited,
+        Outcome::Ethertype,
+        Outcome::Truncated,
+        Outcome::Version,
+        Outcome::Ipv6PayloadLength,
+        Outcome::Ipv6Local,
+        Outcome::Ipv6L2Group,
+        Outcome::Ipv6MartianSource,
+        Outcome::Ipv6MartianDestination,
+        Outcome::Ipv6HopLimit,
+        Outcome::Ipv6Scope,
+        Outcome::Ipv6Options,
+        Outcome::Ipv6NoRoute,
+        Outcome::Ipv6NoNeighbour,
+        Outcome::Ipv6Mtu,
+        Outcome::Ipv6Forward,
+    ];
+
+    impl From<Outcome> for Reason {
+        #[inline(always)]
+        fn from(outcome: Outcome) -> Self {
+            Self::of(Kind::Dual, outcome.code())
+        }
+    }
+
+    impl PartialEq<Outcome> for Reason {
+        #[inline(always)]
+        fn eq(&self, outcome: &Outcome) -> bool {
+            *self == Self::of(Kind::Dual, outcome.code())
         }
     }
 }

@@ -93,7 +93,7 @@ impl Half {
     const V4: Self = Self(0);
     const V6: Self = Self(1);
     /// How many rows a family has.
-    const ROWS_MAX: usize = (NextHop::MAX as usize + 1) / 2;
+    const ROWS_MAX: usize = NextHop::MAX as usize / 2;
 
     /// The row of the table, given the family's own.
     const fn row(self, own: u16) -> u16 {
@@ -435,5 +435,172 @@ impl Changes {
     pub fn for_each(&mut self, mut visit: impl FnMut(AnyPrefix, &mut Option<NextHop>)) {
         self.v4.iter_mut().for_each(|(prefix, hop)| visit((*prefix).into(), hop));
         self.v6.iter_mut().for_each(|(prefix, hop)| visit((*prefix).into(), hop));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use hue_demux::PortId;
+    use hue_host::netlink::{Link, Neighbour, NextHop as Way, Route, RouteKind, Scope, neighbour_state};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::event::Change as How;
+
+    fn ports() -> Vec<RibPort> {
+        let port = |number: u8| RibPort {
+            interface: format!("v{number}"),
+            port: PortId::new(number),
+            mac: Mac([2, 0, 0, 0, 0, number]),
+            mtu_bytes: 1500,
+        };
+        vec![port(0), port(1)]
+    }
+
+    /// A destination and a gateway of a family, by numbers.
+    fn addresses(v6: bool, to: u8, via: u8) -> (AnyPrefix, IpAddr) {
+        let (to, via) = if v6 {
+            (format!("2001:db8:{to:x}::/48"), format!("2001:db8::{via:x}"))
+        } else {
+            (format!("10.{to}.0.0/16"), format!("10.0.0.{via}"))
+        };
+        (to.parse().unwrap(), via.parse().unwrap())
+    }
+
+    fn route(how: How, v6: bool, to: u8, via: u8) -> Event {
+        let (prefix, via) = addresses(v6, to, via);
+        let route = Route {
+            prefix,
+            source: None,
+            object: 0,
+            table: 254,
+            tos: 0,
+            metric: 0,
+            protocol: 0,
+            scope: Scope::Universe,
+            kind: RouteKind::Unicast,
+            hops: vec![Way { link: 2, via: Some(via), weight: 1, dead: false, onlink: false }],
+            cloned: false,
+        };
+        Event::Route(how, route)
+    }
+
+    fn neighbour(how: How, v6: bool, number: u8) -> Event {
+        let (_, address) = addresses(v6, 1, number);
+        let mac = Some(Mac([2, 1, 0, 0, u8::from(v6), number]));
+        let state = neighbour_state::REACHABLE;
+        Event::Neighbour(how, Neighbour { link: 2, address, mac, state, flags: 0, protocol: 0 })
+    }
+
+    fn event() -> impl Strategy<Value = Event> {
+        let how = || prop_oneof![3 => Just(How::Added), 1 => Just(How::Removed)];
+        prop_oneof![
+            (how(), any::<bool>(), 1..6u8, 1..5u8).prop_map(|(how, v6, to, via)| route(how, v6, to, via)),
+            (how(), any::<bool>(), 1..5u8).prop_map(|(how, v6, number)| neighbour(how, v6, number)),
+        ]
+    }
+
+    fn listed() -> [Event; 3] {
+        let link =
+            Link { index: 2, name: "v0".to_owned(), mtu: 1500, up: true, carrier: true, ..Link::default() };
+        [Event::Begin, Event::Link(How::Listed, Box::new(link)), Event::End]
+    }
+
+    /// What the routes of a published table do.
+    fn actions((rows, entries): (Vec<Adjacency>, Entries)) -> BTreeMap<AnyPrefix, Adjacency> {
+        let mut all = BTreeMap::new();
+        hue_substrate::each_routes!(entries, routes => {
+            all.extend(routes.into_iter().map(|(prefix, hop)| (prefix.into(), rows[usize::from(hop.get())])));
+        });
+        all
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+        /// The RIB of both families publishes what those of each family publish, all at once and step by step.
+        #[test]
+        fn both_families_are_the_sum_of_each(steps in prop::collection::vec(prop::collection::vec(event(), 0..6), 1..8)) {
+            let mut ribs = [Keys::Dual, Keys::V4, Keys::V6].map(|keys| AnyRib::new(keys, ports()));
+            ribs.iter_mut().for_each(|rib| rib.apply_all(listed()));
+            let (mut rows, mut table) = (Vec::new(), BTreeMap::new());
+            for events in steps {
+                for rib in &mut ribs {
+                    rib.apply_all(events.clone());
+                }
+                if let Some(mut update) = ribs[0].take_update() {
+                    for (row, hop) in update.hops {
+                        rows.resize(rows.len().max(usize::from(row) + 1), Adjacency::NONE);
+                        rows[usize::from(row)] = hop;
+                    }
+                    let mut seen = 0;
+                    update.routes.for_each(|prefix, hop| {
+                        seen += 1;
+                        match *hop {
+                            Some(hop) => table.insert(prefix, hop),
+                            None => table.remove(&prefix),
+                        };
+                    });
+                    prop_assert_eq!(seen, update.routes.len());
+                    if let Some(neighbours) = update.neighbours {
+                        prop_assert_eq!(neighbours, ribs[0].neighbours());
+                    }
+                }
+                let [_, four, six] = &mut ribs;
+                let _ = (four.take_update(), six.take_update());
+                let [both, four, six] = &ribs;
+                let mut expected = actions(four.published());
+                expected.extend(actions(six.published()));
+                prop_assert_eq!(&actions(both.published()), &expected, "as a whole");
+                let stepwise: BTreeMap<_, _> =
+                    table.iter().map(|(prefix, hop): (&AnyPrefix, &NextHop)| (*prefix, rows[usize::from(hop.get())])).collect();
+                prop_assert_eq!(&stepwise, &expected, "step by step");
+                prop_assert_eq!(both.counts().routes, four.counts().routes + six.counts().routes);
+                // Lists name the row of the table, page by page.
+                let (mut pages, mut after) = (Vec::new(), None);
+                while let Some(last) = { let page = both.routes(after, 3); pages.extend(page.clone()); page.last().map(|row| row.prefix) } {
+                    after = Some(last);
+                }
+                prop_assert_eq!(pages.iter().map(|row| (row.prefix, row.hop)).collect::<BTreeMap<_, _>>(), table.clone());
+                prop_assert_eq!(pages.len(), table.len());
+                let prefixes: Vec<AnyPrefix> = table.keys().copied().collect();
+                let mut again = both.published_changes(&prefixes);
+                let mut set = BTreeMap::new();
+                again.for_each(|prefix, hop| _ = hop.map(|hop| set.insert(prefix, hop)));
+                prop_assert_eq!(set, table.clone());
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_of_changes_may_have_both_families() {
+        let four: Vec<Change<u32>> = (0..3).map(|n| (Prefix::containing(n << 24, 8), None)).collect();
+        let six: Vec<Change<u128>> = (0..2).map(|n| (Prefix::containing(n << 120, 8), None)).collect();
+        let all = Changes { v4: four.clone(), v6: six.clone() };
+        let parts = |range| {
+            let slice = all.slice(range);
+            (slice.v4().to_vec(), slice.v6().to_vec())
+        };
+        assert_eq!(all.len(), 5);
+        assert_eq!(parts(0..2), (four[..2].to_vec(), vec![]));
+        assert_eq!(parts(2..4), (four[2..].to_vec(), six[..1].to_vec()));
+        assert_eq!(parts(4..5), (vec![], six[1..].to_vec()));
+        assert_eq!(parts(0..5), (four.clone(), six.clone()));
+        assert!(all.slice(5..5).is_empty() && all.slice(0..6).is_empty());
+    }
+
+    /// Both families have the same number of rows, and their rows never meet.
+    #[test]
+    fn rows_of_the_families_differ() {
+        let last = Half::ROWS_MAX as u16 - 1;
+        assert_eq!([Half::V4.row(0), Half::V6.row(0), Half::V4.row(1)], [0, 1, 2]);
+        assert_eq!(
+            (Half::V6.row(last), hue_planes::dual::NEXT_HOPS_MAX),
+            (NextHop::MAX - 1, 2 * Half::ROWS_MAX)
+        );
+        let (a, b) = (Adjacency::glean(PortId::new(1)), Adjacency::glean(PortId::new(2)));
+        assert_eq!(interleaved(vec![a, a], vec![b]), [a, b, a, Adjacency::local()]);
     }
 }
