@@ -219,17 +219,38 @@ impl Lab {
     pub fn pair6(&self, name: &str, n: u8, tag: u8, on: [usize; 2]) -> Pair {
         let mut pair = self.pair(name, n, tag, on);
         for (side, host) in [(1, &pair.left), (2, &pair.right)] {
-            host.space.enable_ipv6();
-            let (own, router) = (format!("{}/64", address6(n, side, 2)), address6(n, side, 1).to_string());
+            host.enable_ipv6(n, side);
             host.space.ip(&["-4", "address", "flush", "dev", "eth0"]);
-            host.space.ip(&["-6", "address", "add", &own, "dev", "eth0", "nodad"]);
-            host.space.ip(&["-6", "route", "add", "default", "via", &router]);
         }
         pair.document.kind = "ipv6";
         for (side, port) in (1..).zip(&mut pair.document.ports) {
             port.addresses = vec![format!("{}/64", address6(n, side, 1))];
         }
         pair
+    }
+
+    /// The same for a network of kind `dual`: the hosts have the addresses of [`Lab::pair`] and of [`Lab::pair6`].
+    ///
+    /// # Panics
+    /// When the system refuses.
+    #[must_use]
+    pub fn pair_dual(&self, name: &str, n: u8, tag: u8, on: [usize; 2]) -> Pair {
+        let pair = self.pair(name, n, tag, on);
+        for (side, host) in [(1, &pair.left), (2, &pair.right)] {
+            host.enable_ipv6(n, side);
+        }
+        Pair { document: self.pair_dual_document(name, n, tag, on), ..pair }
+    }
+
+    /// The document of [`Lab::pair_dual`], without hosts.
+    #[must_use]
+    pub fn pair_dual_document(&self, name: &str, n: u8, tag: u8, on: [usize; 2]) -> Document {
+        let mut document = self.pair_document(name, n, tag, on);
+        document.kind = "dual";
+        for (side, port) in (1..).zip(&mut document.ports) {
+            port.addresses.push(format!("{}/64", address6(n, side, 1)));
+        }
+        document
     }
 
     /// The document of [`Lab::pair`], without hosts.
@@ -320,6 +341,14 @@ pub struct Host {
 }
 
 impl Host {
+    /// Gives it the address of a host on a side of [`Lab::pair6`], and the router there.
+    fn enable_ipv6(&self, n: u8, side: u16) {
+        self.space.enable_ipv6();
+        let (own, router) = (format!("{}/64", address6(n, side, 2)), address6(n, side, 1).to_string());
+        self.space.ip(&["-6", "address", "add", &own, "dev", "eth0", "nodad"]);
+        self.space.ip(&["-6", "route", "add", "default", "via", &router]);
+    }
+
     /// How many of `count` pings are answered. They are sent 50 ms apart, and each answer may take a second.
     #[track_caller]
     #[must_use]
