@@ -21,7 +21,7 @@ package hue_kinds_pkg;
   localparam logic [4:0] OUTCOME_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
   localparam logic [4:0] OUTCOME_RATE_LIMITED = 5'd2;  // The packet exceeds the network's rate limit.
 
-  // Outcomes of the kind that has most of them.
+  // Outcomes of the kind that has most of them, among those that run on the card.
   localparam int unsigned OUTCOMES_MAX = 19;
 
   // Kind `ipv4`: outcomes of a packet, in the order in which they are tried: the first whose condition holds.
@@ -106,6 +106,50 @@ package hue_kinds_pkg;
     case (outcome)
       L2_FLOOD, L2_FORWARD: return VERDICT_FORWARD;
       L2_RESERVED: return VERDICT_PUNT;
+      default: return VERDICT_DROP;
+    endcase
+  endfunction
+
+  // Kind `dual`: outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+  localparam int unsigned KIND_DUAL = 4;
+  localparam logic [4:0] DUAL_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
+  localparam logic [4:0] DUAL_RATE_LIMITED = 5'd2;  // The packet exceeds the network's rate limit.
+  localparam logic [4:0] DUAL_IPV4_ARP = 5'd3;  // ARP, which the network's control plane handles. It counts as IPv4.
+  localparam logic [4:0] DUAL_ETHERTYPE = 5'd4;  // Neither IPv4, IPv6 nor ARP. A frame with a VLAN tag or an 802.3 length is none of them.
+  localparam logic [4:0] DUAL_TRUNCATED = 5'd5;  // The frame ends within the fixed part of the IPv4 header, or within the IPv6 header.
+  localparam logic [4:0] DUAL_VERSION = 5'd6;  // The version field is not that of the EtherType.
+  localparam logic [4:0] DUAL_IPV4_HEADER_LENGTH = 5'd7;  // IPv4: The header length is below 20 bytes or extends beyond the frame.
+  localparam logic [4:0] DUAL_IPV4_TOTAL_LENGTH = 5'd8;  // IPv4: The total length is below the header length or extends beyond the frame.
+  localparam logic [4:0] DUAL_IPV4_CHECKSUM = 5'd9;  // IPv4: The header checksum is wrong.
+  localparam logic [4:0] DUAL_IPV4_LOCAL = 5'd10;  // IPv4: For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.
+  localparam logic [4:0] DUAL_IPV4_L2_GROUP = 5'd11;  // IPv4: A packet to a unicast address in a broadcast or multicast frame.
+  localparam logic [4:0] DUAL_IPV4_MARTIAN_SOURCE = 5'd12;  // IPv4: The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.
+  localparam logic [4:0] DUAL_IPV4_MARTIAN_DESTINATION = 5'd13;  // IPv4: The destination cannot be the address of a host: this network, loopback or reserved.
+  localparam logic [4:0] DUAL_IPV4_TTL = 5'd14;  // IPv4: The TTL has expired; the control plane answers time exceeded.
+  localparam logic [4:0] DUAL_IPV4_OPTIONS = 5'd15;  // IPv4: The packet has IPv4 options, which the control plane handles.
+  localparam logic [4:0] DUAL_IPV4_NO_ROUTE = 5'd16;  // IPv4: No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
+  localparam logic [4:0] DUAL_IPV4_NO_NEIGHBOUR = 5'd17;  // IPv4: The next hop's MAC address is not known yet; the control plane sends an ARP request.
+  localparam logic [4:0] DUAL_IPV4_MTU = 5'd18;  // IPv4: The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.
+  localparam logic [4:0] DUAL_IPV6_PAYLOAD_LENGTH = 5'd19;  // IPv6: The payload extends beyond the frame.
+  localparam logic [4:0] DUAL_IPV6_LOCAL = 5'd20;  // IPv6: For the router itself or its links: its addresses, multicast, link-local addresses. Neighbour discovery is among them.
+  localparam logic [4:0] DUAL_IPV6_L2_GROUP = 5'd21;  // IPv6: A packet to a unicast address in a broadcast or multicast frame.
+  localparam logic [4:0] DUAL_IPV6_MARTIAN_SOURCE = 5'd22;  // IPv6: The source cannot be the address of a host on another link: unspecified, loopback or multicast.
+  localparam logic [4:0] DUAL_IPV6_MARTIAN_DESTINATION = 5'd23;  // IPv6: The destination cannot be the address of a host on another link: unspecified or loopback.
+  localparam logic [4:0] DUAL_IPV6_HOP_LIMIT = 5'd24;  // IPv6: The hop limit has expired; the control plane answers time exceeded.
+  localparam logic [4:0] DUAL_IPV6_SCOPE = 5'd25;  // IPv6: The source is link-local, so the packet may not leave its link; the control plane answers beyond scope of source address.
+  localparam logic [4:0] DUAL_IPV6_OPTIONS = 5'd26;  // IPv6: The packet has hop-by-hop options, which the control plane handles. A jumbogram is such a packet.
+  localparam logic [4:0] DUAL_IPV6_NO_ROUTE = 5'd27;  // IPv6: No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
+  localparam logic [4:0] DUAL_IPV6_NO_NEIGHBOUR = 5'd28;  // IPv6: The next hop's MAC address is not known yet; the control plane sends a neighbour solicitation.
+  localparam logic [4:0] DUAL_IPV6_MTU = 5'd29;  // IPv6: The packet exceeds the egress port's MTU; the control plane answers packet too big.
+  localparam logic [4:0] DUAL_IPV4_FORWARD = 5'd30;  // IPv4: Sent with the next hop's MAC addresses, the TTL lower by one and an updated checksum; all other bytes stay.
+  localparam logic [4:0] DUAL_IPV6_FORWARD = 5'd31;  // IPv6: Sent with the next hop's MAC addresses and the hop limit lower by one; all other bytes stay.
+  localparam int unsigned DUAL_COUNT = 31;
+
+  // The verdict of an outcome. Code 0, no outcome, gives a drop.
+  function automatic logic [1:0] dual_verdict(logic [4:0] outcome);
+    case (outcome)
+      DUAL_IPV4_FORWARD, DUAL_IPV6_FORWARD: return VERDICT_FORWARD;
+      DUAL_IPV4_ARP, DUAL_IPV4_LOCAL, DUAL_IPV4_TTL, DUAL_IPV4_OPTIONS, DUAL_IPV4_NO_ROUTE, DUAL_IPV4_NO_NEIGHBOUR, DUAL_IPV4_MTU, DUAL_IPV6_LOCAL, DUAL_IPV6_HOP_LIMIT, DUAL_IPV6_SCOPE, DUAL_IPV6_OPTIONS, DUAL_IPV6_NO_ROUTE, DUAL_IPV6_NO_NEIGHBOUR, DUAL_IPV6_MTU: return VERDICT_PUNT;
       default: return VERDICT_DROP;
     endcase
   endfunction

@@ -7,6 +7,8 @@
 use hue_planes::{Kind, Reason};
 use hue_tables::Vid;
 
+use crate::error::NAME;
+
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 16;
 /// The frame comes from a software plane and leaves without further processing.
@@ -46,7 +48,7 @@ impl ToCpu {
         }
         let vid = u16::from_be_bytes([vid_high, vid_low]);
         let vid = Vid::new(vid).ok_or_else(|| format!("a CPU header has the invalid network id {vid}"))?;
-        let known = |kind| Reason::new(kind, code).is_some();
+        let known = |kind: Kind| kind.runs_on().contains(&NAME) && Reason::new(kind, code).is_some();
         if code != 0 && !Kind::ALL.into_iter().any(known) {
             return Err(format!("a CPU header has the unknown outcome {code}"));
         }

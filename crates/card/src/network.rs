@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use hue_planes::{Adjacency, AdjacencyKind, Settings, l2};
+use hue_planes::{Adjacency, AdjacencyKind, Keys, Settings, l2};
 use hue_substrate::{Entries, Program, ProgramError, RouteKey, SubstrateError, check_hop};
 use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 
@@ -108,9 +108,9 @@ impl Loaded {
     /// # Errors
     /// `Program` for keys of another width than the network's kind has, `Hop`.
     pub fn check_routes<K: CardKey>(&self, changes: &[Change<K>]) -> Result<(), SubstrateError> {
-        let (kind, found) = (self.program.kind(), u32::from(K::BITS));
-        if kind.limits().key_bits != found {
-            let error = ProgramError::Width { found, kind };
+        let kind = self.program.kind();
+        if !kind.limits().keys.has_bits(K::BITS) {
+            let error = ProgramError::Width { found: Keys::of_bits(K::BITS), kind };
             return Err(SubstrateError::Program { name: self.program.name.clone(), error });
         }
         let count = self.program.next_hops.len();

@@ -14,8 +14,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use hue_planes::{Kind, Settings};
-use hue_substrate::{Program, SubstrateError, with_routes};
+use hue_planes::Kind;
+use hue_substrate::{Entries, Program, SubstrateError};
 use hue_tables::dag36::{Dag36Error, words_of, words_of_level};
 use hue_tables::dag36_levels::{Patch, Retired, Write};
 use hue_tables::layout::{Ref, Runs};
@@ -246,9 +246,8 @@ impl Shared {
         }
         let (levels, words_max) = match of.layout {
             Layout::Sram => {
-                // Kinds that learn have no routes.
-                let routed = of.kinds.iter().filter(|kind| Settings::of(**kind).learning().is_none());
-                let key_bits = routed.map(|kind: &Kind| kind.limits().key_bits).max().unwrap_or(u32::BITS);
+                let is_wide = of.kinds.iter().any(|kind: &Kind| kind.limits().keys.has_v6());
+                let key_bits = if is_wide { u128::BITS } else { u32::BITS };
                 (Dag36Levels::flat(of.sram_words, key_bits as usize / 8), Vec::from([of.sram_words]))
             }
             _ => (Dag36Levels::new(&of.level_words), of.level_words.to_vec()),
@@ -405,14 +404,12 @@ impl Shared {
         let unused = (1..=Vid::MAX).filter_map(Vid::new).find(|id| !used.contains(id));
         let networks_max = usize::from(Vid::MAX);
         let id = unused.ok_or(TableError::TooManyNetworks { vid: program.vid, networks_max })?;
-        let built = with_routes!(&program.entries, routes => {
-            self.add_table(id, routes)?;
-            let changes: Vec<_> = routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
-            self.follow(id, &changes, writes)
-        }, else {
-            self.add_table::<u32>(id, &[])?;
-            self.follow::<u32>(id, &[], writes)
-        });
+        let built = match &program.entries {
+            Entries::Lpm32(routes) => self.build_as(id, routes, writes),
+            Entries::Lpm128(routes) => self.build_as(id, routes, writes),
+            // No image has a kind with such entries.
+            Entries::Dual(..) | Entries::Exact(_) => self.build_as::<u32>(id, &[], writes),
+        };
         match built {
             Ok(()) => {
                 // The words of the initially empty table: no record has seen them.
@@ -424,6 +421,17 @@ impl Shared {
                 Err(refusal)
             }
         }
+    }
+
+    fn build_as<K: Key>(
+        &mut self,
+        id: Vid,
+        routes: &[(Prefix<K>, NextHop)],
+        writes: &mut Vec<Write>,
+    ) -> Result<(), Refusal> {
+        self.add_table(id, routes)?;
+        let changes: Vec<_> = routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
+        self.follow(id, &changes, writes)
     }
 
     /// Changes a table in the store and the models, and appends the writes for the card.

@@ -95,6 +95,7 @@ fn one(
         }
         Entries::Lpm32(_) => Entries::Lpm32(entries(&set.routes)),
         Entries::Lpm128(_) => Entries::Lpm128(entries(&set.routes)),
+        Entries::Dual(..) => Entries::Dual(entries(&set.routes), entries(&set.routes)),
     };
     let wrong_limit = |error| CompileError::RateLimit { network: name.clone(), error };
     let settings = settings(spec).map_err(wrong_limit)?;
@@ -126,10 +127,10 @@ fn one(
 /// What the network says about its plane.
 fn settings(spec: &NetworkSpec) -> Result<Settings, MeterError> {
     let plane = &spec.plane;
+    let ipv4 = ipv4::Settings { forward_martians: plane.martians == Martians::Forward };
     Ok(match Settings::of(plane.kind) {
-        Settings::Ipv4(_) => {
-            Settings::Ipv4(ipv4::Settings { forward_martians: plane.martians == Martians::Forward })
-        }
+        Settings::Ipv4(_) => Settings::Ipv4(ipv4),
+        Settings::Dual(_) => Settings::Dual(ipv4),
         Settings::L2(default) => Settings::L2(l2::Settings {
             macs_max: plane.macs_max.unwrap_or(default.macs_max),
             ageing_s: plane.ageing_seconds.unwrap_or(default.ageing_s),
@@ -140,7 +141,7 @@ fn settings(spec: &NetworkSpec) -> Result<Settings, MeterError> {
     })
 }
 
-/// The routes as entries with keys of this width. A document has none of another family.
+/// The routes whose keys have this width, as entries.
 fn entries<K: Key>(routes: &[RouteName]) -> Vec<(Prefix<K>, NextHop)> {
     routes.iter().filter_map(|route| Some((route.prefix.of()?, route.hop))).collect()
 }

@@ -58,7 +58,7 @@ pub use routes::{
     CardMemory, CardShare, CardTables, MacAddress, Neighbour, NetworkFilter, Route, RouteFilter, RouteKind,
     TableShare, Tables,
 };
-pub use stats::{MacStats, NetworkStats, PortStats, Stats, VirtualPortStats, WorkerStats};
+pub use stats::{FamilyStats, MacStats, NetworkStats, PortStats, Stats, VirtualPortStats, WorkerStats};
 
 /// A moment, UTC; as text RFC 3339 with microseconds, such as `2026-01-31T12:00:00.000000Z`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, ToSchema)]

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use hue_planes::{
-    Loss, METRIC_DROPS, METRIC_LOSSES, METRIC_NETWORK_BYTES, METRIC_NETWORK_PORT_VERDICTS, METRIC_PORT_BYTES,
-    METRIC_PORT_LOSSES, METRIC_PORT_PACKETS, METRIC_PUNTS, METRIC_UNCLAIMED, METRIC_VERDICTS, Metric,
-    PortLoss, Reason, Unclaimed, Verdict,
+    Loss, METRIC_DROPS, METRIC_LOSSES, METRIC_NETWORK_BYTES, METRIC_NETWORK_FAMILY_VERDICTS,
+    METRIC_NETWORK_PORT_VERDICTS, METRIC_PORT_BYTES, METRIC_PORT_LOSSES, METRIC_PORT_PACKETS, METRIC_PUNTS,
+    METRIC_UNCLAIMED, METRIC_VERDICTS, Metric, PortLoss, Reason, Unclaimed, Verdict,
 };
 
 use crate::api::{
@@ -126,6 +126,7 @@ fn packets(text: &mut Text, snapshot: &MetricsSnapshot) {
             text.sample(&[("network", &network.network), ("verdict", verdict)], count);
         }
     }
+    families(text, networks);
     text.counter(&METRIC_DROPS);
     reasons(text, networks, |network| outcomes(network, Verdict::Drop), |network| &network.drops);
     text.counter(&METRIC_PUNTS);
@@ -137,6 +138,22 @@ fn packets(text: &mut Text, snapshot: &MetricsSnapshot) {
         for reason in Unclaimed::ALL.map(Unclaimed::name) {
             let count = snapshot.stats.unclaimed.get(reason).copied().unwrap_or(0);
             text.sample(&[("reason", reason)], count);
+        }
+    }
+}
+
+/// Counts by address family, if any network has several.
+fn families(text: &mut Text, networks: &[NetworkStats]) {
+    if networks.iter().all(|network| network.families.is_empty()) {
+        return;
+    }
+    text.counter(&METRIC_NETWORK_FAMILY_VERDICTS);
+    for network in networks {
+        for (family, counts) in &network.families {
+            for (verdict, count) in by_verdict(counts.forwarded, counts.punted, counts.dropped) {
+                let labels = [("network", &*network.network), ("family", family), ("verdict", verdict)];
+                text.sample(&labels, count);
+            }
         }
     }
 }

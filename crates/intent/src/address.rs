@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use hue_planes::Kind;
+use hue_planes::{Keys, Kind};
 use hue_tables::{AnyPrefix, Key, PrefixError};
 use serde::{Serialize, Serializer};
 
@@ -71,6 +71,8 @@ impl Serialize for InterfaceAddress {
 pub(crate) enum Family {
     V4,
     V6,
+    /// Both.
+    Both,
     /// None: the kind does not look at IP.
     None,
     /// Either: the network's kind is not known, because its document is wrong.
@@ -80,18 +82,19 @@ pub(crate) enum Family {
 impl Family {
     /// The family of a kind's addresses.
     pub fn of(kind: Kind) -> Self {
-        match kind.limits().key_bits {
-            u32::BITS => Self::V4,
-            u128::BITS => Self::V6,
-            _ => Self::None,
+        match kind.limits().keys {
+            Keys::V4 => Self::V4,
+            Keys::V6 => Self::V6,
+            Keys::Dual => Self::Both,
+            Keys::Mac => Self::None,
         }
     }
 
-    /// Length of an address, bits.
-    pub const fn bits(self) -> u8 {
-        match self {
-            Self::V4 => <u32 as Key>::BITS,
-            Self::V6 | Self::None | Self::Any => <u128 as Key>::BITS,
+    /// The family of an address.
+    pub const fn of_address(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(_) => Self::V4,
+            IpAddr::V6(_) => Self::V6,
         }
     }
 
@@ -99,6 +102,7 @@ impl Family {
         match self {
             Self::V4 | Self::None | Self::Any => "an IPv4 address such as 10.2.0.2",
             Self::V6 => "an IPv6 address such as 2001:db8:2::2",
+            Self::Both => "an IPv4 or IPv6 address such as 10.2.0.2 or 2001:db8:2::2",
         }
     }
 
@@ -106,6 +110,9 @@ impl Family {
         match self {
             Self::V4 | Self::None | Self::Any => "an IPv4 address with prefix length, such as 10.1.0.1/24",
             Self::V6 => "an IPv6 address with prefix length, such as 2001:db8:1::1/64",
+            Self::Both => {
+                "an IPv4 or IPv6 address with prefix length, such as 10.1.0.1/24 or 2001:db8:1::1/64"
+            }
         }
     }
 
@@ -113,6 +120,7 @@ impl Family {
         match self {
             Self::V4 | Self::None | Self::Any => "an IPv4 prefix such as 10.9.0.0/16",
             Self::V6 => "an IPv6 prefix such as 2001:db8:9::/48",
+            Self::Both => "an IPv4 or IPv6 prefix such as 10.9.0.0/16 or 2001:db8:9::/48",
         }
     }
 
@@ -120,12 +128,20 @@ impl Family {
         match self {
             Self::V4 => address.is_ipv4(),
             Self::V6 => address.is_ipv6(),
-            Self::None | Self::Any => true,
+            Self::Both | Self::None | Self::Any => true,
         }
     }
 
     fn parse(self, text: &str) -> Option<IpAddr> {
         text.parse().ok().filter(|address| self.has(*address))
+    }
+}
+
+/// Length of an address, bits.
+const fn bits(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => <u32 as Key>::BITS,
+        IpAddr::V6(_) => <u128 as Key>::BITS,
     }
 }
 
@@ -180,7 +196,7 @@ fn address_hint(text: &str, family: Family) -> Option<String> {
     {
         return Some("without a prefix length".to_owned());
     }
-    if family == Family::V6 {
+    if family == Family::V6 || family == Family::Both && text.contains(':') {
         return None;
     }
     let parts: Vec<&str> = text.split('.').collect();
@@ -207,18 +223,18 @@ fn prefix_hint(text: &str, least: u8, family: Family) -> Option<String> {
             None => address_hint(address, family),
         };
     };
-    if family.parse(address).is_none() {
-        return address_hint(address, family);
-    }
-    Some(format!("a prefix length is a number from {least} to {}, not {}", family.bits(), quoted(len)))
+    let Some(address) = family.parse(address) else { return address_hint(address, family) };
+    let bits = bits(address);
+    Some(format!("a prefix length is a number from {least} to {bits}, not {}", quoted(len)))
 }
 
 /// A router's address on a link.
 pub(crate) fn interface(at: &Cursor<'_>, family: Family) -> Option<InterfaceAddress> {
     let text = at.text(family.interface())?;
     let parts = text.split_once('/').and_then(|(address, len)| {
-        let len = len.parse::<u8>().ok().filter(|len| (1..=family.bits()).contains(len))?;
-        Some(InterfaceAddress { address: family.parse(address)?, len })
+        let address = family.parse(address)?;
+        let len = len.parse::<u8>().ok().filter(|len| (1..=bits(address)).contains(len))?;
+        Some(InterfaceAddress { address, len })
     });
     let Some(own) = parts else {
         at.fault(at.description(), family.interface(), prefix_hint(text, 1, family));

@@ -450,10 +450,16 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
     let field = at.required("kind", &one_of(names))?;
     let name = field.word(&names)?;
     let kind = Kind::OFFERED.into_iter().find(|kind| kind.name() == name)?;
-    let others = Kind::OFFERED.into_iter().filter(|other| *other != kind);
-    for (setting, whose) in others.flat_map(|other| other.settings().iter().map(move |name| (name, other))) {
-        if let Some(field) = at.field(setting).filter(|_| !kind.settings().contains(setting)) {
-            let expected = format!("none: only kind {} has this setting", whose.name());
+    let others =
+        Kind::OFFERED.into_iter().flat_map(Kind::settings).filter(|one| !kind.settings().contains(one));
+    for setting in others {
+        if let Some(field) = at.field(setting) {
+            let having = Kind::OFFERED.into_iter().filter(|other| other.settings().contains(setting));
+            let names: Vec<_> = having.map(Kind::name).collect();
+            let expected = match names[..] {
+                [one] => format!("none: only kind {one} has this setting"),
+                _ => format!("none: only kinds {} have this setting", names.join(" and ")),
+            };
             field.fault(format!("{setting} with kind {name}"), expected, None);
             return None;
         }
@@ -550,7 +556,15 @@ fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
             None
         }
     };
-    Some(Route { to: to?, target: target? })
+    let (to, target) = (to?, target?);
+    if let (Target::Via(via), Some(field)) = (&target, at.field("via"))
+        && via.is_ipv4() != to.addr().is_ipv4()
+    {
+        let hint = format!("a route to {to} leads through a gateway of its own family");
+        field.fault(via.to_string(), Family::of_address(to.addr()).address(), Some(hint));
+        return None;
+    }
+    Some(Route { to, target })
 }
 
 fn neighbour(at: &Cursor<'_>, family: Family) -> Option<Neighbour> {

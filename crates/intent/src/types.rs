@@ -297,8 +297,8 @@ pub struct Plane {
     #[serde(serialize_with = "kind_name")]
     #[schemars(schema_with = "schema::kind")]
     pub kind: Kind,
-    /// What to do with packets from or to addresses that no host can have, such as 127.0.0.1 (RFC 1812
-    /// §5.3.7).
+    /// Kinds `ipv4` and `dual`: what to do with IPv4 packets from or to addresses that no host can have, such as 127.0.0.1
+    /// (RFC 1812 §5.3.7).
     #[serde(skip_serializing_if = "Martians::is_default")]
     #[schemars(default)]
     pub martians: Martians,

@@ -308,6 +308,11 @@ fn sites<'a>(
         let targets = match &program.entries {
             Entries::Lpm32(_) => Targets::V4(targets(spec, port, program, ports)?),
             Entries::Lpm128(_) => Targets::V6(targets(spec, port, program, ports)?),
+            // The frames of a network are of one family: IPv4, unless only IPv6 goes where the traffic should.
+            Entries::Dual(..) => match targets(spec, port, program, ports) {
+                Ok(found) => Targets::V4(found),
+                Err(_) => Targets::V6(targets(spec, port, program, ports)?),
+            },
             Entries::Exact(_) => Targets::Hosts(hosts(spec, port, program, ports)?),
         };
         sites.push(Site { program, router: vport.mac, targets });

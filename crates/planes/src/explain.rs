@@ -1,7 +1,5 @@
 //! What explanations of all kinds have in common: stages, the sentence of the one that decided, the Ethernet header.
 
-use std::fmt::Write;
-
 use hue_tables::Key;
 use hue_wire::ethernet;
 
@@ -26,10 +24,15 @@ pub(crate) fn end(
         last.outcome = Some(outcome.name());
         // `forward` is the outcome of all remaining packets, so it has no condition to describe.
         if outcome.verdict() != Verdict::Forward {
-            let _ = write!(last.detail, "; {}: {}", outcome.name(), outcome.row().when);
+            last.detail.push_str(&sentence(outcome));
         }
     }
     Explanation { stages, outcome, hop, bytes }
+}
+
+/// What is added to the stage that decided.
+pub(crate) fn sentence(outcome: Reason) -> String {
+    format!("; {}: {}", outcome.name(), outcome.row().when)
 }
 
 /// The stages from the lookup on, of a packet that passed the first half of its plane. `changes` describes what the rewrite

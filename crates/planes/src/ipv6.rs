@@ -11,7 +11,7 @@ use hue_wire::{ethernet, ipv6};
 
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
 use crate::generated::Kind;
-pub use crate::generated::ipv6::{KEY_BITS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
+pub use crate::generated::ipv6::{KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
 use crate::plane::{Answer, Explanation, LongestPrefix, Looked};
 use crate::reason::Reason;
 

@@ -11,13 +11,16 @@ use hue_wire::{Mac, ethernet};
 
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
 use crate::generated::Kind;
-pub use crate::generated::l2::{KEY_BITS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
+pub use crate::generated::l2::{KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
 use crate::meter::RateLimit;
 use crate::plane::{Answer, Exact, Explanation, Learning, Looked};
 use crate::reason::Reason;
 
 /// The plane of this kind.
 pub struct Plane;
+
+/// Width of a key, bits.
+const KEY_BITS: u32 = u8::BITS * size_of::<Mac>() as u32;
 
 /// Limits of [`Settings`].
 pub const MACS_MAX: u16 = 60_000;

@@ -6,6 +6,7 @@
 
 mod adjacency;
 mod counters;
+pub mod dual;
 #[cfg(feature = "test-kinds")]
 pub mod echo;
 mod explain;
@@ -22,12 +23,13 @@ pub use adjacency::{Adjacency, AdjacencyKind};
 pub use counters::{Counters, Losses, OUTCOMES_MAX, UnclaimedCounters};
 pub use generated::{
     FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Loss, METRIC_DROPS, METRIC_LOSSES, METRIC_NETWORK_BYTES,
-    METRIC_NETWORK_PORT_VERDICTS, METRIC_PORT_BYTES, METRIC_PORT_LOSSES, METRIC_PORT_PACKETS, METRIC_PUNTS,
-    METRIC_UNCLAIMED, METRIC_VERDICTS, PortLoss, Unclaimed,
+    METRIC_NETWORK_FAMILY_VERDICTS, METRIC_NETWORK_PORT_VERDICTS, METRIC_PORT_BYTES, METRIC_PORT_LOSSES,
+    METRIC_PORT_PACKETS, METRIC_PUNTS, METRIC_UNCLAIMED, METRIC_VERDICTS, PortLoss, Unclaimed,
 };
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
 pub use plane::{
-    Answer, Exact, Explanation, Learning, Limits, LongestPrefix, Looked, Plane, Settings, Source,
+    Answer, ByFamily, Exact, Explanation, IpKey, Keys, Learning, Limits, LongestPrefix, Looked, Plane,
+    Settings, Source,
 };
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};

@@ -4,6 +4,8 @@
 //! Both halves are pure functions: no state, no clock. Substrates take a batch through them for a kind that is known
 //! when the code is compiled ([`with_plane`](crate::with_plane)), so that a kind costs no branch a packet.
 
+use std::fmt;
+
 use hue_demux::PortId;
 use hue_tables::MacKey;
 
@@ -19,7 +21,7 @@ pub trait Plane: 'static {
     const KIND: Kind;
     /// Filler for arrays.
     const NOTHING: Self::Carried;
-    /// How its questions are answered: [`LongestPrefix`] or [`Exact`].
+    /// How its questions are answered: [`LongestPrefix`], [`ByFamily`] or [`Exact`].
     type Match;
     /// The key of its question.
     type Key: Copy + Default;
@@ -81,8 +83,26 @@ pub trait Plane: 'static {
 /// The longest prefix of the network's table that contains the key.
 pub struct LongestPrefix;
 
+/// The longest prefix that contains the key, in the network's table of the key's address family.
+pub struct ByFamily;
+
 /// The entry of the network's table with the key.
 pub struct Exact;
+
+/// A key of [`ByFamily`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IpKey {
+    /// An IPv4 address.
+    V4(u32),
+    /// An IPv6 address.
+    V6(u128),
+}
+
+impl Default for IpKey {
+    fn default() -> Self {
+        Self::V4(0)
+    }
+}
 
 /// What the tables say about a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -204,11 +224,65 @@ macro_rules! settings {
 }
 crate::for_each_plane!(settings);
 
+/// The keys of a kind's tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keys {
+    /// IPv4 addresses.
+    V4,
+    /// IPv6 addresses.
+    V6,
+    /// Addresses of both families, each in a table of its own.
+    Dual,
+    /// MAC addresses.
+    Mac,
+}
+
+impl Keys {
+    /// Keys of one width, 32 or 128 bits.
+    #[must_use]
+    pub const fn of_bits(bits: u8) -> Self {
+        if bits == 32 { Self::V4 } else { Self::V6 }
+    }
+
+    /// Whether there is a table of routes to IPv4 addresses.
+    #[must_use]
+    pub const fn has_v4(self) -> bool {
+        matches!(self, Self::V4 | Self::Dual)
+    }
+
+    /// Whether there is a table of routes to IPv6 addresses.
+    #[must_use]
+    pub const fn has_v6(self) -> bool {
+        matches!(self, Self::V6 | Self::Dual)
+    }
+
+    /// Whether there is a table of routes whose keys have this many bits.
+    #[must_use]
+    pub const fn has_bits(self, bits: u8) -> bool {
+        match bits {
+            32 => self.has_v4(),
+            128 => self.has_v6(),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V4 => "keys of 32 bits",
+            Self::V6 => "keys of 128 bits",
+            Self::Dual => "keys of 32 and of 128 bits",
+            Self::Mac => "keys of 48 bits",
+        })
+    }
+}
+
 /// Limits of what a network of a kind may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Width of a lookup key, bits.
-    pub key_bits: u32,
+    /// What its tables are keyed by.
+    pub keys: Keys,
     /// Most rows of the next-hop table.
     pub next_hops_max: usize,
     /// Least MTU of a port, bytes of IP.
@@ -225,7 +299,7 @@ macro_rules! limits {
             pub const fn limits(self) -> Limits {
                 match self {
                     $(Self::$variant => Limits {
-                        key_bits: crate::$kind::KEY_BITS,
+                        keys: crate::$kind::KEYS,
                         next_hops_max: crate::$kind::NEXT_HOPS_MAX,
                         mtu_bytes_min: crate::$kind::MTU_BYTES_MIN,
                         mtu_bytes_max: crate::$kind::MTU_BYTES_MAX,

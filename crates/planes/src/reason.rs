@@ -93,6 +93,12 @@ impl Reason {
         self.row().class
     }
 
+    /// Name of the family of packets that it belongs to, if its kind has several families: that of the family's kind.
+    #[must_use]
+    pub const fn family(self) -> Option<&'static str> {
+        self.row().family
+    }
+
     /// Whether the packet is forwarded.
     #[inline(always)]
     #[must_use]
@@ -181,5 +187,6 @@ mod tests {
         assert_eq!(own(Kind::Ipv4), ["arp", "local"]);
         assert_eq!(own(Kind::Ipv6), ["local"]);
         assert_eq!(own(Kind::L2), ["reserved"]);
+        assert_eq!(own(Kind::Dual), ["ipv4_arp", "ipv4_local", "ipv6_local"]);
     }
 }

@@ -59,6 +59,8 @@ pub struct OutcomeRow {
     pub verdict: Verdict,
     /// What it means to other parts of hueplane, if they need to know.
     pub class: Option<Class>,
+    /// Name of the kind of the family that it belongs to, in a kind with several families.
+    pub family: Option<&'static str>,
     /// Stage of the plane that decides it.
     pub stage: &'static str,
     /// Its meaning.

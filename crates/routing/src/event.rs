@@ -43,6 +43,18 @@ pub enum Event {
     Closed(String),
 }
 
+impl Event {
+    /// The address family that it concerns; `None` if it concerns both.
+    pub(crate) fn is_ipv4(&self) -> Option<bool> {
+        match self {
+            Self::Address(_, address) => Some(address.address.is_ipv4()),
+            Self::Route(_, route) => Some(route.prefix.addr().is_ipv4()),
+            Self::Neighbour(_, neighbour) => Some(neighbour.address.is_ipv4()),
+            Self::Begin | Self::End | Self::Link(..) | Self::Closed(_) => None,
+        }
+    }
+}
+
 /// Identifies one period of monitoring a network.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Session(pub(crate) u64);

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, Reason, Settings};
+use hue_planes::{Adjacency, Kind, Settings};
 use hue_soft::{BATCH_MAX, Frame, Soft};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{AnyPrefix, Key, Limits, NextHop, Prefix, Prefix4, Prefix6, Vid};
@@ -94,6 +94,7 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
     let entries = match Entries::none(kind) {
         Entries::Lpm32(_) => Entries::Lpm32(with_hops(&routes.ipv4, vid)),
         Entries::Lpm128(_) => Entries::Lpm128(with_hops(&routes.ipv6, vid)),
+        Entries::Dual(..) => Entries::Dual(with_hops(&routes.ipv4, vid), with_hops(&routes.ipv6, vid)),
         // The destinations are static entries, because design select finds frames by them; senders are learnt.
         Entries::Exact(_) => Entries::Exact(
             (0..4u8)
@@ -130,6 +131,11 @@ fn destination<K: Key>(random: &mut Random, prefixes: &[Prefix<K>]) -> K {
 
 fn packet(random: &mut Random, vid: u16, kind: Kind, routes: &Routes) -> (PortId, [u8; PACKET_BYTES]) {
     let port = random.below(4) as u8;
+    // A network of both families gets as many packets of one as of the other.
+    let kind = match kind {
+        Kind::Dual => [Kind::Ipv4, Kind::Ipv6][random.below(2)],
+        kind => kind,
+    };
     let mut bytes = [0; PACKET_BYTES];
     bytes[..6].copy_from_slice(&router_mac(vid, port).0);
     bytes[6..12].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
@@ -237,6 +243,7 @@ fn main() -> Result<(), Error> {
             &[Kind::Ipv4],
             &[Kind::Ipv6],
             &[Kind::L2],
+            &[Kind::Dual],
             &[Kind::Ipv4, Kind::Ipv6],
             &[Kind::Ipv4, Kind::Ipv6, Kind::L2],
         ],
@@ -258,16 +265,15 @@ fn main() -> Result<(), Error> {
     println!("{} IPv4 and {} IPv6 routes a network", routes.ipv4.len(), routes.ipv6.len());
     for bench in &mut benches {
         bench.rates.sort_by(f64::total_cmp);
-        let counted = |(vid, kind): (u16, &Kind)| {
-            Some(bench.soft.counters(Vid::new(vid)?)?.get(Reason::forward(*kind)))
-        };
+        let counted = |(vid, _)| Some(bench.soft.counters(Vid::new(vid)?)?.forwarded());
         let forwarded: u64 = (1..).zip(&bench.kinds).filter_map(counted).sum();
         let of = |kind: Kind| bench.kinds.iter().filter(|one| **one == kind).count();
         println!(
-            "{:4} ipv4, {:4} ipv6, {:4} l2: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
+            "{:4} ipv4, {:4} ipv6, {:4} l2, {:4} dual: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
             of(Kind::Ipv4),
             of(Kind::Ipv6),
             of(Kind::L2),
+            of(Kind::Dual),
             bench.rates[bench.rates.len() / 2],
             bench.rates[bench.rates.len() / 10],
             bench.rates[bench.rates.len() * 9 / 10],

@@ -176,7 +176,8 @@ fn finish_line<P: Plane<Match: Matching<P>>>(
     }
 }
 
-const FIRST_VID: Vid = match Vid::new(1) {
+/// Filler for arrays.
+pub(crate) const FIRST_VID: Vid = match Vid::new(1) {
     Some(vid) => vid,
     None => unreachable!(),
 };

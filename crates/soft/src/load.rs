@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hue_planes::{Counters, UnclaimedCounters};
+use hue_planes::{Counters, Keys, UnclaimedCounters};
 use hue_substrate::{
-    Capacity, Claims, Entries, Program, Substrate, SubstrateError, check_programs, demux_of, with_routes,
+    Capacity, Claims, Entries, Program, Substrate, SubstrateError, check_programs, demux_of, each_routes,
 };
 use hue_tables::{Change, Dag, Key, NextHop, Prefix, TableError, Vid};
 
@@ -111,37 +111,30 @@ impl Soft {
     }
 
     fn load_table(&mut self, program: &Program, undos: &mut Vec<Undo>) -> Result<(), TableError> {
-        // A network without routes has a table too, so that it has an account and a quota like the others.
-        with_routes!(
-            &program.entries,
-            routes => self.load_routes(program.vid, routes, undos),
-            else self.load_routes::<u32>(program.vid, &[], undos)
-        )
+        let (vid, entries) = (program.vid, &program.entries);
+        let Some(now) = self.keys(vid) else {
+            add_tables(&mut self.dag, vid, entries.keys())?;
+            undos.push(Box::new(move |dag| dag.remove_network(vid)));
+            return announce(&mut self.dag, vid, entries);
+        };
+        if now == table_keys(entries.keys()) {
+            each_routes!(entries, routes => self.change_routes(vid, routes, undos)?);
+            return Ok(());
+        }
+        let mut before = Entries::empty(now);
+        each_routes!(&mut before, routes => *routes = self.dag.routes(vid).collect());
+        let quota = self.dag.account(vid)?.bytes_quota;
+        undos.push(Box::new(move |dag| replace_tables(dag, vid, &before, quota)));
+        replace_tables(&mut self.dag, vid, entries, quota)
     }
 
-    fn load_routes<K: Key>(
-        &mut self,
-        vid: Vid,
-        routes: &[(Prefix<K>, NextHop)],
-        undos: &mut Vec<Undo>,
-    ) -> Result<(), TableError> {
-        match self.dag.key_bits(vid) {
-            None => {
-                self.dag.add_network::<K>(vid)?;
-                undos.push(Box::new(move |dag| dag.remove_network(vid)));
-                self.dag.apply(vid, &announced(routes))
-            }
-            Some(bits) if bits == K::BITS => self.change_routes(vid, routes, undos),
-            Some(_) => {
-                let before = match K::BITS {
-                    32 => Entries::Lpm128(self.dag.routes(vid).collect()),
-                    _ => Entries::Lpm32(self.dag.routes(vid).collect()),
-                };
-                undos.push(Box::new(
-                    move |dag| with_routes!(&before, routes => replace_table(dag, vid, routes), else Ok(())),
-                ));
-                replace_table(&mut self.dag, vid, routes)
-            }
+    /// What the tables of a network in the store are keyed by.
+    fn keys(&self, vid: Vid) -> Option<Keys> {
+        match (self.dag.has_table::<u32>(vid), self.dag.has_table::<u128>(vid)) {
+            (true, true) => Some(Keys::Dual),
+            (true, false) => Some(Keys::V4),
+            (false, true) => Some(Keys::V6),
+            (false, false) => None,
         }
     }
 
@@ -168,13 +161,37 @@ impl Soft {
     }
 }
 
-/// Gives a network that has keys of another width a table of this width. Its quota stays.
-fn replace_table<K: Key>(dag: &mut Dag, vid: Vid, routes: &[(Prefix<K>, NextHop)]) -> Result<(), TableError> {
-    let quota = dag.account(vid)?.bytes_quota;
-    dag.remove_network(vid)?;
-    dag.add_network::<K>(vid)?;
+/// What the tables of a network are keyed by in the store. A network without routes has a table too, so that it has an
+/// account and a quota like the others.
+const fn table_keys(keys: Keys) -> Keys {
+    match keys {
+        Keys::Mac => Keys::V4,
+        Keys::V4 | Keys::V6 | Keys::Dual => keys,
+    }
+}
+
+/// Adds a network with empty tables.
+fn add_tables(dag: &mut Dag, vid: Vid, keys: Keys) -> Result<(), TableError> {
+    match table_keys(keys) {
+        Keys::V6 => dag.add_network::<u128>(vid),
+        Keys::Dual => dag.add_dual_network(vid),
+        Keys::V4 | Keys::Mac => dag.add_network::<u32>(vid),
+    }
+}
+
+/// Gives a network tables for these entries, in place of those for other keys. Its quota stays.
+fn replace_tables(dag: &mut Dag, vid: Vid, entries: &Entries, quota: Option<u64>) -> Result<(), TableError> {
+    if dag.has_network(vid) {
+        dag.remove_network(vid)?;
+    }
+    add_tables(dag, vid, entries.keys())?;
     dag.set_quota(vid, quota)?;
-    dag.apply(vid, &announced(routes))
+    announce(dag, vid, entries)
+}
+
+fn announce(dag: &mut Dag, vid: Vid, entries: &Entries) -> Result<(), TableError> {
+    each_routes!(entries, routes => dag.apply(vid, &announced(routes))?);
+    Ok(())
 }
 
 fn announced<K: Key>(routes: &[(Prefix<K>, NextHop)]) -> Vec<Change<K>> {

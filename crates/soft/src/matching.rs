@@ -4,10 +4,12 @@
 
 use std::net::IpAddr;
 
-use hue_planes::{Adjacency, Answer, Class, Exact, LongestPrefix, Looked, Plane, Reason, Source};
+use hue_planes::{
+    Adjacency, Answer, ByFamily, Class, Exact, IpKey, LongestPrefix, Looked, Plane, Reason, Source,
+};
 use hue_tables::{Found, Guard, Key, MacKey, NextHop, Prefix, Vid};
 
-use crate::engine::Soft;
+use crate::engine::{BATCH_MAX, FIRST_VID, Soft};
 use crate::network::Network;
 use crate::switch::Switch;
 
@@ -94,17 +96,115 @@ where
         _: At,
     ) -> (Looked, Option<IpAddr>) {
         let key = P::key(carried);
-        let matched = (0..=<P::Key as Key>::BITS).rev().find_map(|len| {
-            let prefix = Prefix::containing(key, len);
-            soft.dag.route(network.vid, prefix).map(|hop| (prefix, hop.get()))
-        });
-        let looked = match matched {
-            Some((prefix, hop)) => {
-                Looked::of(*network.hops.get(hop), format!("matches {prefix}, next hop {hop}"))
+        (longest(soft, network, key), Some(key.to_ip()))
+    }
+}
+
+/// The longest prefix of a network's table that contains a key, for an explanation.
+fn longest<K: Key>(soft: &Soft, network: &Network, key: K) -> Looked {
+    let matched = (0..=K::BITS).rev().find_map(|len| {
+        let prefix = Prefix::containing(key, len);
+        soft.dag.route(network.vid, prefix).map(|hop| (prefix, hop.get()))
+    });
+    match matched {
+        Some((prefix, hop)) => {
+            Looked::of(*network.hops.get(hop), format!("matches {prefix}, next hop {hop}"))
+        }
+        None => Looked::of(Adjacency::NONE, "no prefix matches".to_owned()),
+    }
+}
+
+impl<P: Plane<Match = Self, Key = IpKey>> Matching<P> for ByFamily {
+    type Left = ();
+
+    #[inline(always)]
+    fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[IpKey], words: &mut [u16]) {
+        // One batch for each family, so that its lookups overlap.
+        let mut narrow = Part::<u32>::new();
+        let mut wide = Part::<u128>::new();
+        for ((vid, key), place) in vids.iter().zip(keys).zip(0u16..BATCH_MAX as u16) {
+            match key {
+                IpKey::V4(key) => narrow.push(*vid, *key, place),
+                IpKey::V6(key) => wide.push(*vid, *key, place),
             }
-            None => Looked::of(Adjacency::NONE, "no prefix matches".to_owned()),
-        };
-        (looked, Some(key.to_ip()))
+        }
+        narrow.look_up(table, words);
+        wide.look_up(table, words);
+    }
+
+    #[inline(always)]
+    fn word(table: &Guard<'_>, vid: Vid, key: IpKey) -> u16 {
+        NextHop::word(match key {
+            IpKey::V4(key) => table.lookup(vid, key),
+            IpKey::V6(key) => table.lookup(vid, key),
+        })
+    }
+
+    #[inline(always)]
+    fn answer<'a>(network: &'a Network, word: u16, _: P::Carried, _: At) -> (Answer<'a>, ()) {
+        (Answer::of(network.hops.get(word)), ())
+    }
+
+    #[inline(always)]
+    fn settle(_: &mut Network, _: P::Carried, outcome: Reason, _: At, (): ()) -> Reason {
+        outcome
+    }
+
+    fn asked(_: P::Carried) -> Vec<MacKey> {
+        Vec::new()
+    }
+
+    fn explain(
+        soft: &Soft,
+        network: &Network,
+        _: Option<&Switch>,
+        carried: P::Carried,
+        _: At,
+    ) -> (Looked, Option<IpAddr>) {
+        match P::key(carried) {
+            IpKey::V4(key) => (longest(soft, network, key), Some(key.to_ip())),
+            IpKey::V6(key) => (longest(soft, network, key), Some(key.to_ip())),
+        }
+    }
+}
+
+/// The keys of one family in a batch of both, and their places there.
+struct Part<K> {
+    vids: [Vid; BATCH_MAX],
+    keys: [K; BATCH_MAX],
+    places: [u16; BATCH_MAX],
+    count: usize,
+}
+
+impl<K: Key> Part<K> {
+    #[inline(always)]
+    fn new() -> Self {
+        Self {
+            vids: [FIRST_VID; BATCH_MAX],
+            keys: [K::default(); BATCH_MAX],
+            places: [0; BATCH_MAX],
+            count: 0,
+        }
+    }
+
+    /// Adds a key; there are at most [`BATCH_MAX`].
+    #[inline(always)]
+    fn push(&mut self, vid: Vid, key: K, place: u16) {
+        let at = self.count % BATCH_MAX;
+        (self.vids[at], self.keys[at], self.places[at]) = (vid, key, place);
+        self.count += 1;
+    }
+
+    #[inline(always)]
+    fn look_up(&self, table: &Guard<'_>, words: &mut [u16]) {
+        let count = self.count.min(BATCH_MAX);
+        let mut found = [0; BATCH_MAX];
+        table.lookup_batch(&self.vids[..count], &self.keys[..count], &mut found[..count]);
+        for (place, word) in self.places[..count].iter().zip(found) {
+            if let Some(to) = words.get_mut(usize::from(*place)) {
+                *to = word;
+            }
+        }
     }
 }
 

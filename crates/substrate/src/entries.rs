@@ -1,28 +1,38 @@
 //! The entries of a network's tables, as its program has them.
 
-use hue_planes::Kind;
+use hue_planes::{Keys, Kind};
 use hue_tables::{Key, NextHop, Prefix, Prefix4, Prefix6};
 use hue_wire::Mac;
 
-/// The entries of a network, in the form of its kind's match type. Routes have no prefix twice, and any order.
+/// The entries of a network, in the form of its kind's tables. Routes have no prefix twice, and any order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entries {
     /// Routes of 32-bit keys: longest prefix match.
     Lpm32(Vec<(Prefix4, NextHop)>),
     /// Routes of 128-bit keys: longest prefix match.
     Lpm128(Vec<(Prefix6, NextHop)>),
+    /// Routes of keys of both widths, which name next hops of the same table.
+    Dual(Vec<(Prefix4, NextHop)>, Vec<(Prefix6, NextHop)>),
     /// Static MAC addresses.
     Exact(Vec<(Mac, NextHop)>),
 }
 
-/// Does `$work` with the routes of [`Entries`] of any width as `$routes`; `$other` with entries that are no routes.
+/// Does `$work` with each list of routes of [`Entries`] as `$routes`: one, two, or none if the entries are no routes.
 #[macro_export]
-macro_rules! with_routes {
-    ($entries:expr, $routes:ident => $work:expr, else $other:expr) => {
+macro_rules! each_routes {
+    ($entries:expr, $routes:ident => $work:expr) => {
         match $entries {
             $crate::Entries::Lpm32($routes) => $work,
             $crate::Entries::Lpm128($routes) => $work,
-            $crate::Entries::Exact(_) => $other,
+            $crate::Entries::Dual(narrow, wide) => {
+                {
+                    let $routes = narrow;
+                    $work
+                }
+                let $routes = wide;
+                $work
+            }
+            $crate::Entries::Exact(_) => {}
         }
     };
 }
@@ -30,37 +40,46 @@ macro_rules! with_routes {
 impl Entries {
     /// No entries, in the form of a kind.
     #[must_use]
-    pub fn none(kind: Kind) -> Self {
-        match kind.limits().key_bits {
-            u32::BITS => Self::Lpm32(Vec::new()),
-            u128::BITS => Self::Lpm128(Vec::new()),
-            _ => Self::Exact(Vec::new()),
+    pub const fn none(kind: Kind) -> Self {
+        Self::empty(kind.limits().keys)
+    }
+
+    /// No entries with these keys.
+    #[must_use]
+    pub const fn empty(keys: Keys) -> Self {
+        match keys {
+            Keys::V4 => Self::Lpm32(Vec::new()),
+            Keys::V6 => Self::Lpm128(Vec::new()),
+            Keys::Dual => Self::Dual(Vec::new(), Vec::new()),
+            Keys::Mac => Self::Exact(Vec::new()),
         }
     }
 
-    /// Width of the keys, bits.
+    /// What they are keyed by.
     #[must_use]
-    pub const fn key_bits(&self) -> u32 {
+    pub const fn keys(&self) -> Keys {
         match self {
-            Self::Lpm32(_) => u32::BITS,
-            Self::Lpm128(_) => u128::BITS,
-            Self::Exact(_) => MAC_BITS,
+            Self::Lpm32(_) => Keys::V4,
+            Self::Lpm128(_) => Keys::V6,
+            Self::Dual(..) => Keys::Dual,
+            Self::Exact(_) => Keys::Mac,
         }
     }
 
     /// How many there are.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub const fn len(&self) -> usize {
         match self {
             Self::Lpm32(routes) => routes.len(),
             Self::Lpm128(routes) => routes.len(),
+            Self::Dual(narrow, wide) => narrow.len() + wide.len(),
             Self::Exact(macs) => macs.len(),
         }
     }
 
     /// Whether there are none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
@@ -80,7 +99,7 @@ impl Entries {
     pub fn macs(&self) -> &[(Mac, NextHop)] {
         match self {
             Self::Exact(macs) => macs,
-            Self::Lpm32(_) | Self::Lpm128(_) => &[],
+            Self::Lpm32(_) | Self::Lpm128(_) | Self::Dual(..) => &[],
         }
     }
 }
@@ -94,21 +113,23 @@ pub trait RouteKey: Key {
 }
 
 macro_rules! route_key {
-    ($key:ty, $form:ident) => {
+    ($key:ty, $form:ident, $dual:pat => $list:ident) => {
         impl RouteKey for $key {
             fn routes(entries: &Entries) -> &[(Prefix<Self>, NextHop)] {
                 match entries {
                     Entries::$form(routes) => routes,
+                    $dual => $list,
                     _ => &[],
                 }
             }
 
             fn routes_mut(entries: &mut Entries) -> &mut Vec<(Prefix<Self>, NextHop)> {
-                if !matches!(entries, Entries::$form(_)) {
+                if !matches!(entries, Entries::$form(_) | Entries::Dual(..)) {
                     *entries = Entries::$form(Vec::new());
                 }
                 match entries {
                     Entries::$form(routes) => routes,
+                    $dual => $list,
                     _ => unreachable!("replaced above"),
                 }
             }
@@ -116,11 +137,8 @@ macro_rules! route_key {
     };
 }
 
-route_key!(u32, Lpm32);
-route_key!(u128, Lpm128);
-
-/// Width of a MAC address, bits.
-const MAC_BITS: u32 = 48;
+route_key!(u32, Lpm32, Entries::Dual(narrow, _) => narrow);
+route_key!(u128, Lpm128, Entries::Dual(_, wide) => wide);
 
 impl From<Vec<(Prefix4, NextHop)>> for Entries {
     fn from(routes: Vec<(Prefix4, NextHop)>) -> Self {

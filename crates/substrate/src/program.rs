@@ -6,13 +6,13 @@
 use std::fmt::Display;
 
 use hue_demux::{Attachment, Match, PortId, Row};
-use hue_planes::{Adjacency, AdjacencyKind, Kind, Learning, RateLimit, Settings};
+use hue_planes::{Adjacency, AdjacencyKind, Keys, Kind, Learning, RateLimit, Settings};
 use hue_tables::{MacTable, NextHop, Vid};
 use hue_wire::Mac;
 use thiserror::Error;
 
+use crate::each_routes;
 use crate::entries::Entries;
-use crate::with_routes;
 
 /// Most virtual ports of a network.
 pub const PORTS_MAX: usize = 256;
@@ -132,10 +132,10 @@ pub enum ProgramError {
     #[error("two routes to {0}")]
     RouteTwice(String),
     /// The entries have the form of another kind.
-    #[error("keys of {found} bits: kind {kind} has keys of {}", .kind.limits().key_bits, kind = .kind.name())]
+    #[error("{found}: kind {kind} has {}", .kind.limits().keys, kind = .kind.name())]
     Width {
-        /// Width of the keys, bits.
-        found: u32,
+        /// What the entries are keyed by.
+        found: Keys,
         /// Kind of the network.
         kind: Kind,
     },
@@ -216,8 +216,8 @@ impl Program {
         for (index, hop) in self.next_hops.iter().enumerate() {
             check_hop(&self.ports, hop).map_err(|what| ProgramError::NextHop { index, hop: *hop, what })?;
         }
-        if self.entries.key_bits() != self.kind().limits().key_bits {
-            return Err(ProgramError::Width { found: self.entries.key_bits(), kind: self.kind() });
+        if self.entries.keys() != self.kind().limits().keys {
+            return Err(ProgramError::Width { found: self.entries.keys(), kind: self.kind() });
         }
         if let Some(learning) = self.settings.learning() {
             self.check_learning(learning)?;
@@ -225,11 +225,8 @@ impl Program {
         if let Some((mac, _)) = self.entries.macs().iter().find(|(mac, _)| !mac.is_unicast()) {
             return Err(ProgramError::StaticMac(*mac));
         }
-        with_routes!(
-            &self.entries,
-            routes => check_entries(routes, count),
-            else check_entries(self.entries.macs(), count)
-        )
+        each_routes!(&self.entries, routes => check_entries(routes, count)?);
+        check_entries(self.entries.macs(), count)
     }
 
     /// Networks that learn have a next hop for each port, in their order, and the same MTU at all of them, so that a frame

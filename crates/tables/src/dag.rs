@@ -40,6 +40,35 @@ pub use follow::Delta;
 /// One route change: `Some(hop)` announces, `None` withdraws.
 pub type Change<K> = (Prefix<K>, Option<NextHop>);
 
+/// The tables of a network.
+struct Tables {
+    /// By [`Key::TABLE`]; a table that is being changed is missing.
+    sources: [Option<Source>; 2],
+    /// Whether it has a table of each width.
+    is_dual: bool,
+}
+
+impl Tables {
+    fn one<K: Key>(source: Source) -> Self {
+        let mut sources = [None, None];
+        sources[K::TABLE] = Some(source);
+        Self { sources, is_dual: false }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Source> {
+        self.sources.iter().flatten()
+    }
+
+    fn compiled_refs(&self) -> impl Iterator<Item = Ref> + '_ {
+        self.iter().flat_map(Source::compiled_refs)
+    }
+
+    /// Routes of all tables.
+    fn routes(&self) -> usize {
+        self.iter().map(|source| source.routes).sum()
+    }
+}
+
 /// A live node in the hash table: its ref and 32 bits of the hash of its content.
 struct Entry {
     at: Ref,
@@ -53,7 +82,8 @@ impl Entry {
     }
 }
 
-/// The forwarding tables of all networks, each with keys of its own width; see the module documentation.
+/// The forwarding tables of all networks; see the module documentation. A network has a table with keys of one width, or
+/// one of each width. A key finds the table of its own width, and the network has one account and one quota for both.
 ///
 /// ```
 /// use hue_tables::{Dag, Limits, NextHop, Vid};
@@ -68,7 +98,7 @@ impl Entry {
 pub struct Dag {
     image: Writer,
     limits: Limits,
-    networks: HashMap<Vid, Source>,
+    networks: HashMap<Vid, Tables>,
     nodes: HashTable<Entry>,
     hasher: foldhash::fast::FixedState,
     /// Reference counts of all nodes, by network.
@@ -114,29 +144,63 @@ impl Dag {
     /// # Errors
     /// `DuplicateNetwork`, `TooManyNetworks`, or `Full` if its top node does not fit.
     pub fn add_network<K: Key>(&mut self, vid: Vid) -> Result<(), TableError> {
+        self.check_new(vid)?;
+        self.holdings.add_network(vid);
+        let source = self.new_table::<K>(vid).inspect_err(|_| self.holdings.remove_network(vid))?;
+        self.publish::<K>(vid, source.compiled);
+        self.networks.insert(vid, Tables::one::<K>(source));
+        Ok(())
+    }
+
+    /// Adds a network with a table for keys of each width, and no routes. Followers have no root of it.
+    ///
+    /// # Errors
+    /// As [`Dag::add_network`].
+    pub fn add_dual_network(&mut self, vid: Vid) -> Result<(), TableError> {
+        self.check_new(vid)?;
+        self.holdings.add_network(vid);
+        let narrow = self.new_table::<u32>(vid);
+        let wide = narrow.and_then(|narrow| match self.new_table::<u128>(vid) {
+            Ok(wide) => Ok([Some(narrow), Some(wide)]),
+            Err(error) => {
+                self.release(vid, narrow.compiled);
+                self.retire();
+                Err(error)
+            }
+        });
+        let sources = wide.inspect_err(|_| self.holdings.remove_network(vid))?;
+        let tops = sources.each_ref().map(|source| source.as_ref().map(|source| source.compiled));
+        self.networks.insert(vid, Tables { sources, is_dual: true });
+        if let [Some(narrow), Some(wide)] = tops {
+            self.publish::<u32>(vid, narrow);
+            self.publish::<u128>(vid, wide);
+        }
+        Ok(())
+    }
+
+    /// Whether a network can be added.
+    fn check_new(&self, vid: Vid) -> Result<(), TableError> {
         if self.networks.contains_key(&vid) {
             return Err(TableError::DuplicateNetwork(vid));
         }
         if self.networks.len() >= self.limits.networks_max.min(usize::from(Vid::MAX)) {
             return Err(TableError::TooManyNetworks { vid, networks_max: self.limits.networks_max });
         }
+        Ok(())
+    }
+
+    /// An empty table of a network that is among the holdings.
+    fn new_table<K: Key>(&mut self, vid: Vid) -> Result<Source, TableError> {
         self.collect();
         let mut source = Source::new(K::BITS);
         let slots = source.node(TOP).leaves(NextHop::NONE_WORD);
-        self.holdings.add_network(vid);
-        source.compiled = self.intern(vid, &slots, true).map_err(|NoSpace| {
-            self.holdings.remove_network(vid);
-            self.full(vid)
-        })?;
+        source.compiled = self.intern(vid, &slots, true).map_err(|NoSpace| self.full(vid))?;
         if self.space.live > self.space.live_max {
             self.release(vid, source.compiled);
-            self.holdings.remove_network(vid);
             self.retire();
             return Err(self.full(vid));
         }
-        self.publish(vid, source.compiled);
-        self.networks.insert(vid, source);
-        Ok(())
+        Ok(source)
     }
 
     /// Removes a network and all its routes. Lookups in it then find no route.
@@ -144,12 +208,12 @@ impl Dag {
     /// # Errors
     /// `UnknownNetwork`.
     pub fn remove_network(&mut self, vid: Vid) -> Result<(), TableError> {
-        let source = self.networks.remove(&vid).ok_or(TableError::UnknownNetwork(vid))?;
-        self.image.clear_root(vid);
-        if let Some(deltas) = &mut self.deltas {
+        let tables = self.networks.remove(&vid).ok_or(TableError::UnknownNetwork(vid))?;
+        self.image.clear_roots(vid);
+        if let Some(deltas) = self.deltas.as_mut().filter(|_| !tables.is_dual) {
             deltas.push(Delta::Root(vid, None));
         }
-        for node in source.compiled_refs() {
+        for node in tables.compiled_refs() {
             self.release(vid, node);
         }
         self.holdings.remove_network(vid);
@@ -219,7 +283,7 @@ impl Dag {
         each: impl FnMut(Prefix<K>, Option<NextHop>),
     ) -> Result<(), TableError> {
         let accept = |store: &mut Self, top| {
-            store.publish(vid, top);
+            store.publish::<K>(vid, top);
             Ok::<(), TableError>(())
         };
         self.apply_checked(vid, changes, each, (accept, false))
@@ -235,16 +299,17 @@ impl Dag {
         accept: (impl FnOnce(&mut Self, Ref) -> Result<(), E>, bool),
     ) -> Result<(), E> {
         self.collect();
-        let Some(mut source) = self.networks.remove(&vid) else {
+        let Some(tables) = self.networks.get_mut(&vid) else {
             return Err(TableError::UnknownNetwork(vid).into());
         };
-        let bits = source.bits;
-        if bits != K::BITS {
-            self.networks.insert(vid, source);
+        let Some(mut source) = tables.sources[K::TABLE].take() else {
+            let bits = tables.iter().map(|source| source.bits).next().unwrap_or_default();
             return Err(TableError::Width { vid, bits, given: K::BITS }.into());
-        }
+        };
         let result = self.change(vid, &mut source, changes, each, accept);
-        self.networks.insert(vid, source);
+        if let Some(tables) = self.networks.get_mut(&vid) {
+            tables.sources[K::TABLE] = Some(source);
+        }
         let result = result.map_err(|refused| match refused {
             Refused::NoSpace => self.full(vid).into(),
             Refused::Quota { bytes_needed } => self.over_quota(vid, bytes_needed).into(),
@@ -263,20 +328,26 @@ impl Dag {
         self.source::<K>(vid)?.get(prefix).and_then(NextHop::new)
     }
 
-    /// All routes of a network, in no particular order; empty for an unknown one, or one with keys of another width.
+    /// All routes of a network, in no particular order; empty for an unknown one, or one without keys of this width.
     pub fn routes<K: Key>(&self, vid: Vid) -> impl Iterator<Item = (Prefix<K>, NextHop)> + '_ {
         let source = self.source::<K>(vid).into_iter();
         source.flat_map(Source::iter).filter_map(|(prefix, hop)| Some((prefix, NextHop::new(hop)?)))
     }
 
     fn source<K: Key>(&self, vid: Vid) -> Option<&Source> {
-        self.networks.get(&vid).filter(|source| source.bits == K::BITS)
+        self.networks.get(&vid)?.sources[K::TABLE].as_ref()
     }
 
-    /// The width of a network's keys, bits; `None` for an unknown one.
+    /// Whether a network has a table with keys of this width.
     #[must_use]
-    pub fn key_bits(&self, vid: Vid) -> Option<u8> {
-        self.networks.get(&vid).map(|source| source.bits)
+    pub fn has_table<K: Key>(&self, vid: Vid) -> bool {
+        self.source::<K>(vid).is_some()
+    }
+
+    /// Whether the store has a network.
+    #[must_use]
+    pub fn has_network(&self, vid: Vid) -> bool {
+        self.networks.contains_key(&vid)
     }
 
     /// All networks in the store, in no particular order.
@@ -307,7 +378,7 @@ impl Dag {
     /// Bytes that the updater itself uses: the routes of all networks, reference counts and the hash table.
     #[must_use]
     pub fn updater_bytes(&self) -> u64 {
-        let sources: u64 = self.networks.values().map(Source::bytes).sum();
+        let sources: u64 = self.networks.values().flat_map(Tables::iter).map(Source::bytes).sum();
         let hash = self.nodes.capacity() * (size_of::<Entry>() + 1);
         sources + self.holdings.bytes() + hash as u64
     }
@@ -335,11 +406,11 @@ impl Dag {
 
     /// Memory of one network in one of the two units, without its quota.
     fn account_in(&self, vid: Vid, unit: fn(Weight) -> u64) -> Result<Account, TableError> {
-        let source = self.networks.get(&vid).ok_or(TableError::UnknownNetwork(vid))?;
+        let routes = self.networks.get(&vid).ok_or(TableError::UnknownNetwork(vid))?.routes();
         let held = self.holdings.held(vid);
         let (bytes_own, bytes_marginal) = (unit(held.own), unit(held.marginal));
         let bytes_shared = bytes_own - bytes_marginal;
-        Ok(Account { routes: source.routes, bytes_own, bytes_shared, bytes_marginal, bytes_quota: None })
+        Ok(Account { routes, bytes_own, bytes_shared, bytes_marginal, bytes_quota: None })
     }
 
     /// Memory of one network, where `size` is the size of a node in some encoding. Visits all nodes of the
@@ -348,9 +419,9 @@ impl Dag {
     /// # Errors
     /// `UnknownNetwork`.
     pub(crate) fn account_by(&self, vid: Vid, size: impl Fn(Ref) -> u64) -> Result<Account, TableError> {
-        let source = self.networks.get(&vid).ok_or(TableError::UnknownNetwork(vid))?;
+        let tables = self.networks.get(&vid).ok_or(TableError::UnknownNetwork(vid))?;
         let (mut bytes_own, mut bytes_marginal) = (0, 0);
-        for (node, held) in tally(source.compiled_refs()) {
+        for (node, held) in tally(tables.compiled_refs()) {
             let bytes = size(node);
             bytes_own += bytes;
             // A node is freed with the network if no source node of another network is compiled to it.
@@ -359,7 +430,7 @@ impl Dag {
             }
         }
         let bytes_shared = bytes_own - bytes_marginal;
-        Ok(Account { routes: source.routes, bytes_own, bytes_shared, bytes_marginal, bytes_quota: None })
+        Ok(Account { routes: tables.routes(), bytes_own, bytes_shared, bytes_marginal, bytes_quota: None })
     }
 
     /// All live nodes of the image, in no particular order.
@@ -601,9 +672,10 @@ impl Dag {
         })
     }
 
-    fn publish(&mut self, vid: Vid, top: Ref) {
-        self.image.set_root(vid, top);
-        if let Some(deltas) = &mut self.deltas {
+    fn publish<K: Key>(&mut self, vid: Vid, top: Ref) {
+        self.image.set_root::<K>(vid, top);
+        let is_dual = self.networks.get(&vid).is_some_and(|tables| tables.is_dual);
+        if let Some(deltas) = self.deltas.as_mut().filter(|_| !is_dual) {
             deltas.push(Delta::Root(vid, Some(top)));
         }
     }

@@ -51,7 +51,7 @@ pub struct Guard<'a> {
 
 impl Guard<'_> {
     /// Longest-prefix match in one network. Returns `None` if no route covers the key or the network has no
-    /// table. If the network's keys have another width, the result is a next hop of this network or none.
+    /// table with keys of this width.
     #[must_use]
     #[inline]
     pub fn lookup<K: Key>(&self, vid: Vid, key: K) -> Option<NextHop> {

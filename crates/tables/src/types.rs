@@ -78,6 +78,8 @@ impl NextHop {
 pub trait Key: Copy + Eq + Ord + std::hash::Hash + fmt::Debug + Default + Send + Sync + 'static {
     /// Width in bits: 32 or 128.
     const BITS: u8;
+    /// Which of a network's two tables has keys of this width: 0 or 1.
+    const TABLE: usize;
     /// An address of this family.
     type Addr: Copy
         + Eq
@@ -112,9 +114,10 @@ pub trait Key: Copy + Eq + Ord + std::hash::Hash + fmt::Debug + Default + Send +
 }
 
 macro_rules! key {
-    ($int:ty, $addr:ty, $variant:ident, $bits:expr) => {
+    ($int:ty, $addr:ty, $variant:ident, $bits:expr, $table:expr) => {
         impl Key for $int {
             const BITS: u8 = $bits;
+            const TABLE: usize = $table;
             type Addr = $addr;
             #[inline(always)]
             fn byte_at(self, depth: u8) -> u8 {
@@ -155,8 +158,8 @@ macro_rules! key {
         }
     };
 }
-key!(u32, Ipv4Addr, V4, 32);
-key!(u128, Ipv6Addr, V6, 128);
+key!(u32, Ipv4Addr, V4, 32, 0);
+key!(u128, Ipv6Addr, V6, 128, 1);
 
 /// The destination of a route: an address whose bits beyond `len` are zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -188,7 +188,9 @@ fn metrics(out: &mut String, spec: &Spec) {
     out.push_str("\n## Metrics\n\n| metric | values of the last label | meaning |\n| --- | --- | --- |\n");
     for metric in &spec.metric {
         let values: Vec<String> = match metric.counts {
-            Counts::Verdict | Counts::PortVerdict => Verdict::ALL.into_iter().map(Verdict::word).collect(),
+            Counts::Verdict | Counts::PortVerdict | Counts::FamilyVerdict => {
+                Verdict::ALL.into_iter().map(Verdict::word).collect()
+            }
             Counts::Drop => names(spec, Verdict::Drop),
             Counts::Punt => names(spec, Verdict::Punt),
             Counts::Unclaimed => spec.unclaimed.iter().map(|one| one.name.clone()).collect(),

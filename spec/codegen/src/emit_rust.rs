@@ -27,6 +27,7 @@ pub const FRAME_BYTES_MAX: usize = {};
             name: &one.name,
             verdict: "Drop".to_owned(),
             class: None,
+            family: None,
             stage: "demux",
             doc: &one.doc,
             when: &one.when,
@@ -95,6 +96,7 @@ struct Row<'a> {
     name: &'a str,
     verdict: String,
     class: Option<Class>,
+    family: Option<&'a str>,
     stage: &'a str,
     doc: &'a str,
     when: &'a str,
@@ -110,6 +112,7 @@ fn metrics(out: &mut String, spec: &Spec) {
             Counts::Unclaimed => "METRIC_UNCLAIMED",
             Counts::Loss => "METRIC_LOSSES",
             Counts::NetworkBytes => "METRIC_NETWORK_BYTES",
+            Counts::FamilyVerdict => "METRIC_NETWORK_FAMILY_VERDICTS",
             Counts::PortVerdict => "METRIC_NETWORK_PORT_VERDICTS",
             Counts::PortPackets => "METRIC_PORT_PACKETS",
             Counts::PortBytes => "METRIC_PORT_BYTES",
@@ -210,6 +213,22 @@ impl Kind {{
         let names: Vec<&str> = kind.setting.iter().map(|one| one.name.as_str()).collect();
         gate(out, "            ", kind);
         let _ = writeln!(out, "            Self::{} => &{names:?},", variant(&kind.name));
+    }
+    out.push_str(
+        "        }
+    }
+
+    /// The kinds of its families of packets, if it has several.
+    #[must_use]
+    pub const fn families(self) -> &'static [Self] {
+        match self {
+",
+    );
+    for kind in &spec.kind {
+        let families = kind.family.iter().map(|family| format!("Self::{}", variant(&family.kind)));
+        let families = families.collect::<Vec<_>>().join(", ");
+        gate(out, "            ", kind);
+        let _ = writeln!(out, "            Self::{} => &[{families}],", variant(&kind.name));
     }
     out.push_str(
         "        }
@@ -351,6 +370,7 @@ fn losses(out: &mut String, spec: &Spec) {
             name: &one.name,
             verdict: "Drop".to_owned(),
             class: None,
+            family: None,
             stage,
             doc: &one.doc,
             when: &one.when,
@@ -369,6 +389,7 @@ fn port_losses(out: &mut String, spec: &Spec) {
             name: &one.name,
             verdict: "Drop".to_owned(),
             class: None,
+            family: None,
             stage: "port",
             doc: &one.doc,
             when: &one.when,
@@ -387,10 +408,11 @@ fn plane(out: &mut String, kind: &Kind) {
         out,
         "pub mod {name} {{
     use super::{{{class}Kind, OutcomeRow, Verdict}};
+    use crate::plane::Keys;
     use crate::reason::Reason;
 
-    /// Width of a lookup key, bits.
-    pub const KEY_BITS: u32 = {};
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::{};
     /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = {};
     /// Least MTU of a port, bytes of IP.
@@ -399,7 +421,7 @@ fn plane(out: &mut String, kind: &Kind) {
     pub const MTU_BYTES_MAX: u16 = {};
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.",
-        kind.question.first().map_or(0, |one| one.key_bits),
+        kind.keys().variant(),
         limits.next_hops_max,
         limits.mtu_bytes_min,
         limits.mtu_bytes_max,
@@ -413,6 +435,7 @@ fn plane(out: &mut String, kind: &Kind) {
             name: &one.name,
             verdict: one.verdict.variant(),
             class: one.class,
+            family: one.family.as_deref(),
             stage: &one.stage,
             doc: &one.doc,
             when: &one.when,
@@ -420,6 +443,20 @@ fn plane(out: &mut String, kind: &Kind) {
         })
         .collect();
     table(out, "    ", "Outcome", &rows);
+    for family in &kind.family {
+        let names = family.outcomes.iter().map(|name| format!("        Outcome::{},\n", variant(name)));
+        let _ = write!(
+            out,
+            "
+    /// For each outcome of kind `{kind}`, by its place in the order, which one of this kind it is.
+    pub const OF_{upper}: [Outcome; super::{kind}::Outcome::COUNT] = [
+{names}    ];
+",
+            kind = family.kind,
+            upper = family.kind.to_uppercase(),
+            names = names.collect::<String>()
+        );
+    }
     let _ = write!(
         out,
         "
@@ -492,6 +529,7 @@ impl {name} {{
             name: {:?},
             verdict: Verdict::{},
             class: {},
+            family: {:?},
             stage: {:?},
             doc: {:?},
             when: {:?},
@@ -501,6 +539,7 @@ impl {name} {{
             row.name,
             row.verdict,
             row.class.map_or_else(|| "None".to_owned(), |class| format!("Some(Class::{})", class.variant())),
+            row.family,
             row.stage,
             row.doc,
             row.when,

@@ -30,11 +30,12 @@ pub fn emit(spec: &Spec) -> String {
         let name = one.name.to_uppercase();
         let _ = writeln!(out, "  localparam logic [4:0] OUTCOME_{name} = 5'd{code};  // {}", one.doc);
     }
-    let most = spec.offered().map(|kind| kind.outcome.len()).max().unwrap_or(0);
+    let on_card = spec.offered().filter(|kind| kind.runs_on.iter().any(|place| place == "card"));
+    let most = on_card.map(|kind| kind.outcome.len()).max().unwrap_or(0);
     let _ = write!(
         out,
         "
-  // Outcomes of the kind that has most of them.
+  // Outcomes of the kind that has most of them, among those that run on the card.
   localparam int unsigned OUTCOMES_MAX = {most};
 "
     );

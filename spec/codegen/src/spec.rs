@@ -135,6 +135,7 @@ pub enum Counts {
     Loss,
     NetworkBytes,
     PortVerdict,
+    FamilyVerdict,
     PortPackets,
     PortBytes,
     PortLoss,
@@ -199,6 +200,8 @@ pub struct Kind {
     pub limits: Limits,
     pub question: Vec<Question>,
     #[serde(default)]
+    pub family: Vec<Family>,
+    #[serde(default)]
     pub setting: Vec<Setting>,
     #[serde(default)]
     pub term: Vec<Term>,
@@ -210,6 +213,17 @@ impl Kind {
     pub fn first_forward(&self) -> usize {
         let others = self.outcome.iter().rposition(|one| one.verdict != Verdict::Forward);
         others.map_or(1, |last| last + 2)
+    }
+
+    /// What its tables are keyed by.
+    pub fn keys(&self) -> Keys {
+        let asked = |by, bits| self.question.iter().any(|one| one.by == by && one.key_bits == bits);
+        match (asked(Match::LongestPrefix, 32), asked(Match::LongestPrefix, 128)) {
+            (true, true) => Keys::Dual,
+            (true, false) => Keys::V4,
+            (false, true) => Keys::V6,
+            (false, false) => Keys::Mac,
+        }
     }
 
     /// Code of its outcome of class flood; 0 if it has none.
@@ -224,6 +238,37 @@ pub struct Limits {
     pub next_hops_max: u32,
     pub mtu_bytes_min: u32,
     pub mtu_bytes_max: u32,
+}
+
+/// A family of packets in a kind that has those of several kinds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Family {
+    /// The kind whose outcomes its packets have.
+    pub kind: String,
+    /// Its name in docs.
+    pub name: String,
+    /// The EtherType of its packets.
+    pub ethertype: String,
+    /// For each outcome of that kind, in order, which outcome of this kind it is.
+    #[serde(skip)]
+    pub outcomes: Vec<String>,
+}
+
+/// What the tables of a kind are keyed by, as `hue_planes::Keys`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keys {
+    V4,
+    V6,
+    Dual,
+    Mac,
+}
+
+impl Keys {
+    /// Variant in Rust.
+    pub fn variant(self) -> String {
+        format!("{self:?}")
+    }
 }
 
 /// How a table compares its keys with a question's.
@@ -278,6 +323,8 @@ pub struct Term {
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
     pub name: String,
+    /// The kind of the family that it belongs to, in a kind with several.
+    pub family: Option<String>,
     pub verdict: Verdict,
     pub class: Option<Class>,
     pub stage: String,
@@ -322,6 +369,11 @@ impl Spec {
             all.push(kind);
         }
         all.sort_by_key(|kind| kind.id);
+        let bases: Vec<(String, Vec<Outcome>)> =
+            all.iter().map(|kind| (kind.name.clone(), kind.outcome.clone())).collect();
+        for kind in &mut all {
+            add_families(kind, &bases)?;
+        }
         let spec = Self { frame_limits, metric, unclaimed, loss, port_loss, first, kind: all };
         spec.check()?;
         Ok(spec)
@@ -344,6 +396,41 @@ impl Spec {
         }
         Ok(())
     }
+}
+
+/// Adds the outcomes of a kind's families, given those of all kinds: see `spec/kinds/dual.toml`.
+fn add_families(kind: &mut Kind, bases: &[(String, Vec<Outcome>)]) -> Result<(), SpecError> {
+    let mut forwards = Vec::new();
+    for family in &mut kind.family {
+        let Some((_, base)) = bases.iter().find(|(name, _)| *name == family.kind && *name != kind.name)
+        else {
+            return Err(row(
+                &format!("kind {}", kind.name),
+                &family.kind,
+                "no other kind: expected one of a family",
+            ));
+        };
+        for one in base {
+            let name = format!("{}_{}", family.kind, one.name);
+            let own = kind.outcome.iter().find(|own| own.name == one.name || own.name == name);
+            if let Some(own) = own {
+                family.outcomes.push(own.name.clone());
+                continue;
+            }
+            family.outcomes.push(name.clone());
+            let is = format!("be16(12) = {}", family.ethertype);
+            let when = if one.when == "true" { is } else { format!("{is} and ({})", one.when) };
+            let doc = format!("{}: {}", family.name, one.doc);
+            let composed = Outcome { name, family: Some(family.kind.clone()), doc, when, ..one.clone() };
+            let list = if one.verdict == Verdict::Forward { &mut forwards } else { &mut kind.outcome };
+            list.push(composed);
+        }
+    }
+    if let Some(last) = forwards.last_mut() {
+        "true".clone_into(&mut last.when);
+    }
+    kind.outcome.append(&mut forwards);
+    Ok(())
 }
 
 fn check_kind(kind: &Kind) -> Result<(), SpecError> {
@@ -478,6 +565,30 @@ mod tests {
         let error = parse(&text, IPV4).unwrap_err().to_string();
         assert!(error.contains("'x32': code 32: expected at most 31"), "{error}");
         assert!(error_of("format = 1", "format = 2").contains("expected 1"));
+    }
+
+    #[test]
+    fn a_kind_of_families_has_their_outcomes_under_their_names() {
+        let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        let dual = include_str!("../../kinds/dual.toml");
+        let kinds = |dual: &str| {
+            [file("ipv4", IPV4), file("ipv6", include_str!("../../kinds/ipv6.toml")), file("dual", dual)]
+        };
+        let spec = Spec::parse(COMMON, &kinds(dual)).unwrap();
+        let [four, six, both] = &spec.kind[..] else { panic!("three kinds") };
+        for (family, base) in both.family.iter().zip([four, six]) {
+            assert_eq!(family.outcomes.len(), base.outcome.len());
+            for (name, one) in family.outcomes.iter().zip(&base.outcome) {
+                let other = both.outcome.iter().find(|other| other.name == *name).unwrap();
+                assert_eq!((other.verdict, other.class, &other.stage), (one.verdict, one.class, &one.stage));
+                let is_own = other.family.as_ref() == Some(&base.name);
+                assert!(is_own || *name == one.name, "{name}");
+            }
+        }
+        let last: Vec<_> = both.outcome.iter().rev().take(2).map(|one| (&*one.name, &*one.when)).collect();
+        assert_eq!(last, [("ipv6_forward", "true"), ("ipv4_forward", "be16(12) = 0x0800")]);
+        let error = Spec::parse(COMMON, &kinds(&dual.replacen("kind = \"ipv6\"", "kind = \"ipv9\"", 1)));
+        assert!(error.unwrap_err().to_string().contains("'ipv9': no other kind"));
     }
 
     #[test]

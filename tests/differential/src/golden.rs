@@ -220,6 +220,7 @@ fn entries(network: &Network, kind: Kind) -> Entries {
             let fixed = |(mac, hop): &(String, u16)| (mac.parse().unwrap(), NextHop::new(*hop).unwrap());
             Entries::Exact(network.routes.iter().map(fixed).collect())
         }
+        Entries::Dual(..) => panic!("kind {}: no image has it", kind.name()),
     }
 }
 

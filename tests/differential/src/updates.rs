@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use hue_card::generated as regs;
 use hue_card::{Card, Layout, Twin};
 use hue_planes::{Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN};
-use hue_substrate::{Entries, Program, RouteKey, Substrate, SubstrateError, with_routes};
+use hue_substrate::{Entries, Program, RouteKey, Substrate, SubstrateError, each_routes};
 use hue_tables::{Change, NextHop, Prefix, Vid};
 
 use crate::Random;
@@ -71,10 +71,10 @@ impl Update {
         match random.below(8) {
             0 => {
                 let mut program = program.clone();
-                with_routes!(&mut program.entries, all => {
+                each_routes!(&mut program.entries, all => {
                     all.reverse();
                     all.truncate(random.below(routes) + 1);
-                }, else {});
+                });
                 program.rows.reverse();
                 Self::Load(Box::new(program))
             }

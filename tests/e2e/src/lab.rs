@@ -219,19 +219,39 @@ impl Lab {
     pub fn pair6(&self, name: &str, n: u8, tag: u8, on: [usize; 2]) -> Pair {
         let mut pair = self.pair(name, n, tag, on);
         for (side, host) in [(1, &mut pair.left), (2, &mut pair.right)] {
-            host.space.enable_ipv6();
-            let address = address6(n, side, 2);
-            host.address6 = Some(address);
-            let (own, router) = (format!("{address}/64"), address6(n, side, 1).to_string());
+            host.enable_ipv6(n, side);
+            host.address6 = Some(address6(n, side, 2));
             host.space.ip(&["-4", "address", "flush", "dev", "eth0"]);
-            host.space.ip(&["-6", "address", "add", &own, "dev", "eth0", "nodad"]);
-            host.space.ip(&["-6", "route", "add", "default", "via", &router]);
         }
         pair.document.kind = "ipv6";
         for (side, port) in (1..).zip(&mut pair.document.ports) {
             port.addresses = vec![format!("{}/64", address6(n, side, 1))];
         }
         pair
+    }
+
+    /// The same for a network of kind `dual`: the hosts have the addresses of [`Lab::pair`] and of [`Lab::pair6`].
+    ///
+    /// # Panics
+    /// When the system refuses.
+    #[must_use]
+    pub fn pair_dual(&self, name: &str, n: u8, tag: u8, on: [usize; 2]) -> Pair {
+        let pair = self.pair(name, n, tag, on);
+        for (side, host) in [(1, &pair.left), (2, &pair.right)] {
+            host.enable_ipv6(n, side);
+        }
+        Pair { document: self.pair_dual_document(name, n, tag, on), ..pair }
+    }
+
+    /// The document of [`Lab::pair_dual`], without hosts.
+    #[must_use]
+    pub fn pair_dual_document(&self, name: &str, n: u8, tag: u8, on: [usize; 2]) -> Document {
+        let mut document = self.pair_document(name, n, tag, on);
+        document.kind = "dual";
+        for (side, port) in (1..).zip(&mut document.ports) {
+            port.addresses.push(format!("{}/64", address6(n, side, 1)));
+        }
+        document
     }
 
     /// The document of [`Lab::pair`], without hosts.
@@ -328,6 +348,14 @@ impl Host {
     #[must_use]
     pub fn ip(&self) -> IpAddr {
         self.address6.map_or(self.address.into(), IpAddr::V6)
+    }
+
+    /// Gives it the address of a host on a side of [`Lab::pair6`], and the router there.
+    fn enable_ipv6(&self, n: u8, side: u16) {
+        self.space.enable_ipv6();
+        let (own, router) = (format!("{}/64", address6(n, side, 2)), address6(n, side, 1).to_string());
+        self.space.ip(&["-6", "address", "add", &own, "dev", "eth0", "nodad"]);
+        self.space.ip(&["-6", "route", "add", "default", "via", &router]);
     }
 
     /// How many of `count` pings are answered. They are sent 50 ms apart, and each answer may take a second.

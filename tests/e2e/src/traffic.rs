@@ -256,7 +256,10 @@ impl Flow {
     ) -> Self {
         let address = address.into();
         let (flow, port) = numbers();
-        let output = from.space.inside(|| open(from.ip(), 0));
+        // A host of a network of both families has a further address, which its kernel chooses.
+        let any = if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let own = Some(from.ip()).filter(|own| own.is_ipv6() == address.is_ipv6()).unwrap_or(any);
+        let output = from.space.inside(|| open(own, 0));
         output.connect((address, port)).unwrap_or_else(|error| panic!("connect to {address}: {error}"));
         // An error comes from an ICMP message about an earlier packet; this packet was not sent then.
         let send = move |payload: &[u8]| {
@@ -264,7 +267,6 @@ impl Flow {
                 let _ = output.send(payload);
             }
         };
-        let any = if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
         Self::start_by(to, (flow, any, port), (packets_per_second, bytes), send)
     }
 

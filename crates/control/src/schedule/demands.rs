@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hue_intent::{Network, Node};
 use hue_planes::AdjacencyKind;
-use hue_substrate::{Program, with_routes};
+use hue_substrate::{Program, each_routes};
 use hue_tables::dir::DirShape;
 use hue_tables::{Key, NextHop, Prefix, Prefix4};
 
@@ -64,8 +64,12 @@ impl Demand {
             let row = program.next_hops.get(usize::from(hop.get()));
             row.is_some_and(|row| row.kind() == AdjacencyKind::Local)
         };
-        let (locals, neighbours) =
-            with_routes!(&program.entries, routes => addresses(routes, is_local), else (0, 0));
+        let (mut locals, mut neighbours) = (0, 0);
+        each_routes!(&program.entries, routes => {
+            let (own, others) = addresses(routes, is_local);
+            locals += own;
+            neighbours += others;
+        });
         Self {
             name: network.name().to_owned(),
             kind: spec.plane.kind,

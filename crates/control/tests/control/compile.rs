@@ -6,7 +6,7 @@ use hue_control::{CompileError, Compiled, Origin, compile};
 use hue_demux::{Match, PortId};
 use hue_intent::{Intent, Network, Source, Target, parse};
 use hue_planes::{Adjacency, AdjacencyKind, Kind};
-use hue_substrate::{Program, with_routes};
+use hue_substrate::{Program, each_routes};
 use hue_tables::{AnyPrefix, NextHop, Prefix4};
 use hue_wire::Mac;
 use proptest::prelude::*;
@@ -32,7 +32,9 @@ fn lookup(program: &Program, address: IpAddr) -> Option<Adjacency> {
 }
 
 fn routes(program: &Program) -> Vec<(AnyPrefix, NextHop)> {
-    with_routes!(&program.entries, routes => routes.iter().map(|(prefix, hop)| ((*prefix).into(), *hop)).collect(), else Vec::new())
+    let mut all = Vec::new();
+    each_routes!(&program.entries, routes => all.extend(routes.iter().map(|(prefix, hop)| ((*prefix).into(), *hop))));
+    all
 }
 
 const RED: &str = r#"

@@ -244,6 +244,8 @@ impl Host {
         // The second network has the addresses of the first.
         let block = if number == 2 { 1 } else { low };
         let address = |host: u8| match kind {
+            // A host of the demo has one address.
+            Kind::Ipv4 | Kind::Dual => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
             // All on one link.
             Kind::L2 => IpAddr::V4(Ipv4Addr::new(10, block, 1, host + side)),
             Kind::Ipv6 => {

@@ -71,6 +71,9 @@ pub struct NetworkStats {
     pub drops: BTreeMap<String, u64>,
     /// Packets lost outside the plane, by reason.
     pub losses: BTreeMap<String, u64>,
+    /// By address family, of networks that have several: their packets with a header of that family (ARP counts as IPv4).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub families: BTreeMap<String, FamilyStats>,
     /// Copies of frames that were sent to several ports. Each such frame counts once as forwarded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copies: u64,
@@ -79,6 +82,17 @@ pub struct NetworkStats {
     pub macs: Option<MacStats>,
     /// By virtual port, in the order of its document.
     pub ports: Vec<VirtualPortStats>,
+}
+
+/// Counters of an address family of a network, packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct FamilyStats {
+    /// Packets forwarded by the plane.
+    pub forwarded: u64,
+    /// Packets handed to the control plane.
+    pub punted: u64,
+    /// Packets dropped by the plane.
+    pub dropped: u64,
 }
 
 fn is_zero(count: &u64) -> bool {

@@ -6,13 +6,15 @@ use std::sync::atomic::Ordering;
 use hue_card::CardCounts;
 use hue_card::CardTotals;
 use hue_demux::PortId;
-use hue_planes::{Loss, PortLoss, Settings, Unclaimed, UnclaimedCounters, Verdict};
+use hue_planes::{Loss, PortLoss, Reason, Settings, Unclaimed, UnclaimedCounters, Verdict};
 use hue_ports::DriverCounters;
 use hue_soft::{NetworkTotals, SwitchCounts, TotalsReader};
 use hue_tables::Vid;
 
 use super::view::{NetworkView, View};
-use crate::api::{MacStats, NetworkStats, PortStats, Stats, Timestamp, VirtualPortStats, WorkerStats};
+use crate::api::{
+    FamilyStats, MacStats, NetworkStats, PortStats, Stats, Timestamp, VirtualPortStats, WorkerStats,
+};
 
 /// The card's counters at one moment; empty without a card.
 #[derive(Default)]
@@ -112,6 +114,7 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard, started: Ti
             sent_bytes: counted.sent_bytes,
         }
     });
+    let families = families(totals.outcomes.iter().chain(counted.outcomes.iter()));
     let learns = Settings::of(view.kind).learning().is_some();
     let SwitchCounts { learnt, moved, not_learnt } = totals.switch;
     NetworkStats {
@@ -131,10 +134,27 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard, started: Ti
         punts: of(Verdict::Punt),
         drops,
         losses,
+        families,
         copies: totals.copies,
         macs: learns.then_some(MacStats { learnt, moved, not_learnt }),
         ports: ports.collect(),
     }
+}
+
+/// Counts by address family, of a kind with several. Packets that the card punts are decided again in software, and counted
+/// there.
+fn families(outcomes: impl Iterator<Item = (Reason, u64)>) -> BTreeMap<String, FamilyStats> {
+    let mut families: BTreeMap<String, FamilyStats> = BTreeMap::new();
+    for (outcome, count) in outcomes {
+        let Some(family) = outcome.family() else { continue };
+        let family = families.entry(family.to_owned()).or_default();
+        match outcome.verdict() {
+            Verdict::Forward => family.forwarded += count,
+            Verdict::Punt => family.punted += count,
+            Verdict::Drop => family.dropped += count,
+        }
+    }
+    families
 }
 
 /// Counters of a physical port.

@@ -10,6 +10,7 @@ use hue_control::Compiled;
 use hue_host::cgroup::Limits;
 use hue_host::control::{Config, Families, Owner, PortConfig, StaticRoute, StaticTarget, interface_names};
 use hue_intent::{Network, Select, Target};
+use hue_planes::Keys;
 use hue_routing::RibPort;
 use hue_substrate::{Entries, Program};
 
@@ -47,7 +48,7 @@ pub fn all(networks: &[Network], compiled: &Compiled, owner: &Owner) -> Vec<(Str
 
 fn wanted(network: &Network, program: &Program, compiled: &Compiled, owner: &Owner) -> Wanted {
     let mut program = program.clone();
-    if has_routes(program.entries.key_bits()) {
+    if has_routes(program.entries.keys()) {
         // They come from the namespace.
         (program.next_hops, program.entries) = (Vec::new(), Entries::none(program.kind()));
     }
@@ -91,26 +92,22 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
     let neighbours =
         neighbours.filter_map(|known| Some((*index.get(known.port.as_str())?, known.address, known.mac)));
     Config {
-        families: families_of(program.entries.key_bits()),
+        families: families_of(program.entries.keys()),
         ports: ports.collect(),
         routes: routes.collect(),
         neighbours: neighbours.collect(),
     }
 }
 
-/// The address families of a network, by the width of its keys.
-pub const fn families_of(key_bits: u32) -> Families {
-    match key_bits {
-        u32::BITS => Families::V4,
-        u128::BITS => Families::V6,
-        _ => Families::NONE,
-    }
+/// The address families of a network, by its keys.
+pub const fn families_of(keys: Keys) -> Families {
+    Families { v4: keys.has_v4(), v6: keys.has_v6() }
 }
 
 /// Whether a network's next hops and entries are the routes and neighbours of its namespace. Those of a kind without IP are
 /// in its document.
-pub const fn has_routes(key_bits: u32) -> bool {
-    let Families { v4, v6 } = families_of(key_bits);
+pub const fn has_routes(keys: Keys) -> bool {
+    let Families { v4, v6 } = families_of(keys);
     v4 || v6
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::world::World;
-use hueplaned::api::MacStats;
+use hueplaned::api::{FamilyStats, MacStats};
 use hueplaned::backend::Backend;
 use hueplaned::metrics;
 
@@ -133,6 +133,22 @@ async fn networks_that_learn_say_how_full_their_table_is() {
         let red = Labels::from([("network".to_owned(), "red".to_owned())]);
         assert_eq!(all[name], [(red, value)], "{name}");
     }
+}
+
+#[tokio::test]
+async fn networks_of_several_families_count_by_family() {
+    let mut snapshot = World::new().metrics().await.unwrap();
+    let name = hue_planes::METRIC_NETWORK_FAMILY_VERDICTS.name;
+    assert!(!parse(&metrics::text(&snapshot)).contains_key(name), "no network has several");
+    let stats = snapshot.stats.networks.iter_mut().find(|stats| stats.network == "red").unwrap();
+    let counts = FamilyStats { forwarded: 7, punted: 2, dropped: 1 };
+    stats.families = [("ipv4".to_owned(), counts), ("ipv6".to_owned(), FamilyStats::default())].into();
+    let all = parse(&metrics::text(&snapshot));
+    assert_eq!(all[name].len(), 6);
+    let of =
+        |family, verdict| sum(&all[name], &[("network", "red"), ("family", family), ("verdict", verdict)]);
+    assert_eq!(["forward", "punt", "drop"].map(|verdict| of("ipv4", verdict)), [7.0, 2.0, 1.0]);
+    assert_eq!(of("ipv6", "forward"), 0.0);
 }
 
 /// A number that begins again is no loss: the metrics say since when each counts.

@@ -252,6 +252,7 @@ pub fn network_stats(name: &str) -> NetworkStats {
         punts: map(&[("arp", 2), ("ttl", 3)]),
         drops: map(&[("no_route", 4), ("checksum", 6)]),
         losses: map(&[("queue_full", 9)]),
+        families: BTreeMap::new(),
         copies: 0,
         macs: None,
         ports: vec![port("left", base - 1, 4, 3), port("right", 1, 1, 7)],

@@ -248,7 +248,7 @@ fn networks_of_kind_ipv6() {
     assert!(bad("via: \"2001:db8:2::2\"", "via: \"2001:db8:3::2\"").contains("not on any link"));
     assert_eq!(
         bad("{kind: ipv6}", "{kind: ipv6, martians: forward}"),
-        "a.yaml:5:33: spec.plane.martians: found martians with kind ipv6, expected none: only kind ipv4 has this setting"
+        "a.yaml:5:33: spec.plane.martians: found martians with kind ipv6, expected none: only kinds ipv4 and dual have this setting"
     );
     assert_eq!(
         bad("01:02\", add", "01:02\", mtu: 1279, add"),
@@ -261,19 +261,90 @@ fn networks_of_kind_ipv6() {
     // With an unknown kind, addresses of neither family are reported.
     assert_eq!(
         bad("{kind: ipv6}", "{kind: rofl}"),
-        "a.yaml:5:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6 or l2"
+        "a.yaml:5:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6, l2 or dual"
     );
+}
+
+/// A network of kind `dual`.
+const DUAL: &str = r#"apiVersion: hueplane/v1
+kind: Network
+metadata: {name: both}
+spec:
+  plane: {kind: dual}
+  ports:
+    - {name: left,  port: p0, mac: "02:00:00:00:01:01", addresses: [10.0.1.1/24, "2001:db8:1::1/64"]}
+    - {name: right, port: p1, mac: "02:00:00:00:01:02", addresses: [10.0.2.1/24, "2001:db8:2::1/64"]}
+  routes:
+    - {to: 10.0.9.0/24, via: 10.0.2.2}
+    - {to: "2001:db8:9::/48", via: "2001:db8:2::2"}
+  neighbours:
+    - {port: right, address: 10.0.2.2, mac: "02:00:00:00:0a:02"}
+    - {port: right, address: "2001:db8:2::2", mac: "02:00:00:00:0a:02"}
+"#;
+
+#[test]
+fn networks_of_kind_dual() {
+    let martians = DUAL.replacen("{kind: dual}", "{kind: dual, martians: forward}", 1);
+    for text in [DUAL, &martians] {
+        let spec = &load(&[text]).unwrap().networks[0].spec;
+        assert_eq!((spec.routes.len(), spec.neighbours.len(), spec.ports[0].addresses.len()), (2, 2, 2));
+    }
+    let bad = |part: &str, other: &str| {
+        assert!(DUAL.contains(part));
+        let errors = errors(&[&DUAL.replacen(part, other, 1)]);
+        assert_eq!(errors.len(), 1, "{errors:#?}");
+        errors.into_iter().next().unwrap()
+    };
+    let either = "an IPv4 or IPv6 address with prefix length, such as 10.1.0.1/24 or 2001:db8:1::1/64";
+    let own = |address: &str| bad("10.0.1.1/24", address);
+    let at = "a.yaml:7:69: spec.ports[0].addresses[0]: found";
+    assert_eq!(own("here"), format!("{at} \"here\", expected {either}"));
+    assert_eq!(
+        own("10.0.1.1"),
+        format!("{at} \"10.0.1.1\", expected {either} (the prefix length is missing)")
+    );
+    assert!(own("10.0.1.1/33").ends_with("(a prefix length is a number from 1 to 32, not \"33\")"));
+    assert!(own("\"2001:db8::1/129\"").ends_with("(a prefix length is a number from 1 to 128, not \"129\")"));
+    assert!(own("10.0.1/24").ends_with("(an IPv4 address has 4 numbers, this one has 3)"));
+    assert!(own("fe80::1/64").contains("fe80::/10 is link-local"));
+    assert_eq!(
+        bad("to: 10.0.9.0/24", "to: 10.0.9.1/24"),
+        "a.yaml:10:12: spec.routes[0].to: found \"10.0.9.1/24\", expected 10.0.9.0/24 (bits beyond the length must be zero)"
+    );
+    assert_eq!(
+        bad("to: 10.0.9.0/24", "to: any"),
+        "a.yaml:10:12: spec.routes[0].to: found \"any\", expected an IPv4 or IPv6 prefix such as 10.9.0.0/16 or 2001:db8:9::/48"
+    );
+    // The gateway of a route is of the route's family.
+    assert_eq!(
+        bad("via: 10.0.2.2", "via: \"2001:db8:2::2\""),
+        "a.yaml:10:30: spec.routes[0].via: found 2001:db8:2::2, expected an IPv4 address such as 10.2.0.2 (a route to 10.0.9.0/24 leads through a gateway of its own family)"
+    );
+    assert_eq!(
+        bad("via: \"2001:db8:2::2\"", "via: 10.0.2.2"),
+        "a.yaml:11:36: spec.routes[1].via: found 10.0.2.2, expected an IPv6 address such as 2001:db8:2::2 (a route to 2001:db8:9::/48 leads through a gateway of its own family)"
+    );
+    assert!(bad("via: 10.0.2.2", "via: 10.0.3.2").contains("not on any link"));
+    assert_eq!(
+        bad("01:02\", add", "01:02\", mtu: 1279, add"),
+        "a.yaml:8:62: spec.ports[1].mtu: found an MTU of 1279, expected at least 1280 (every link of a network of kind dual carries packets of 1280 bytes)"
+    );
+    assert!(
+        bad("  routes", "  select: {by: inner, prefixes: [10.0.0.0/8]}\n  routes")
+            .contains("inner with kind dual")
+    );
+    assert!(bad("{kind: dual}", "{kind: dual, sticky: true}").contains("only kind l2 has this setting"));
 }
 
 #[test]
 fn unknown_kind_of_plane() {
     assert_eq!(
         one("{kind: ipv4}", "{kind: ipv5}"),
-        "a.yaml:6:17: spec.plane.kind: found \"ipv5\", expected ipv4, ipv6 or l2 (did you mean \"ipv6\"?)"
+        "a.yaml:6:17: spec.plane.kind: found \"ipv5\", expected ipv4, ipv6, l2 or dual (did you mean \"ipv6\"?)"
     );
     assert_eq!(
         one("{kind: ipv4}", "{kind: rofl}"),
-        "a.yaml:6:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6 or l2"
+        "a.yaml:6:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6, l2 or dual"
     );
     assert_eq!(
         one("{kind: ipv4}", "{kind: echo}"),
@@ -282,7 +353,7 @@ fn unknown_kind_of_plane() {
     );
     assert_eq!(
         one("{kind: ipv4}", "{}"),
-        "a.yaml:6:10: spec.plane.kind: found nothing, expected ipv4, ipv6 or l2"
+        "a.yaml:6:10: spec.plane.kind: found nothing, expected ipv4, ipv6, l2 or dual"
     );
 }
 
@@ -1074,7 +1145,7 @@ fn networks_of_kind_l2() {
     assert_eq!(load(&[LAN]).unwrap().networks[0].spec.select, hue_intent::Select::Port, "by default");
     assert_eq!(
         bad("{kind: l2}", "{kind: l2, martians: forward}"),
-        "a.yaml:5:31: spec.plane.martians: found martians with kind l2, expected none: only kind ipv4 has this setting"
+        "a.yaml:5:31: spec.plane.martians: found martians with kind l2, expected none: only kinds ipv4 and dual have this setting"
     );
     assert_eq!(
         bad("{kind: l2}", "{kind: l2, macs_max: 60001}"),

@@ -48,6 +48,13 @@ pub const METRIC_NETWORK_PORT_VERDICTS: Metric = Metric {
     doc: "Packets of a network, by the virtual port of arrival and by verdict. Their sum is hueplane_network_packets_total.",
 };
 
+/// Packets of a network with several address families, by family and by verdict. Those without a valid header's beginning are in none.
+pub const METRIC_NETWORK_FAMILY_VERDICTS: Metric = Metric {
+    name: "hueplane_network_family_packets_total",
+    labels: &["network", "family", "verdict"],
+    doc: "Packets of a network with several address families, by family and by verdict. Those without a valid header's beginning are in none.",
+};
+
 /// Frames of a physical port, received or sent.
 pub const METRIC_PORT_PACKETS: Metric = Metric {
     name: "hueplane_port_packets_total",
@@ -86,6 +93,8 @@ pub enum Kind {
     Ipv6 = 2,
     /// A learning Ethernet switch.
     L2 = 3,
+    /// A router for IPv4 and IPv6. Terms in the conditions of a family are those of its kind.
+    Dual = 4,
     /// Sends each frame back to its sender.
     #[cfg(feature = "test-kinds")]
     Echo = 255,
@@ -93,14 +102,14 @@ pub enum Kind {
 
 impl Kind {
     /// The kinds that a network of a document can be of.
-    pub const OFFERED: [Self; 3] = [Self::Ipv4, Self::Ipv6, Self::L2];
+    pub const OFFERED: [Self; 4] = [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual];
 
     /// All kinds: those that are offered and, with feature `test-kinds`, those that exist only in tests.
     #[cfg(not(feature = "test-kinds"))]
-    pub const ALL: [Self; 3] = Self::OFFERED;
+    pub const ALL: [Self; 4] = Self::OFFERED;
     /// All kinds: those that are offered, and those that exist only in tests.
     #[cfg(feature = "test-kinds")]
-    pub const ALL: [Self; 4] = [Self::Ipv4, Self::Ipv6, Self::L2, Self::Echo];
+    pub const ALL: [Self; 5] = [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual, Self::Echo];
 
     /// Name in kinds.toml, intent and output.
     #[must_use]
@@ -109,6 +118,7 @@ impl Kind {
             Self::Ipv4 => "ipv4",
             Self::Ipv6 => "ipv6",
             Self::L2 => "l2",
+            Self::Dual => "dual",
             #[cfg(feature = "test-kinds")]
             Self::Echo => "echo",
         }
@@ -121,6 +131,7 @@ impl Kind {
             Self::Ipv4 => &["soft", "card"],
             Self::Ipv6 => &["soft", "card"],
             Self::L2 => &["soft", "card"],
+            Self::Dual => &["soft"],
             #[cfg(feature = "test-kinds")]
             Self::Echo => &["soft"],
         }
@@ -133,6 +144,20 @@ impl Kind {
             Self::Ipv4 => &["martians"],
             Self::Ipv6 => &[],
             Self::L2 => &["macs_max", "ageing_seconds", "sticky", "storm_limit"],
+            Self::Dual => &["forward_martians"],
+            #[cfg(feature = "test-kinds")]
+            Self::Echo => &[],
+        }
+    }
+
+    /// The kinds of its families of packets, if it has several.
+    #[must_use]
+    pub const fn families(self) -> &'static [Self] {
+        match self {
+            Self::Ipv4 => &[],
+            Self::Ipv6 => &[],
+            Self::L2 => &[],
+            Self::Dual => &[Self::Ipv4, Self::Ipv6],
             #[cfg(feature = "test-kinds")]
             Self::Echo => &[],
         }
@@ -145,6 +170,7 @@ impl Kind {
             1 => Some(Self::Ipv4),
             2 => Some(Self::Ipv6),
             3 => Some(Self::L2),
+            4 => Some(Self::Dual),
             #[cfg(feature = "test-kinds")]
             255 => Some(Self::Echo),
             _ => None,
@@ -158,6 +184,7 @@ impl Kind {
             Self::Ipv4 => &ipv4::Outcome::ROWS,
             Self::Ipv6 => &ipv6::Outcome::ROWS,
             Self::L2 => &l2::Outcome::ROWS,
+            Self::Dual => &dual::Outcome::ROWS,
             #[cfg(feature = "test-kinds")]
             Self::Echo => &echo::Outcome::ROWS,
         }
@@ -171,6 +198,7 @@ impl Kind {
             Self::Ipv4 => 19,
             Self::Ipv6 => 17,
             Self::L2 => 10,
+            Self::Dual => 30,
             #[cfg(feature = "test-kinds")]
             Self::Echo => 4,
         }
@@ -184,6 +212,7 @@ impl Kind {
             Self::Ipv4 => 0,
             Self::Ipv6 => 0,
             Self::L2 => 10,
+            Self::Dual => 0,
             #[cfg(feature = "test-kinds")]
             Self::Echo => 0,
         }
@@ -208,6 +237,10 @@ macro_rules! with_plane {
                 type $plane = $crate::l2::Plane;
                 $body
             }
+            $crate::Kind::Dual => {
+                type $plane = $crate::dual::Plane;
+                $body
+            }
         }
     };
 }
@@ -217,7 +250,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual }
     };
 }
 
@@ -239,6 +272,10 @@ macro_rules! with_plane {
                 type $plane = $crate::l2::Plane;
                 $body
             }
+            $crate::Kind::Dual => {
+                type $plane = $crate::dual::Plane;
+                $body
+            }
             $crate::Kind::Echo => {
                 type $plane = $crate::echo::Plane;
                 $body
@@ -252,7 +289,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Echo echo }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Echo echo }
     };
 }
 
@@ -287,6 +324,7 @@ impl Unclaimed {
             name: "runt",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "demux",
             doc: "Too short for an Ethernet header.",
             when: "n < 14",
@@ -296,6 +334,7 @@ impl Unclaimed {
             name: "too_long",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "demux",
             doc: "Longer than the longest frame a port takes.",
             when: "n > 9216",
@@ -305,6 +344,7 @@ impl Unclaimed {
             name: "no_network",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "demux",
             doc: "Design select found no network for the frame.",
             when: "no design-select row matches; or the destination MAC is a group address and no network is attached to the port",
@@ -416,6 +456,7 @@ impl Loss {
             name: "ring_quota",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "arrival",
             doc: "The network's share of a port's receive ring was used up.",
             when: "the port enforces shares, and the number of the network's packets between wire and plane has reached its share",
@@ -425,6 +466,7 @@ impl Loss {
             name: "handover_full",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "arrival",
             doc: "The network's share of the ring from the port's worker to the network's worker was used up.",
             when: "port and network belong to different workers",
@@ -434,6 +476,7 @@ impl Loss {
             name: "queue_full",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "queue",
             doc: "The network's queue was full, or there was no packet memory for another packet.",
             when: "the queue has reached its limit, which shrinks when packet memory is short",
@@ -443,6 +486,7 @@ impl Loss {
             name: "arp_foreign",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "queue",
             doc: "A broadcast ARP message, or a multicast neighbour solicitation, that does not concern the network.",
             when: "neither a request for an address of the network on the port nor an announcement of a neighbour on its links there",
@@ -452,6 +496,7 @@ impl Loss {
             name: "group_foreign",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "queue",
             doc: "A broadcast or multicast packet whose sender is not on a link of the network there.",
             when: "of a protocol that the network's kind handles, and the source is neither unspecified, nor link-local (IPv6), nor inside a link of the virtual port",
@@ -461,6 +506,7 @@ impl Loss {
             name: "forged_source",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "queue",
             doc: "The network's control plane sent a frame whose source MAC address is not that of the virtual port.",
             when: "the frame comes from the namespace and has another source MAC address",
@@ -470,6 +516,7 @@ impl Loss {
             name: "arp_forged",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "departure",
             doc: "A message of ARP or neighbour discovery claims an address of the router itself, or of a neighbour that is known under another MAC address; or it comes from another link, or in a fragment, or its headers are too many to follow.",
             when: "a punted packet, on that virtual port",
@@ -479,6 +526,7 @@ impl Loss {
             name: "punt_limited",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "departure",
             doc: "The packet exceeds the network's punt limit or, if it is not for the router itself, half of that limit.",
             when: "the packet is punted, and the bucket of the punt limit is empty, or the outcome's class is neither own nor a guard and the bucket of half the limit is empty",
@@ -488,6 +536,7 @@ impl Loss {
             name: "control_full",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "departure",
             doc: "The network's namespace did not accept the packet.",
             when: "the packet is punted, and the TAP device of its virtual port is full or fails",
@@ -497,6 +546,7 @@ impl Loss {
             name: "control_absent",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "departure",
             doc: "The network has no control plane on the virtual port.",
             when: "the packet is punted, and its virtual port has no TAP device",
@@ -506,6 +556,7 @@ impl Loss {
             name: "port_full",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "departure",
             doc: "The port's transmit ring was full.",
             when: "the packet is forwarded, or sent by the network's control plane",
@@ -515,6 +566,7 @@ impl Loss {
             name: "port_down",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "departure",
             doc: "The egress port is down or does not exist.",
             when: "the packet is forwarded, or sent by the network's control plane",
@@ -524,6 +576,7 @@ impl Loss {
             name: "handover_send_full",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "departure",
             doc: "The network's share of the ring from its worker to the egress port's worker was used up.",
             when: "port and network belong to different workers",
@@ -533,6 +586,7 @@ impl Loss {
             name: "other_wire",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "queue",
             doc: "A broadcast or multicast frame that arrived on the wire that the network does not use now.",
             when: "a NIC stands beside the card's port, so group frames arrive on both wires; a network accepts those on the wire to which its neighbours send",
@@ -542,6 +596,7 @@ impl Loss {
             name: "ring_full",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "arrival",
             doc: "The port's receive ring had no room for the packet, or no packet memory was free.",
             when: "the packet was within the network's share of the ring, but the ring was full",
@@ -551,6 +606,7 @@ impl Loss {
             name: "copy_full",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "departure",
             doc: "There was no packet memory for a copy of a frame that its network sends to several ports.",
             when: "the outcome's class is flood, and packet memory is short",
@@ -635,6 +691,7 @@ impl PortLoss {
             name: "ring_full",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "port",
             doc: "The receive ring was full, no packet memory was free, or the frame was longer than a slot.",
             when: "frames arrive faster than they are taken from the ring",
@@ -644,6 +701,7 @@ impl PortLoss {
             name: "ring_quota",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "port",
             doc: "A network's share of the receive ring was used up.",
             when: "the number of the network's packets between wire and plane has reached its share",
@@ -653,6 +711,7 @@ impl PortLoss {
             name: "shared_quota",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "port",
             doc: "The shared quota was used up. It applies to broadcast and multicast frames, and to frames whose network is determined only behind the ring.",
             when: "the number of such frames between wire and plane has reached their share, or group frames of one sender, or of all senders, exceed their rate",
@@ -662,6 +721,7 @@ impl PortLoss {
             name: "no_network",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "port",
             doc: "The frame belongs to no network. It is dropped before the ring, and counted as unclaimed.",
             when: "the port polices before its ring, and no rule of design select matches",
@@ -671,6 +731,7 @@ impl PortLoss {
             name: "runt",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "port",
             doc: "The frame is shorter than an Ethernet header. It is dropped before the ring, and counted as unclaimed.",
             when: "the port polices before its ring, and n < 14",
@@ -680,6 +741,7 @@ impl PortLoss {
             name: "send_failed",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "port",
             doc: "The operating system took the frame from the transmit ring, but did not send it.",
             when: "the interface is down, or its transmit queue is full",
@@ -689,6 +751,7 @@ impl PortLoss {
             name: "flood_full",
             verdict: Verdict::Drop,
             class: None,
+            family: None,
             stage: "port",
             doc: "A broadcast or multicast frame, counted as received, reached no network: the card's memory for copies was full.",
             when: "more group frames arrive at ports of the card than it can copy to the networks there",
@@ -735,10 +798,11 @@ impl PortLoss {
 /// Outcomes and limits of the `ipv4` kind.
 pub mod ipv4 {
     use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::plane::Keys;
     use crate::reason::Reason;
 
-    /// Width of a lookup key, bits.
-    pub const KEY_BITS: u32 = 32;
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::V4;
     /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = 65535;
     /// Least MTU of a port, bytes of IP.
@@ -823,6 +887,7 @@ pub mod ipv4 {
                 name: "gated",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "gate",
                 doc: "The network's plane is stopped by its clock gate, and processes no packets.",
                 when: "the network is gated",
@@ -832,6 +897,7 @@ pub mod ipv4 {
                 name: "rate_limited",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "meter",
                 doc: "The packet exceeds the network's rate limit.",
                 when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
@@ -841,6 +907,7 @@ pub mod ipv4 {
                 name: "arp",
                 verdict: Verdict::Punt,
                 class: Some(Class::GuardArp),
+                family: None,
                 stage: "ethernet",
                 doc: "ARP, which the network's control plane handles.",
                 when: "be16(12) = 0x0806",
@@ -850,6 +917,7 @@ pub mod ipv4 {
                 name: "ethertype",
                 verdict: Verdict::Drop,
                 class: Some(Class::Foreign),
+                family: None,
                 stage: "ethernet",
                 doc: "Neither IPv4 nor ARP. A frame with a VLAN tag or an 802.3 length is neither.",
                 when: "be16(12) != 0x0800",
@@ -859,6 +927,7 @@ pub mod ipv4 {
                 name: "truncated",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "header",
                 doc: "The frame ends within the fixed part of the IPv4 header.",
                 when: "present < 20",
@@ -868,6 +937,7 @@ pub mod ipv4 {
                 name: "version",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "header",
                 doc: "The version field is not 4.",
                 when: "version != 4",
@@ -877,6 +947,7 @@ pub mod ipv4 {
                 name: "header_length",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "header",
                 doc: "The header length is below 20 bytes or extends beyond the frame.",
                 when: "ihl < 20 or ihl > present",
@@ -886,6 +957,7 @@ pub mod ipv4 {
                 name: "total_length",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "header",
                 doc: "The total length is below the header length or extends beyond the frame.",
                 when: "total < ihl or total > present",
@@ -895,6 +967,7 @@ pub mod ipv4 {
                 name: "checksum",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "header",
                 doc: "The header checksum is wrong.",
                 when: "the ones' complement sum of be16(14), be16(16), ... be16(14 + ihl - 2) is not 0xffff",
@@ -904,6 +977,7 @@ pub mod ipv4 {
                 name: "local",
                 verdict: Verdict::Punt,
                 class: Some(Class::Own),
+                family: None,
                 stage: "lookup",
                 doc: "For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.",
                 when: "dst = 255.255.255.255, or dst is in 224.0.0.0/4, or hop exists and is of kind local",
@@ -913,6 +987,7 @@ pub mod ipv4 {
                 name: "l2_group",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "A packet to a unicast address in a broadcast or multicast frame.",
                 when: "f[0] is odd",
@@ -922,6 +997,7 @@ pub mod ipv4 {
                 name: "martian_source",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.",
                 when: "src is in 0.0.0.0/8, 127.0.0.0/8 or 224.0.0.0/3, and the network drops martians",
@@ -931,6 +1007,7 @@ pub mod ipv4 {
                 name: "martian_destination",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "The destination cannot be the address of a host: this network, loopback or reserved.",
                 when: "dst is in 0.0.0.0/8, 127.0.0.0/8 or 240.0.0.0/4, and the network drops martians",
@@ -940,6 +1017,7 @@ pub mod ipv4 {
                 name: "ttl",
                 verdict: Verdict::Punt,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "The TTL has expired; the control plane answers time exceeded.",
                 when: "ttl < 2",
@@ -949,6 +1027,7 @@ pub mod ipv4 {
                 name: "options",
                 verdict: Verdict::Punt,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "The packet has IPv4 options, which the control plane handles.",
                 when: "ihl > 20",
@@ -958,6 +1037,7 @@ pub mod ipv4 {
                 name: "no_route",
                 verdict: Verdict::Punt,
                 class: Some(Class::Unreachable),
+                family: None,
                 stage: "next_hop",
                 doc: "No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.",
                 when: "no prefix of the network's table matches dst",
@@ -967,6 +1047,7 @@ pub mod ipv4 {
                 name: "no_neighbour",
                 verdict: Verdict::Punt,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "The next hop's MAC address is not known yet; the control plane sends an ARP request.",
                 when: "hop is of kind glean",
@@ -976,6 +1057,7 @@ pub mod ipv4 {
                 name: "mtu",
                 verdict: Verdict::Punt,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.",
                 when: "total > mtu of hop",
@@ -985,6 +1067,7 @@ pub mod ipv4 {
                 name: "forward",
                 verdict: Verdict::Forward,
                 class: None,
+                family: None,
                 stage: "rewrite",
                 doc: "Sent with the next hop's MAC addresses, the TTL lower by one and an updated checksum; all other bytes stay.",
                 when: "true",
@@ -1046,10 +1129,11 @@ pub mod ipv4 {
 /// Outcomes and limits of the `ipv6` kind.
 pub mod ipv6 {
     use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::plane::Keys;
     use crate::reason::Reason;
 
-    /// Width of a lookup key, bits.
-    pub const KEY_BITS: u32 = 128;
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::V6;
     /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = 65535;
     /// Least MTU of a port, bytes of IP.
@@ -1128,6 +1212,7 @@ pub mod ipv6 {
                 name: "gated",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "gate",
                 doc: "The network's plane is stopped by its clock gate, and processes no packets.",
                 when: "the network is gated",
@@ -1137,6 +1222,7 @@ pub mod ipv6 {
                 name: "rate_limited",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "meter",
                 doc: "The packet exceeds the network's rate limit.",
                 when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
@@ -1146,6 +1232,7 @@ pub mod ipv6 {
                 name: "ethertype",
                 verdict: Verdict::Drop,
                 class: Some(Class::Foreign),
+                family: None,
                 stage: "ethernet",
                 doc: "Not IPv6. A frame with a VLAN tag or an 802.3 length, and ARP, are not either.",
                 when: "be16(12) != 0x86dd",
@@ -1155,6 +1242,7 @@ pub mod ipv6 {
                 name: "truncated",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "header",
                 doc: "The frame ends within the IPv6 header.",
                 when: "present < 40",
@@ -1164,6 +1252,7 @@ pub mod ipv6 {
                 name: "version",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "header",
                 doc: "The version field is not 6.",
                 when: "version != 6",
@@ -1173,6 +1262,7 @@ pub mod ipv6 {
                 name: "payload_length",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "header",
                 doc: "The payload extends beyond the frame.",
                 when: "40 + payload > present",
@@ -1182,6 +1272,7 @@ pub mod ipv6 {
                 name: "local",
                 verdict: Verdict::Punt,
                 class: Some(Class::GuardNd),
+                family: None,
                 stage: "lookup",
                 doc: "For the router itself or its links: its addresses, multicast, link-local addresses. Neighbour discovery is among them.",
                 when: "dst is in ff00::/8 or fe80::/10, or hop exists and is of kind local",
@@ -1191,6 +1282,7 @@ pub mod ipv6 {
                 name: "l2_group",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "A packet to a unicast address in a broadcast or multicast frame.",
                 when: "f[0] is odd",
@@ -1200,6 +1292,7 @@ pub mod ipv6 {
                 name: "martian_source",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "The source cannot be the address of a host on another link: unspecified, loopback or multicast.",
                 when: "src is :: or ::1, or in ff00::/8",
@@ -1209,6 +1302,7 @@ pub mod ipv6 {
                 name: "martian_destination",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "The destination cannot be the address of a host on another link: unspecified or loopback.",
                 when: "dst is :: or ::1",
@@ -1218,6 +1312,7 @@ pub mod ipv6 {
                 name: "hop_limit",
                 verdict: Verdict::Punt,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "The hop limit has expired; the control plane answers time exceeded.",
                 when: "hop_limit < 2",
@@ -1227,6 +1322,7 @@ pub mod ipv6 {
                 name: "scope",
                 verdict: Verdict::Punt,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "The source is link-local, so the packet may not leave its link; the control plane answers beyond scope of source address.",
                 when: "src is in fe80::/10",
@@ -1236,6 +1332,7 @@ pub mod ipv6 {
                 name: "options",
                 verdict: Verdict::Punt,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "The packet has hop-by-hop options, which the control plane handles. A jumbogram is such a packet.",
                 when: "next_header = 0",
@@ -1245,6 +1342,7 @@ pub mod ipv6 {
                 name: "no_route",
                 verdict: Verdict::Punt,
                 class: Some(Class::Unreachable),
+                family: None,
                 stage: "next_hop",
                 doc: "No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.",
                 when: "no prefix of the network's table matches dst",
@@ -1254,6 +1352,7 @@ pub mod ipv6 {
                 name: "no_neighbour",
                 verdict: Verdict::Punt,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "The next hop's MAC address is not known yet; the control plane sends a neighbour solicitation.",
                 when: "hop is of kind glean",
@@ -1263,6 +1362,7 @@ pub mod ipv6 {
                 name: "mtu",
                 verdict: Verdict::Punt,
                 class: None,
+                family: None,
                 stage: "next_hop",
                 doc: "The packet exceeds the egress port's MTU; the control plane answers packet too big.",
                 when: "40 + payload > mtu of hop",
@@ -1272,6 +1372,7 @@ pub mod ipv6 {
                 name: "forward",
                 verdict: Verdict::Forward,
                 class: None,
+                family: None,
                 stage: "rewrite",
                 doc: "Sent with the next hop's MAC addresses and the hop limit lower by one; all other bytes stay.",
                 when: "true",
@@ -1333,10 +1434,11 @@ pub mod ipv6 {
 /// Outcomes and limits of the `l2` kind.
 pub mod l2 {
     use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::plane::Keys;
     use crate::reason::Reason;
 
-    /// Width of a lookup key, bits.
-    pub const KEY_BITS: u32 = 48;
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::Mac;
     /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = 256;
     /// Least MTU of a port, bytes of IP.
@@ -1397,6 +1499,7 @@ pub mod l2 {
                 name: "gated",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "gate",
                 doc: "The network's plane is stopped by its clock gate, and processes no packets.",
                 when: "the network is gated",
@@ -1406,6 +1509,7 @@ pub mod l2 {
                 name: "rate_limited",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "meter",
                 doc: "The packet exceeds the network's rate limit.",
                 when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
@@ -1415,6 +1519,7 @@ pub mod l2 {
                 name: "bad_source",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "ethernet",
                 doc: "The source MAC address is a group address or zero.",
                 when: "f[6] is odd, or src is 0",
@@ -1424,6 +1529,7 @@ pub mod l2 {
                 name: "bad_destination",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "ethernet",
                 doc: "The destination MAC address is zero.",
                 when: "dst is 0",
@@ -1433,6 +1539,7 @@ pub mod l2 {
                 name: "reserved",
                 verdict: Verdict::Punt,
                 class: Some(Class::Own),
+                family: None,
                 stage: "ethernet",
                 doc: "For the switch itself: protocols of a single link, which a switch never forwards (STP, LACP, LLDP).",
                 when: "dst is in 01:80:c2:00:00:00 to 01:80:c2:00:00:0f",
@@ -1442,6 +1549,7 @@ pub mod l2 {
                 name: "wrong_port",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "source",
                 doc: "The sender's address belongs to another port: it is static, or learnt and the network is sticky.",
                 when: "the entry of src names another port than arrival, and it is static or the network is sticky",
@@ -1451,6 +1559,7 @@ pub mod l2 {
                 name: "same_port",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "lookup",
                 doc: "The destination is behind the port at which the frame arrived.",
                 when: "dst is no group address, and its entry names arrival",
@@ -1460,6 +1569,7 @@ pub mod l2 {
                 name: "mtu",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "egress",
                 doc: "The frame exceeds the MTU of the network's ports.",
                 when: "payload > mtu of hop, or of arrival if dst has no entry",
@@ -1469,6 +1579,7 @@ pub mod l2 {
                 name: "storm",
                 verdict: Verdict::Drop,
                 class: Some(Class::Storm),
+                family: None,
                 stage: "storm",
                 doc: "The frame would be sent to all ports, and exceeds the network's limit for such frames.",
                 when: "dst is a group address or has no entry, and a bucket of storm_limit holds less than the frame costs",
@@ -1478,6 +1589,7 @@ pub mod l2 {
                 name: "flood",
                 verdict: Verdict::Forward,
                 class: Some(Class::Flood),
+                family: None,
                 stage: "egress",
                 doc: "Sent, unchanged, to all ports of the network but the one at which it arrived.",
                 when: "dst is a group address or has no entry",
@@ -1487,6 +1599,7 @@ pub mod l2 {
                 name: "forward",
                 verdict: Verdict::Forward,
                 class: None,
+                family: None,
                 stage: "egress",
                 doc: "Sent, unchanged, to the port of the destination's entry.",
                 when: "true",
@@ -1545,14 +1658,546 @@ pub mod l2 {
     }
 }
 
+/// Outcomes and limits of the `dual` kind.
+pub mod dual {
+    use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::plane::Keys;
+    use crate::reason::Reason;
+
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::Dual;
+    /// Most rows of a network's next-hop table.
+    pub const NEXT_HOPS_MAX: usize = 65534;
+    /// Least MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MIN: u16 = 1280;
+    /// Largest MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MAX: u16 = 9202;
+
+    /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Outcome {
+        /// The network's plane is stopped by its clock gate, and processes no packets.
+        Gated = 1,
+        /// The packet exceeds the network's rate limit.
+        RateLimited = 2,
+        /// ARP, which the network's control plane handles. It counts as IPv4.
+        Ipv4Arp = 3,
+        /// Neither IPv4, IPv6 nor ARP. A frame with a VLAN tag or an 802.3 length is none of them.
+        Ethertype = 4,
+        /// The frame ends within the fixed part of the IPv4 header, or within the IPv6 header.
+        Truncated = 5,
+        /// The version field is not that of the EtherType.
+        Version = 6,
+        /// IPv4: The header length is below 20 bytes or extends beyond the frame.
+        Ipv4HeaderLength = 7,
+        /// IPv4: The total length is below the header length or extends beyond the frame.
+        Ipv4TotalLength = 8,
+        /// IPv4: The header checksum is wrong.
+        Ipv4Checksum = 9,
+        /// IPv4: For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.
+        Ipv4Local = 10,
+        /// IPv4: A packet to a unicast address in a broadcast or multicast frame.
+        Ipv4L2Group = 11,
+        /// IPv4: The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.
+        Ipv4MartianSource = 12,
+        /// IPv4: The destination cannot be the address of a host: this network, loopback or reserved.
+        Ipv4MartianDestination = 13,
+        /// IPv4: The TTL has expired; the control plane answers time exceeded.
+        Ipv4Ttl = 14,
+        /// IPv4: The packet has IPv4 options, which the control plane handles.
+        Ipv4Options = 15,
+        /// IPv4: No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
+        Ipv4NoRoute = 16,
+        /// IPv4: The next hop's MAC address is not known yet; the control plane sends an ARP request.
+        Ipv4NoNeighbour = 17,
+        /// IPv4: The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.
+        Ipv4Mtu = 18,
+        /// IPv6: The payload extends beyond the frame.
+        Ipv6PayloadLength = 19,
+        /// IPv6: For the router itself or its links: its addresses, multicast, link-local addresses. Neighbour discovery is among them.
+        Ipv6Local = 20,
+        /// IPv6: A packet to a unicast address in a broadcast or multicast frame.
+        Ipv6L2Group = 21,
+        /// IPv6: The source cannot be the address of a host on another link: unspecified, loopback or multicast.
+        Ipv6MartianSource = 22,
+        /// IPv6: The destination cannot be the address of a host on another link: unspecified or loopback.
+        Ipv6MartianDestination = 23,
+        /// IPv6: The hop limit has expired; the control plane answers time exceeded.
+        Ipv6HopLimit = 24,
+        /// IPv6: The source is link-local, so the packet may not leave its link; the control plane answers beyond scope of source address.
+        Ipv6Scope = 25,
+        /// IPv6: The packet has hop-by-hop options, which the control plane handles. A jumbogram is such a packet.
+        Ipv6Options = 26,
+        /// IPv6: No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
+        Ipv6NoRoute = 27,
+        /// IPv6: The next hop's MAC address is not known yet; the control plane sends a neighbour solicitation.
+        Ipv6NoNeighbour = 28,
+        /// IPv6: The packet exceeds the egress port's MTU; the control plane answers packet too big.
+        Ipv6Mtu = 29,
+        /// IPv4: Sent with the next hop's MAC addresses, the TTL lower by one and an updated checksum; all other bytes stay.
+        Ipv4Forward = 30,
+        /// IPv6: Sent with the next hop's MAC addresses and the hop limit lower by one; all other bytes stay.
+        Ipv6Forward = 31,
+    }
+
+    impl Outcome {
+        /// Number of variants.
+        pub const COUNT: usize = 31;
+
+        /// All variants, in order.
+        pub const ALL: [Self; 31] = [
+            Self::Gated,
+            Self::RateLimited,
+            Self::Ipv4Arp,
+            Self::Ethertype,
+            Self::Truncated,
+            Self::Version,
+            Self::Ipv4HeaderLength,
+            Self::Ipv4TotalLength,
+            Self::Ipv4Checksum,
+            Self::Ipv4Local,
+            Self::Ipv4L2Group,
+            Self::Ipv4MartianSource,
+            Self::Ipv4MartianDestination,
+            Self::Ipv4Ttl,
+            Self::Ipv4Options,
+            Self::Ipv4NoRoute,
+            Self::Ipv4NoNeighbour,
+            Self::Ipv4Mtu,
+            Self::Ipv6PayloadLength,
+            Self::Ipv6Local,
+            Self::Ipv6L2Group,
+            Self::Ipv6MartianSource,
+            Self::Ipv6MartianDestination,
+            Self::Ipv6HopLimit,
+            Self::Ipv6Scope,
+            Self::Ipv6Options,
+            Self::Ipv6NoRoute,
+            Self::Ipv6NoNeighbour,
+            Self::Ipv6Mtu,
+            Self::Ipv4Forward,
+            Self::Ipv6Forward,
+        ];
+
+        /// Their rows of the specification, in order.
+        pub const ROWS: [OutcomeRow; 31] = [
+            OutcomeRow {
+                name: "gated",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "gate",
+                doc: "The network's plane is stopped by its clock gate, and processes no packets.",
+                when: "the network is gated",
+                source: "Unnikrishnan (FPGA 2010) §3.6",
+            },
+            OutcomeRow {
+                name: "rate_limited",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "meter",
+                doc: "The packet exceeds the network's rate limit.",
+                when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
+                source: "RFC 2697 §3 (one rate, colour-blind)",
+            },
+            OutcomeRow {
+                name: "ipv4_arp",
+                verdict: Verdict::Punt,
+                class: Some(Class::GuardArp),
+                family: Some("ipv4"),
+                stage: "ethernet",
+                doc: "ARP, which the network's control plane handles. It counts as IPv4.",
+                when: "be16(12) = 0x0806",
+                source: "RFC 826",
+            },
+            OutcomeRow {
+                name: "ethertype",
+                verdict: Verdict::Drop,
+                class: Some(Class::Foreign),
+                family: None,
+                stage: "ethernet",
+                doc: "Neither IPv4, IPv6 nor ARP. A frame with a VLAN tag or an 802.3 length is none of them.",
+                when: "be16(12) != 0x0800 and be16(12) != 0x86dd",
+                source: "RFC 894, RFC 2464 §3",
+            },
+            OutcomeRow {
+                name: "truncated",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The frame ends within the fixed part of the IPv4 header, or within the IPv6 header.",
+                when: "present < 20, or be16(12) = 0x86dd and present < 40",
+                source: "RFC 791 §3.1, RFC 8200 §3",
+            },
+            OutcomeRow {
+                name: "version",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The version field is not that of the EtherType.",
+                when: "version != 4 if be16(12) = 0x0800, else version != 6",
+                source: "RFC 1812 §5.2.2, RFC 8200 §3",
+            },
+            OutcomeRow {
+                name: "ipv4_header_length",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv4"),
+                stage: "header",
+                doc: "IPv4: The header length is below 20 bytes or extends beyond the frame.",
+                when: "be16(12) = 0x0800 and (ihl < 20 or ihl > present)",
+                source: "RFC 1812 §5.2.2 (4)",
+            },
+            OutcomeRow {
+                name: "ipv4_total_length",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv4"),
+                stage: "header",
+                doc: "IPv4: The total length is below the header length or extends beyond the frame.",
+                when: "be16(12) = 0x0800 and (total < ihl or total > present)",
+                source: "RFC 1812 §5.2.2 (5)",
+            },
+            OutcomeRow {
+                name: "ipv4_checksum",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv4"),
+                stage: "header",
+                doc: "IPv4: The header checksum is wrong.",
+                when: "be16(12) = 0x0800 and (the ones' complement sum of be16(14), be16(16), ... be16(14 + ihl - 2) is not 0xffff)",
+                source: "RFC 1812 §5.2.2 (2), RFC 1071",
+            },
+            OutcomeRow {
+                name: "ipv4_local",
+                verdict: Verdict::Punt,
+                class: Some(Class::Own),
+                family: Some("ipv4"),
+                stage: "lookup",
+                doc: "IPv4: For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.",
+                when: "be16(12) = 0x0800 and (dst = 255.255.255.255, or dst is in 224.0.0.0/4, or hop exists and is of kind local)",
+                source: "RFC 1812 §5.2.3",
+            },
+            OutcomeRow {
+                name: "ipv4_l2_group",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: A packet to a unicast address in a broadcast or multicast frame.",
+                when: "be16(12) = 0x0800 and (f[0] is odd)",
+                source: "RFC 1812 §5.3.4, §4.2.3.1",
+            },
+            OutcomeRow {
+                name: "ipv4_martian_source",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.",
+                when: "be16(12) = 0x0800 and (src is in 0.0.0.0/8, 127.0.0.0/8 or 224.0.0.0/3, and the network drops martians)",
+                source: "RFC 1812 §5.3.7, §4.2.2.11",
+            },
+            OutcomeRow {
+                name: "ipv4_martian_destination",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: The destination cannot be the address of a host: this network, loopback or reserved.",
+                when: "be16(12) = 0x0800 and (dst is in 0.0.0.0/8, 127.0.0.0/8 or 240.0.0.0/4, and the network drops martians)",
+                source: "RFC 1812 §5.3.7, §4.2.2.11",
+            },
+            OutcomeRow {
+                name: "ipv4_ttl",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: The TTL has expired; the control plane answers time exceeded.",
+                when: "be16(12) = 0x0800 and (ttl < 2)",
+                source: "RFC 1812 §5.3.1",
+            },
+            OutcomeRow {
+                name: "ipv4_options",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: The packet has IPv4 options, which the control plane handles.",
+                when: "be16(12) = 0x0800 and (ihl > 20)",
+                source: "RFC 1812 §5.2.4, §4.2.2.1",
+            },
+            OutcomeRow {
+                name: "ipv4_no_route",
+                verdict: Verdict::Punt,
+                class: Some(Class::Unreachable),
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.",
+                when: "be16(12) = 0x0800 and (no prefix of the network's table matches dst)",
+                source: "RFC 1812 §5.2.7.1",
+            },
+            OutcomeRow {
+                name: "ipv4_no_neighbour",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: The next hop's MAC address is not known yet; the control plane sends an ARP request.",
+                when: "be16(12) = 0x0800 and (hop is of kind glean)",
+                source: "RFC 1812 §3.3.2, RFC 826",
+            },
+            OutcomeRow {
+                name: "ipv4_mtu",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv4"),
+                stage: "next_hop",
+                doc: "IPv4: The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.",
+                when: "be16(12) = 0x0800 and (total > mtu of hop)",
+                source: "RFC 1812 §5.2.6",
+            },
+            OutcomeRow {
+                name: "ipv6_payload_length",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv6"),
+                stage: "header",
+                doc: "IPv6: The payload extends beyond the frame.",
+                when: "be16(12) = 0x86dd and (40 + payload > present)",
+                source: "RFC 8200 §3",
+            },
+            OutcomeRow {
+                name: "ipv6_local",
+                verdict: Verdict::Punt,
+                class: Some(Class::GuardNd),
+                family: Some("ipv6"),
+                stage: "lookup",
+                doc: "IPv6: For the router itself or its links: its addresses, multicast, link-local addresses. Neighbour discovery is among them.",
+                when: "be16(12) = 0x86dd and (dst is in ff00::/8 or fe80::/10, or hop exists and is of kind local)",
+                source: "RFC 4291 §2.5.6, §2.7, §2.8",
+            },
+            OutcomeRow {
+                name: "ipv6_l2_group",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: A packet to a unicast address in a broadcast or multicast frame.",
+                when: "be16(12) = 0x86dd and (f[0] is odd)",
+                source: "RFC 4443 §2.4 (e)",
+            },
+            OutcomeRow {
+                name: "ipv6_martian_source",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The source cannot be the address of a host on another link: unspecified, loopback or multicast.",
+                when: "be16(12) = 0x86dd and (src is :: or ::1, or in ff00::/8)",
+                source: "RFC 4291 §2.5.2, §2.5.3, §2.7",
+            },
+            OutcomeRow {
+                name: "ipv6_martian_destination",
+                verdict: Verdict::Drop,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The destination cannot be the address of a host on another link: unspecified or loopback.",
+                when: "be16(12) = 0x86dd and (dst is :: or ::1)",
+                source: "RFC 4291 §2.5.2, §2.5.3",
+            },
+            OutcomeRow {
+                name: "ipv6_hop_limit",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The hop limit has expired; the control plane answers time exceeded.",
+                when: "be16(12) = 0x86dd and (hop_limit < 2)",
+                source: "RFC 8200 §3, RFC 4443 §3.3",
+            },
+            OutcomeRow {
+                name: "ipv6_scope",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The source is link-local, so the packet may not leave its link; the control plane answers beyond scope of source address.",
+                when: "be16(12) = 0x86dd and (src is in fe80::/10)",
+                source: "RFC 4007 §9, RFC 4291 §2.5.6, RFC 4443 §3.1",
+            },
+            OutcomeRow {
+                name: "ipv6_options",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The packet has hop-by-hop options, which the control plane handles. A jumbogram is such a packet.",
+                when: "be16(12) = 0x86dd and (next_header = 0)",
+                source: "RFC 8200 §4.3, RFC 9673",
+            },
+            OutcomeRow {
+                name: "ipv6_no_route",
+                verdict: Verdict::Punt,
+                class: Some(Class::Unreachable),
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: No route of the plane matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.",
+                when: "be16(12) = 0x86dd and (no prefix of the network's table matches dst)",
+                source: "RFC 4443 §3.1",
+            },
+            OutcomeRow {
+                name: "ipv6_no_neighbour",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The next hop's MAC address is not known yet; the control plane sends a neighbour solicitation.",
+                when: "be16(12) = 0x86dd and (hop is of kind glean)",
+                source: "RFC 4861 §7.2.2",
+            },
+            OutcomeRow {
+                name: "ipv6_mtu",
+                verdict: Verdict::Punt,
+                class: None,
+                family: Some("ipv6"),
+                stage: "next_hop",
+                doc: "IPv6: The packet exceeds the egress port's MTU; the control plane answers packet too big.",
+                when: "be16(12) = 0x86dd and (40 + payload > mtu of hop)",
+                source: "RFC 8200 §5, RFC 4443 §3.2",
+            },
+            OutcomeRow {
+                name: "ipv4_forward",
+                verdict: Verdict::Forward,
+                class: None,
+                family: Some("ipv4"),
+                stage: "rewrite",
+                doc: "IPv4: Sent with the next hop's MAC addresses, the TTL lower by one and an updated checksum; all other bytes stay.",
+                when: "be16(12) = 0x0800",
+                source: "RFC 1812 §5.2.1, RFC 1141, RFC 1624 §3",
+            },
+            OutcomeRow {
+                name: "ipv6_forward",
+                verdict: Verdict::Forward,
+                class: None,
+                family: Some("ipv6"),
+                stage: "rewrite",
+                doc: "IPv6: Sent with the next hop's MAC addresses and the hop limit lower by one; all other bytes stay.",
+                when: "true",
+                source: "RFC 8200 §3",
+            },
+        ];
+
+        /// Number in counters and in hardware: its place in the order, from 1.
+        #[inline]
+        #[must_use]
+        pub const fn code(self) -> u8 {
+            self as u8
+        }
+
+        /// The outcome of a code.
+        #[must_use]
+        pub const fn from_code(code: u8) -> Option<Self> {
+            match code {
+                1..=31 => Some(Self::ALL[code as usize - 1]),
+                _ => None,
+            }
+        }
+
+        /// Its row of the specification.
+        #[must_use]
+        pub const fn row(self) -> &'static OutcomeRow {
+            &Self::ROWS[self as usize - 1]
+        }
+
+        /// Name in output, metrics and documentation.
+        #[must_use]
+        pub const fn name(self) -> &'static str {
+            self.row().name
+        }
+
+        /// What is done with the packet.
+        #[inline]
+        #[must_use]
+        pub const fn verdict(self) -> Verdict {
+            self.row().verdict
+        }
+    }
+
+    /// For each outcome of kind `ipv4`, by its place in the order, which one of this kind it is.
+    pub const OF_IPV4: [Outcome; super::ipv4::Outcome::COUNT] = [
+        Outcome::Gated,
+        Outcome::RateLimited,
+        Outcome::Ipv4Arp,
+        Outcome::Ethertype,
+        Outcome::Truncated,
+        Outcome::Version,
+        Outcome::Ipv4HeaderLength,
+        Outcome::Ipv4TotalLength,
+        Outcome::Ipv4Checksum,
+        Outcome::Ipv4Local,
+        Outcome::Ipv4L2Group,
+        Outcome::Ipv4MartianSource,
+        Outcome::Ipv4MartianDestination,
+        Outcome::Ipv4Ttl,
+        Outcome::Ipv4Options,
+        Outcome::Ipv4NoRoute,
+        Outcome::Ipv4NoNeighbour,
+        Outcome::Ipv4Mtu,
+        Outcome::Ipv4Forward,
+    ];
+
+    /// For each outcome of kind `ipv6`, by its place in the order, which one of this kind it is.
+    pub const OF_IPV6: [Outcome; super::ipv6::Outcome::COUNT] = [
+        Outcome::Gated,
+        Outcome::RateLimited,
+        Outcome::Ethertype,
+        Outcome::Truncated,
+        Outcome::Version,
+        Outcome::Ipv6PayloadLength,
+        Outcome::Ipv6Local,
+        Outcome::Ipv6L2Group,
+        Outcome::Ipv6MartianSource,
+        Outcome::Ipv6MartianDestination,
+        Outcome::Ipv6HopLimit,
+        Outcome::Ipv6Scope,
+        Outcome::Ipv6Options,
+        Outcome::Ipv6NoRoute,
+        Outcome::Ipv6NoNeighbour,
+        Outcome::Ipv6Mtu,
+        Outcome::Ipv6Forward,
+    ];
+
+    impl From<Outcome> for Reason {
+        #[inline(always)]
+        fn from(outcome: Outcome) -> Self {
+            Self::of(Kind::Dual, outcome.code())
+        }
+    }
+
+    impl PartialEq<Outcome> for Reason {
+        #[inline(always)]
+        fn eq(&self, outcome: &Outcome) -> bool {
+            *self == Self::of(Kind::Dual, outcome.code())
+        }
+    }
+}
+
 /// Outcomes and limits of the `echo` kind.
 #[cfg(feature = "test-kinds")]
 pub mod echo {
     use super::{Kind, OutcomeRow, Verdict};
+    use crate::plane::Keys;
     use crate::reason::Reason;
 
-    /// Width of a lookup key, bits.
-    pub const KEY_BITS: u32 = 48;
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::Mac;
     /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = 256;
     /// Least MTU of a port, bytes of IP.
@@ -1587,6 +2232,7 @@ pub mod echo {
                 name: "gated",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "gate",
                 doc: "The network's plane is stopped by its clock gate, and processes no packets.",
                 when: "the network is gated",
@@ -1596,6 +2242,7 @@ pub mod echo {
                 name: "rate_limited",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "meter",
                 doc: "The packet exceeds the network's rate limit.",
                 when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
@@ -1605,6 +2252,7 @@ pub mod echo {
                 name: "no_sender",
                 verdict: Verdict::Drop,
                 class: None,
+                family: None,
                 stage: "ethernet",
                 doc: "The source MAC address is a group address or zero, so the frame cannot be sent back.",
                 when: "f[6] is odd, or src is 0",
@@ -1614,6 +2262,7 @@ pub mod echo {
                 name: "forward",
                 verdict: Verdict::Forward,
                 class: None,
+                family: None,
                 stage: "egress",
                 doc: "Sent to the port of the static entry of src, without one to arrival, with the two MAC addresses exchanged.",
                 when: "true",

@@ -1,60 +1,79 @@
-//! A RIB of either family, for those who hold RIBs of many networks.
+//! The RIB of a network, whatever its address families, for those who hold RIBs of many networks.
 //!
-//! Flow: [`Event`]s → **[`AnyRib`]** → [`AnyUpdate`]s. Each call is dispatched to the RIB of the network's family once;
-//! lists of routes stay in the family's own form ([`Changes`], [`Entries`]).
+//! Flow: [`Event`]s → **[`AnyRib`]** → [`AnyUpdate`]s. Each call is dispatched to the RIB of the network's family, or to
+//! those of both families; lists of routes stay in the family's own form ([`Changes`], [`Entries`]).
+//!
+//! A network of both families has one table of next hops. Its RIBs number their rows independently, so IPv4's row *n* is row
+//! 2 *n* of the table, and IPv6's row *n* is row 2 *n* + 1. Each family can then use half of the rows.
 
 use std::net::IpAddr;
 
-use hue_planes::Adjacency;
+use hue_planes::{Adjacency, Keys};
 use hue_substrate::Entries;
-use hue_tables::{AnyPrefix, Change, Key, NextHop};
+use hue_tables::{AnyPrefix, Change, Key, NextHop, Prefix};
 use hue_wire::Mac;
 
 use super::{Counts, Family, Rib, RibPort, RibUpdate, RouteRow};
 use crate::event::Event;
 
-/// A routing information base of IPv4 or IPv6.
-pub enum AnyRib {
-    /// IPv4.
+/// A routing information base of IPv4, IPv6 or both.
+pub struct AnyRib(Families);
+
+/// The RIBs of the network's families.
+enum Families {
     V4(Rib<u32>),
-    /// IPv6.
     V6(Rib<u128>),
+    Dual(Box<(Rib<u32>, Rib<u128>)>),
 }
 
-/// Does `$work` with the RIB of either family as `$rib`.
-macro_rules! with_rib {
+/// Does `$work` with each RIB as `$rib`, and makes one result of two by `$join`.
+macro_rules! each_rib {
+    ($any:expr, $rib:ident => $work:expr, $join:expr) => {
+        match $any {
+            Families::V4($rib) => $work,
+            Families::V6($rib) => $work,
+            Families::Dual(both) => {
+                let first = {
+                    let $rib = &both.0;
+                    $work
+                };
+                let $rib = &both.1;
+                let join = $join;
+                join(first, $work)
+            }
+        }
+    };
+}
+
+/// The same, to change the RIBs.
+macro_rules! each_rib_mut {
     ($any:expr, $rib:ident => $work:expr) => {
         match $any {
-            AnyRib::V4($rib) => $work,
-            AnyRib::V6($rib) => $work,
+            Families::V4($rib) => $work,
+            Families::V6($rib) => $work,
+            Families::Dual(both) => {
+                {
+                    let $rib = &mut both.0;
+                    $work;
+                }
+                let $rib = &mut both.1;
+                $work
+            }
         }
     };
 }
 
-/// Changes of routes, as of [`RibUpdate::routes`].
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Changes {
-    /// IPv4.
-    V4(Vec<Change<u32>>),
-    /// IPv6.
-    V6(Vec<Change<u128>>),
-}
-
-/// Does `$work` with the changes of either family as `$changes`.
-#[macro_export]
-macro_rules! with_changes {
-    ($any:expr, $changes:ident => $work:expr) => {
-        match $any {
-            $crate::Changes::V4($changes) => $work,
-            $crate::Changes::V6($changes) => $work,
-        }
-    };
+/// Changes of routes, as of [`RibUpdate::routes`]: those of IPv4, followed by those of IPv6.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Changes {
+    v4: Vec<Change<u32>>,
+    v6: Vec<Change<u128>>,
 }
 
 /// As [`RibUpdate`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct AnyUpdate {
-    /// See [`RibUpdate::complete`].
+    /// See [`RibUpdate::complete`]; of two families, that of either.
     pub complete: bool,
     /// See [`RibUpdate::hops`].
     pub hops: Vec<(u16, Adjacency)>,
@@ -64,6 +83,55 @@ pub struct AnyUpdate {
     pub neighbours: Option<Vec<(u16, IpAddr, Mac)>>,
     /// See [`RibUpdate::addresses`].
     pub addresses: Option<Vec<(u16, IpAddr, u8)>>,
+}
+
+/// Rows of a family that shares the table of next hops with the other one.
+#[derive(Clone, Copy)]
+struct Half(u16);
+
+impl Half {
+    const V4: Self = Self(0);
+    const V6: Self = Self(1);
+    /// How many rows a family has.
+    const ROWS_MAX: usize = NextHop::MAX as usize / 2;
+
+    /// The row of the table, given the family's own.
+    const fn row(self, own: u16) -> u16 {
+        2 * own + self.0
+    }
+
+    fn hop(self, own: NextHop) -> Option<NextHop> {
+        NextHop::new(self.row(own.get()))
+    }
+
+    fn route_row(self, row: RouteRow) -> RouteRow {
+        RouteRow { hop: self.hop(row.hop).unwrap_or(row.hop), ..row }
+    }
+
+    fn update<K: Family>(self, update: RibUpdate<K>) -> RibUpdate<K> {
+        let hops = update.hops.into_iter().map(|(own, hop)| (self.row(own), hop)).collect();
+        RibUpdate { hops, routes: self.changes(update.routes), ..update }
+    }
+
+    fn changes<K: Key>(self, changes: Vec<Change<K>>) -> Vec<Change<K>> {
+        changes.into_iter().map(|(prefix, hop)| (prefix, hop.and_then(|own| self.hop(own)))).collect()
+    }
+
+    fn routes<K: Key>(self, routes: Vec<(Prefix<K>, NextHop)>) -> Vec<(Prefix<K>, NextHop)> {
+        routes.into_iter().filter_map(|(prefix, own)| Some((prefix, self.hop(own)?))).collect()
+    }
+}
+
+/// Both families' rows as one table. Rows that only one of them has yet do nothing in the other.
+fn interleaved(v4: Vec<Adjacency>, v6: Vec<Adjacency>) -> Vec<Adjacency> {
+    let filled = |rows: Vec<Adjacency>| rows.into_iter().chain(std::iter::repeat(Adjacency::local()));
+    let count = v4.len().max(v6.len());
+    filled(v4).zip(filled(v6)).take(count).flat_map(|(one, other)| [one, other]).collect()
+}
+
+fn joined<T>(mut first: Vec<T>, second: Vec<T>) -> Vec<T> {
+    first.extend(second);
+    first
 }
 
 impl<K: Family> From<RibUpdate<K>> for AnyUpdate
@@ -85,90 +153,157 @@ where
 }
 
 impl AnyRib {
-    /// An empty RIB with these virtual ports, for a network whose keys have this many bits (32 or 128).
+    /// An empty RIB with these virtual ports, for a network whose tables have these keys.
     #[must_use]
-    pub fn new(key_bits: u32, ports: Vec<RibPort>) -> Self {
-        if key_bits == u32::BITS { Self::V4(Rib::new(ports)) } else { Self::V6(Rib::new(ports)) }
-    }
-
-    /// Width of the keys, bits.
-    #[must_use]
-    pub const fn key_bits(&self) -> u32 {
-        match self {
-            Self::V4(_) => u32::BITS,
-            Self::V6(_) => u128::BITS,
-        }
+    pub fn new(keys: Keys, ports: Vec<RibPort>) -> Self {
+        Self(match keys {
+            Keys::V4 => Families::V4(Rib::new(ports)),
+            // Of a network without routes, only drift is monitored.
+            Keys::V6 | Keys::Mac => Families::V6(Rib::new(ports)),
+            Keys::Dual => Families::Dual(Box::new((
+                Rib::with_rows(ports.clone(), Half::ROWS_MAX),
+                Rib::with_rows(ports, Half::ROWS_MAX),
+            ))),
+        })
     }
 
     /// See [`Rib::set_ports`].
     pub fn set_ports(&mut self, ports: Vec<RibPort>) {
-        with_rib!(self, rib => rib.set_ports(ports));
+        each_rib_mut!(&mut self.0, rib => rib.set_ports(ports.clone()));
     }
 
     /// See [`Rib::ports`].
     #[must_use]
     pub fn ports(&self) -> &[RibPort] {
-        with_rib!(self, rib => rib.ports())
+        each_rib!(&self.0, rib => rib.ports(), |first, _| first)
     }
 
     /// See [`Rib::is_synchronized`].
     #[must_use]
-    pub const fn is_synchronized(&self) -> bool {
-        with_rib!(self, rib => rib.is_synchronized())
+    pub fn is_synchronized(&self) -> bool {
+        each_rib!(&self.0, rib => rib.is_synchronized(), |one, other| one && other)
     }
 
     /// See [`Rib::take_resync_needed`].
-    pub const fn take_resync_needed(&mut self) -> bool {
-        with_rib!(self, rib => rib.take_resync_needed())
+    pub fn take_resync_needed(&mut self) -> bool {
+        let mut needed = false;
+        each_rib_mut!(&mut self.0, rib => needed |= rib.take_resync_needed());
+        needed
     }
 
     /// See [`Rib::apply`].
     pub fn apply(&mut self, event: Event) {
-        with_rib!(self, rib => rib.apply(event));
+        match &mut self.0 {
+            Families::V4(rib) => rib.apply(event),
+            Families::V6(rib) => rib.apply(event),
+            Families::Dual(both) => {
+                let (v4, v6) = &mut **both;
+                match event.is_ipv4() {
+                    Some(true) => v4.apply(event),
+                    Some(false) => v6.apply(event),
+                    None => {
+                        v4.apply(event.clone());
+                        v6.apply(event);
+                    }
+                }
+            }
+        }
     }
 
     /// See [`Rib::apply_all`].
     pub fn apply_all(&mut self, events: impl IntoIterator<Item = Event>) {
-        with_rib!(self, rib => rib.apply_all(events));
+        events.into_iter().for_each(|event| self.apply(event));
     }
 
     /// See [`Rib::take_update`].
     pub fn take_update(&mut self) -> Option<AnyUpdate> {
-        with_rib!(self, rib => rib.take_update().map(Into::into))
+        let both = match &mut self.0 {
+            Families::V4(rib) => return rib.take_update().map(Into::into),
+            Families::V6(rib) => return rib.take_update().map(Into::into),
+            Families::Dual(both) => both,
+        };
+        let (v4, v6) = &mut **both;
+        if !v4.is_synchronized() || !v6.is_synchronized() {
+            return None;
+        }
+        let updates = (v4.take_update(), v6.take_update());
+        if let (None, None) = updates {
+            return None;
+        }
+        let first: AnyUpdate = Half::V4.update(updates.0.unwrap_or_default()).into();
+        let second: AnyUpdate = Half::V6.update(updates.1.unwrap_or_default()).into();
+        // These lists are complete, so that of one family needs that of the other.
+        let neighbours = first.neighbours.is_some() || second.neighbours.is_some();
+        let addresses = first.addresses.is_some() || second.addresses.is_some();
+        Some(AnyUpdate {
+            complete: first.complete || second.complete,
+            hops: joined(first.hops, second.hops),
+            routes: Changes { v4: first.routes.v4, v6: second.routes.v6 },
+            neighbours: neighbours.then(|| self.neighbours()),
+            addresses: addresses.then(|| self.addresses()),
+        })
     }
 
     /// See [`Rib::published`].
     #[must_use]
     pub fn published(&self) -> (Vec<Adjacency>, Entries) {
-        with_rib!(self, rib => {
-            let (rows, routes) = rib.published();
-            (rows, routes.into())
-        })
+        match &self.0 {
+            Families::V4(rib) => {
+                let (rows, routes) = rib.published();
+                (rows, routes.into())
+            }
+            Families::V6(rib) => {
+                let (rows, routes) = rib.published();
+                (rows, routes.into())
+            }
+            Families::Dual(both) => {
+                let ((rows4, routes4), (rows6, routes6)) = (both.0.published(), both.1.published());
+                let entries = Entries::Dual(Half::V4.routes(routes4), Half::V6.routes(routes6));
+                (interleaved(rows4, rows6), entries)
+            }
+        }
     }
 
     /// See [`Rib::published_rows`].
     #[must_use]
     pub fn published_rows(&self) -> Vec<Adjacency> {
-        with_rib!(self, rib => rib.published_rows())
+        each_rib!(&self.0, rib => rib.published_rows(), interleaved)
     }
 
-    /// The published rows of these prefixes, as changes that set them; those of the other family are left out.
+    /// The published rows of these prefixes, as changes that set them; those of a family that the network does not have are
+    /// left out.
     #[must_use]
     pub fn published_changes(&self, prefixes: &[AnyPrefix]) -> Changes {
         fn of<K: Family>(rib: &Rib<K>, prefixes: &[AnyPrefix]) -> Vec<Change<K>> {
             let prefixes = prefixes.iter().filter_map(|prefix| prefix.of());
             prefixes.map(|prefix| (prefix, rib.published_hop(prefix))).collect()
         }
-        with_rib!(self, rib => of(rib, prefixes).into())
+        match &self.0 {
+            Families::V4(rib) => of(rib, prefixes).into(),
+            Families::V6(rib) => of(rib, prefixes).into(),
+            Families::Dual(both) => Changes {
+                v4: Half::V4.changes(of(&both.0, prefixes)),
+                v6: Half::V6.changes(of(&both.1, prefixes)),
+            },
+        }
     }
 
-    /// At most `count` routes after `after`; see [`Rib::routes`].
+    /// At most `count` routes after `after`, those of IPv4 first; see [`Rib::routes`].
     #[must_use]
     pub fn routes(&self, after: Option<AnyPrefix>, count: usize) -> Vec<RouteRow> {
-        with_rib!(self, rib => {
-            let after = after.and_then(AnyPrefix::of);
-            rib.routes(after).take(count).collect()
-        })
+        fn of<K: Family>(rib: &Rib<K>, after: Option<AnyPrefix>, count: usize) -> Vec<RouteRow> {
+            rib.routes(after.and_then(AnyPrefix::of)).take(count).collect()
+        }
+        let both = match &self.0 {
+            Families::V4(rib) => return of(rib, after, count),
+            Families::V6(rib) => return of(rib, after, count),
+            Families::Dual(both) => both,
+        };
+        let is_past_ipv4 = after.is_some_and(|after| after.addr().is_ipv6());
+        let first = if is_past_ipv4 { Vec::new() } else { of(&both.0, after, count) };
+        let second = of(&both.1, after, count - first.len());
+        let rows = first.into_iter().map(|row| Half::V4.route_row(row));
+        rows.chain(second.into_iter().map(|row| Half::V6.route_row(row))).collect()
     }
 
     /// The routes that contain an address, the longest last.
@@ -176,46 +311,64 @@ impl AnyRib {
     pub fn routes_holding(&self, address: IpAddr) -> Vec<RouteRow> {
         fn of<K: Family>(rib: &Rib<K>, address: IpAddr) -> Vec<RouteRow> {
             let Some(key) = K::from_ip(address) else { return Vec::new() };
-            let prefix = |len| hue_tables::Prefix::containing(key, len);
+            let prefix = |len| Prefix::containing(key, len);
             (0..=K::BITS).filter_map(|len| rib.route(prefix(len))).collect()
         }
-        with_rib!(self, rib => of(rib, address))
+        match &self.0 {
+            Families::V4(rib) => of(rib, address),
+            Families::V6(rib) => of(rib, address),
+            Families::Dual(both) => {
+                let v4 = of(&both.0, address).into_iter().map(|row| Half::V4.route_row(row));
+                v4.chain(of(&both.1, address).into_iter().map(|row| Half::V6.route_row(row))).collect()
+            }
+        }
     }
 
     /// See [`Rib::neighbours`].
     #[must_use]
     pub fn neighbours(&self) -> Vec<(u16, IpAddr, Mac)> {
-        with_rib!(self, rib => rib.neighbours().map(|(vport, address, mac)| (vport, address.into(), mac)).collect())
+        each_rib!(&self.0, rib => {
+            rib.neighbours().map(|(vport, address, mac)| (vport, address.into(), mac)).collect()
+        }, joined)
     }
 
     /// See [`Rib::addresses`].
     #[must_use]
     pub fn addresses(&self) -> Vec<(u16, IpAddr, u8)> {
-        with_rib!(self, rib => rib.addresses().map(|(vport, address, len)| (vport, address.into(), len)).collect())
+        each_rib!(&self.0, rib => {
+            rib.addresses().map(|(vport, address, len)| (vport, address.into(), len)).collect()
+        }, joined)
     }
 
     /// See [`Rib::unresolved`].
     #[must_use]
     pub fn unresolved(&self) -> Vec<(u16, IpAddr)> {
-        with_rib!(self, rib => rib.unresolved().into_iter().map(|(vport, address)| (vport, address.into())).collect())
+        each_rib!(&self.0, rib => {
+            rib.unresolved().into_iter().map(|(vport, address)| (vport, address.into())).collect()
+        }, joined)
     }
 
-    /// See [`Rib::counts`].
+    /// See [`Rib::counts`]; sums over the families.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        with_rib!(self, rib => rib.counts())
+        each_rib!(&self.0, rib => rib.counts(), |one: Counts, other: Counts| Counts {
+            routes: one.routes + other.routes,
+            paths: one.paths + other.paths,
+            rows: one.rows + other.rows,
+            neighbours: one.neighbours + other.neighbours,
+        })
     }
 }
 
 impl From<Vec<Change<u32>>> for Changes {
-    fn from(changes: Vec<Change<u32>>) -> Self {
-        Self::V4(changes)
+    fn from(v4: Vec<Change<u32>>) -> Self {
+        Self { v4, v6: Vec::new() }
     }
 }
 
 impl From<Vec<Change<u128>>> for Changes {
-    fn from(changes: Vec<Change<u128>>) -> Self {
-        Self::V6(changes)
+    fn from(v6: Vec<Change<u128>>) -> Self {
+        Self { v4: Vec::new(), v6 }
     }
 }
 
@@ -223,54 +376,231 @@ impl Changes {
     /// Changes that set all of these routes; entries that are no routes need none.
     #[must_use]
     pub fn setting(entries: Entries) -> Self {
-        fn of<K: Key>(routes: Vec<(hue_tables::Prefix<K>, NextHop)>) -> Vec<Change<K>> {
+        fn of<K: Key>(routes: Vec<(Prefix<K>, NextHop)>) -> Vec<Change<K>> {
             routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect()
         }
         match entries {
             Entries::Lpm32(routes) => of(routes).into(),
             Entries::Lpm128(routes) => of(routes).into(),
-            Entries::Exact(_) => Self::V4(Vec::new()),
+            Entries::Dual(narrow, wide) => Self { v4: of(narrow), v6: of(wide) },
+            Entries::Exact(_) => Self::default(),
         }
     }
 
     /// Changes that withdraw all routes that these set.
     #[must_use]
     pub fn withdrawn(mut self) -> Self {
-        with_changes!(&mut self, changes => changes.iter_mut().for_each(|(_, hop)| *hop = None));
+        self.for_each(|_, hop| *hop = None);
         self
     }
 
     /// How many there are.
     #[must_use]
-    pub fn len(&self) -> usize {
-        with_changes!(self, changes => changes.len())
+    pub const fn len(&self) -> usize {
+        self.v4.len() + self.v6.len()
     }
 
     /// Whether there are none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Some of them; none if the range does not exist.
     #[must_use]
     pub fn slice(&self, range: std::ops::Range<usize>) -> Self {
-        with_changes!(self, changes => changes.get(range).unwrap_or_default().to_vec().into())
+        if range.end > self.len() {
+            return Self::default();
+        }
+        let (first, count) = (range.start, self.v4.len());
+        let part = |from: usize, to: usize| from.min(to)..to;
+        let v4 = self.v4.get(part(first, range.end.min(count))).unwrap_or_default();
+        let v6 = self.v6.get(part(first.saturating_sub(count), range.end.saturating_sub(count)));
+        Self { v4: v4.to_vec(), v6: v6.unwrap_or_default().to_vec() }
     }
 
-    /// The changes of IPv4 routes; of IPv6 there are none.
+    /// The changes of IPv4 routes.
     #[must_use]
     pub fn v4(&self) -> &[Change<u32>] {
-        match self {
-            Self::V4(changes) => changes,
-            Self::V6(_) => &[],
-        }
+        &self.v4
+    }
+
+    /// The changes of IPv6 routes.
+    #[must_use]
+    pub fn v6(&self) -> &[Change<u128>] {
+        &self.v6
     }
 
     /// Visits each prefix and its next hop.
     pub fn for_each(&mut self, mut visit: impl FnMut(AnyPrefix, &mut Option<NextHop>)) {
-        with_changes!(self, changes => {
-            changes.iter_mut().for_each(|(prefix, hop)| visit((*prefix).into(), hop));
+        self.v4.iter_mut().for_each(|(prefix, hop)| visit((*prefix).into(), hop));
+        self.v6.iter_mut().for_each(|(prefix, hop)| visit((*prefix).into(), hop));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use hue_demux::PortId;
+    use hue_host::netlink::{Link, Neighbour, NextHop as Way, Route, RouteKind, Scope, neighbour_state};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::event::Change as How;
+
+    fn ports() -> Vec<RibPort> {
+        let port = |number: u8| RibPort {
+            interface: format!("v{number}"),
+            port: PortId::new(number),
+            mac: Mac([2, 0, 0, 0, 0, number]),
+            mtu_bytes: 1500,
+        };
+        vec![port(0), port(1)]
+    }
+
+    /// A destination and a gateway of a family, by numbers.
+    fn addresses(v6: bool, to: u8, via: u8) -> (AnyPrefix, IpAddr) {
+        let (to, via) = if v6 {
+            (format!("2001:db8:{to:x}::/48"), format!("2001:db8::{via:x}"))
+        } else {
+            (format!("10.{to}.0.0/16"), format!("10.0.0.{via}"))
+        };
+        (to.parse().unwrap(), via.parse().unwrap())
+    }
+
+    fn route(how: How, v6: bool, to: u8, via: u8) -> Event {
+        let (prefix, via) = addresses(v6, to, via);
+        let route = Route {
+            prefix,
+            source: None,
+            object: 0,
+            table: 254,
+            tos: 0,
+            metric: 0,
+            protocol: 0,
+            scope: Scope::Universe,
+            kind: RouteKind::Unicast,
+            hops: vec![Way { link: 2, via: Some(via), weight: 1, dead: false, onlink: false }],
+            cloned: false,
+        };
+        Event::Route(how, route)
+    }
+
+    fn neighbour(how: How, v6: bool, number: u8) -> Event {
+        let (_, address) = addresses(v6, 1, number);
+        let mac = Some(Mac([2, 1, 0, 0, u8::from(v6), number]));
+        let state = neighbour_state::REACHABLE;
+        Event::Neighbour(how, Neighbour { link: 2, address, mac, state, flags: 0, protocol: 0 })
+    }
+
+    fn event() -> impl Strategy<Value = Event> {
+        let how = || prop_oneof![3 => Just(How::Added), 1 => Just(How::Removed)];
+        prop_oneof![
+            (how(), any::<bool>(), 1..6u8, 1..5u8).prop_map(|(how, v6, to, via)| route(how, v6, to, via)),
+            (how(), any::<bool>(), 1..5u8).prop_map(|(how, v6, number)| neighbour(how, v6, number)),
+        ]
+    }
+
+    fn listed() -> [Event; 3] {
+        let link =
+            Link { index: 2, name: "v0".to_owned(), mtu: 1500, up: true, carrier: true, ..Link::default() };
+        [Event::Begin, Event::Link(How::Listed, Box::new(link)), Event::End]
+    }
+
+    /// What the routes of a published table do.
+    fn actions((rows, entries): (Vec<Adjacency>, Entries)) -> BTreeMap<AnyPrefix, Adjacency> {
+        let mut all = BTreeMap::new();
+        hue_substrate::each_routes!(entries, routes => {
+            all.extend(routes.into_iter().map(|(prefix, hop)| (prefix.into(), rows[usize::from(hop.get())])));
         });
+        all
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+        /// The RIB of both families publishes what those of each family publish, all at once and step by step.
+        #[test]
+        fn both_families_are_the_sum_of_each(steps in prop::collection::vec(prop::collection::vec(event(), 0..6), 1..8)) {
+            let mut ribs = [Keys::Dual, Keys::V4, Keys::V6].map(|keys| AnyRib::new(keys, ports()));
+            ribs.iter_mut().for_each(|rib| rib.apply_all(listed()));
+            let (mut rows, mut table) = (Vec::new(), BTreeMap::new());
+            for events in steps {
+                for rib in &mut ribs {
+                    rib.apply_all(events.clone());
+                }
+                if let Some(mut update) = ribs[0].take_update() {
+                    for (row, hop) in update.hops {
+                        rows.resize(rows.len().max(usize::from(row) + 1), Adjacency::NONE);
+                        rows[usize::from(row)] = hop;
+                    }
+                    let mut seen = 0;
+                    update.routes.for_each(|prefix, hop| {
+                        seen += 1;
+                        match *hop {
+                            Some(hop) => table.insert(prefix, hop),
+                            None => table.remove(&prefix),
+                        };
+                    });
+                    prop_assert_eq!(seen, update.routes.len());
+                    if let Some(neighbours) = update.neighbours {
+                        prop_assert_eq!(neighbours, ribs[0].neighbours());
+                    }
+                }
+                let [_, four, six] = &mut ribs;
+                let _ = (four.take_update(), six.take_update());
+                let [both, four, six] = &ribs;
+                let mut expected = actions(four.published());
+                expected.extend(actions(six.published()));
+                prop_assert_eq!(&actions(both.published()), &expected, "as a whole");
+                let stepwise: BTreeMap<_, _> =
+                    table.iter().map(|(prefix, hop): (&AnyPrefix, &NextHop)| (*prefix, rows[usize::from(hop.get())])).collect();
+                prop_assert_eq!(&stepwise, &expected, "step by step");
+                prop_assert_eq!(both.counts().routes, four.counts().routes + six.counts().routes);
+                // Lists name the row of the table, page by page.
+                let (mut pages, mut after) = (Vec::new(), None);
+                while let Some(last) = { let page = both.routes(after, 3); pages.extend(page.clone()); page.last().map(|row| row.prefix) } {
+                    after = Some(last);
+                }
+                prop_assert_eq!(pages.iter().map(|row| (row.prefix, row.hop)).collect::<BTreeMap<_, _>>(), table.clone());
+                prop_assert_eq!(pages.len(), table.len());
+                let prefixes: Vec<AnyPrefix> = table.keys().copied().collect();
+                let mut again = both.published_changes(&prefixes);
+                let mut set = BTreeMap::new();
+                again.for_each(|prefix, hop| _ = hop.map(|hop| set.insert(prefix, hop)));
+                prop_assert_eq!(set, table.clone());
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_of_changes_may_have_both_families() {
+        let four: Vec<Change<u32>> = (0..3).map(|n| (Prefix::containing(n << 24, 8), None)).collect();
+        let six: Vec<Change<u128>> = (0..2).map(|n| (Prefix::containing(n << 120, 8), None)).collect();
+        let all = Changes { v4: four.clone(), v6: six.clone() };
+        let parts = |range| {
+            let slice = all.slice(range);
+            (slice.v4().to_vec(), slice.v6().to_vec())
+        };
+        assert_eq!(all.len(), 5);
+        assert_eq!(parts(0..2), (four[..2].to_vec(), vec![]));
+        assert_eq!(parts(2..4), (four[2..].to_vec(), six[..1].to_vec()));
+        assert_eq!(parts(4..5), (vec![], six[1..].to_vec()));
+        assert_eq!(parts(0..5), (four.clone(), six.clone()));
+        assert!(all.slice(5..5).is_empty() && all.slice(0..6).is_empty());
+    }
+
+    /// Both families have the same number of rows, and their rows never meet.
+    #[test]
+    fn rows_of_the_families_differ() {
+        let last = Half::ROWS_MAX as u16 - 1;
+        assert_eq!([Half::V4.row(0), Half::V6.row(0), Half::V4.row(1)], [0, 1, 2]);
+        assert_eq!(
+            (Half::V6.row(last), hue_planes::dual::NEXT_HOPS_MAX),
+            (NextHop::MAX - 1, 2 * Half::ROWS_MAX)
+        );
+        let (a, b) = (Adjacency::glean(PortId::new(1)), Adjacency::glean(PortId::new(2)));
+        assert_eq!(interleaved(vec![a, a], vec![b]), [a, b, a, Adjacency::local()]);
     }
 }

@@ -44,7 +44,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hue_demux::PortId;
 use hue_host::netlink::{AddressState, Link, NextHop as Way, RouteKind};
-use hue_planes::Adjacency;
+use hue_planes::{Adjacency, ipv4::NEXT_HOPS_MAX};
 use hue_tables::{Change, NextHop, Prefix};
 use hue_wire::Mac;
 
@@ -177,6 +177,7 @@ pub struct Rib<K: Family = u32> {
     lens: u128,
     paths: Paths,
     rows: Rows<K::Addr>,
+    rows_max: usize,
     /// The row of each virtual port.
     link_rows: Vec<u16>,
 
@@ -202,7 +203,14 @@ impl<K: Family> Rib<K> {
     /// Creates an empty RIB for a network with these virtual ports.
     #[must_use]
     pub fn new(ports: Vec<RibPort>) -> Self {
+        Self::with_rows(ports, NEXT_HOPS_MAX)
+    }
+
+    /// The same, with at most this many rows of next hops.
+    #[must_use]
+    pub(super) fn with_rows(ports: Vec<RibPort>, rows_max: usize) -> Self {
         let mut rib = Self {
+            rows_max,
             ports: Vec::new(),
             interfaces: HashMap::new(),
             addresses: BTreeMap::new(),
@@ -211,7 +219,7 @@ impl<K: Family> Rib<K> {
             table: BTreeMap::new(),
             lens: 0,
             paths: Paths::default(),
-            rows: Rows::default(),
+            rows: Rows::new(rows_max),
             link_rows: Vec::new(),
             age: 1,
             in_snapshot: false,
@@ -233,7 +241,7 @@ impl<K: Family> Rib<K> {
     /// Changes the virtual ports. Everything is published again: the next update is complete.
     pub fn set_ports(&mut self, ports: Vec<RibPort>) {
         self.ports = ports;
-        self.rows = Rows::default();
+        self.rows = Rows::new(self.rows_max);
         // The old rows held paths. Count all holders again, from the routes.
         self.rebuild_paths();
         self.rows.hold(Target::Local, &mut self.paths);
@@ -310,7 +318,7 @@ impl<K: Family> Rib<K> {
         for prefix in &dirty {
             update.routes.extend(self.update_entry(*prefix));
         }
-        let mut rows = std::mem::take(&mut self.rows);
+        let mut rows = std::mem::replace(&mut self.rows, Rows::new(0));
         update.hops = rows.take(|target| self.adjacency(target));
         self.rows = rows;
         if std::mem::replace(&mut self.neighbours_changed, false) {

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
 
-use hue_planes::{Adjacency, ipv4::NEXT_HOPS_MAX};
+use hue_planes::Adjacency;
 
 use super::paths::{PathId, Paths};
 
@@ -42,10 +42,13 @@ pub(super) struct Rows<A> {
     cooling: Vec<u16>,
     dirty: Vec<u16>,
     ways: usize,
+    /// Most rows.
+    max: usize,
 }
 
-impl<A> Default for Rows<A> {
-    fn default() -> Self {
+impl<A> Rows<A> {
+    /// No rows yet, and at most this many.
+    pub(super) fn new(max: usize) -> Self {
         Self {
             rows: Vec::new(),
             index: HashMap::new(),
@@ -53,6 +56,7 @@ impl<A> Default for Rows<A> {
             cooling: Vec::new(),
             dirty: Vec::new(),
             ways: 0,
+            max,
         }
     }
 }
@@ -76,7 +80,7 @@ impl<A: Copy + Eq + Hash> Rows<A> {
     fn add(&mut self, target: Target<A>, paths: &mut Paths) -> Option<u16> {
         let row = match self.free.pop() {
             Some(Reverse(row)) => row,
-            None if self.rows.len() < NEXT_HOPS_MAX => {
+            None if self.rows.len() < self.max => {
                 self.rows.push(Row { target: None, routes: 0, sent: None, dirty: false });
                 u16::try_from(self.rows.len() - 1).ok()?
             }
@@ -211,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_row_is_reused_one_update_after_its_last_route() {
-        let (mut rows, mut paths) = (Rows::default(), Paths::default());
+        let (mut rows, mut paths) = (Rows::new(9), Paths::default());
         let station = |last: u8| Target::Neighbour(u16::from(last), Ipv4Addr::new(10, 0, 0, last));
         assert_eq!(rows.hold(station(1), &mut paths), Some(0));
         assert_eq!(rows.hold(station(1), &mut paths), Some(0));
@@ -227,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_row_reused_in_time_keeps_its_number() {
-        let (mut rows, mut paths) = (Rows::default(), Paths::default());
+        let (mut rows, mut paths) = (Rows::new(9), Paths::default());
         let target = Target::Neighbour(1, Ipv4Addr::LOCALHOST);
         assert_eq!(rows.hold(target, &mut paths), Some(0));
         update(&mut rows, &mut paths);

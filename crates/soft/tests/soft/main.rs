@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod dual;
 mod isolation;
 mod kinds;
 mod l2;

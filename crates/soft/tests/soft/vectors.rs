@@ -174,8 +174,13 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
         })
     });
     let entries = match Entries::none(kind) {
-        Entries::Lpm32(_) => Entries::Lpm32(routes(network)?),
-        Entries::Lpm128(_) => Entries::Lpm128(routes(network)?),
+        Entries::Lpm32(_) => Entries::Lpm32(routes(&network.routes)?),
+        Entries::Lpm128(_) => Entries::Lpm128(routes(&network.routes)?),
+        Entries::Dual(..) => {
+            let (narrow, wide): (Vec<_>, Vec<_>) =
+                network.routes.iter().cloned().partition(|(prefix, _)| !prefix.contains(':'));
+            Entries::Dual(routes(&narrow)?, routes(&wide)?)
+        }
         Entries::Exact(_) => Entries::Exact(macs(network)?),
     };
     let rate = |numbers: &Option<Numbers>| {
@@ -219,11 +224,11 @@ fn macs(network: &Network) -> Result<Vec<(hue_wire::Mac, NextHop)>, Error> {
 }
 
 /// The routes of a network whose keys are of this width.
-fn routes<K: Key>(network: &Network) -> Result<Vec<(Prefix<K>, NextHop)>, Error> {
+fn routes<K: Key>(routes: &[(String, u16)]) -> Result<Vec<(Prefix<K>, NextHop)>, Error> {
     let route = |(prefix, hop): &(String, u16)| -> Result<_, Error> {
         Ok((prefix.parse::<Prefix<K>>()?, NextHop::new(*hop).ok_or("next hop")?))
     };
-    network.routes.iter().map(route).collect()
+    routes.iter().map(route).collect()
 }
 
 fn expected(frame: &Frame) -> Result<Vec<Result_>, Error> {

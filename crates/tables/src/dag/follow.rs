@@ -14,7 +14,8 @@ use crate::types::{Key, Vid};
 pub enum Delta {
     /// A new node; its refs name earlier nodes.
     Node(Ref, Arc<Runs>),
-    /// The new top node of the network's table; `None` means that the network was removed.
+    /// The new top node of the network's table; `None` means that the network was removed. Networks with two tables have
+    /// none: no follower has them.
     Root(Vid, Option<Ref>),
     /// The node has no references. Its words can be reused once no lookup in flight can read them.
     Retire(Ref),
@@ -26,11 +27,15 @@ impl Dag {
     pub fn enable_deltas(&mut self) {
         let mut deltas = Vec::new();
         let mut seen = HashMap::new();
-        let mut roots: Vec<_> = self.networks.iter().map(|(vid, source)| (*vid, source.compiled)).collect();
-        roots.sort_unstable_by_key(|(vid, _)| *vid);
-        for (vid, top) in roots {
-            self.describe(top, &mut seen, &mut deltas);
-            deltas.push(Delta::Root(vid, Some(top)));
+        let mut networks: Vec<_> = self.networks.iter().collect();
+        networks.sort_unstable_by_key(|(vid, _)| **vid);
+        for (vid, tables) in networks {
+            for source in tables.iter() {
+                self.describe(source.compiled, &mut seen, &mut deltas);
+                if !tables.is_dual {
+                    deltas.push(Delta::Root(*vid, Some(source.compiled)));
+                }
+            }
         }
         self.deltas = Some(deltas);
     }
@@ -78,7 +83,7 @@ impl Dag {
         self.deltas.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// As [`Dag::apply`], with a follower that can reject the change. Before the change takes effect,
+    /// As [`Dag::apply`], with a follower that can reject the change, for a network with one table. Before the change takes effect,
     /// `follow` gets all deltas of it: earlier deltas that were not taken come first, the network's root
     /// last, and `take_deltas` does not return them again. If `follow` fails, the store is restored with the
     /// same nodes, and the new nodes that the follower knows are retired.
@@ -100,7 +105,7 @@ impl Dag {
                     let mut deltas = store.take_deltas();
                     deltas.push(Delta::Root(vid, Some(top)));
                     follow(&deltas)?;
-                    store.image.set_root(vid, top);
+                    store.image.set_root::<K>(vid, top);
                     Ok(())
                 },
                 true,

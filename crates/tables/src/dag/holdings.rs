@@ -226,10 +226,10 @@ mod tests {
 
     /// Computes accounts by visiting all tables, without reference counts.
     fn naive(dag: &Dag) -> Vec<(Vid, u64, u64)> {
-        let nodes = |source: &crate::source::Source| -> HashSet<_> {
-            source.compiled_refs().filter(|node| !node.is_leaf()).collect()
+        let nodes = |tables: &super::super::Tables| -> HashSet<_> {
+            tables.compiled_refs().filter(|node| !node.is_leaf()).collect()
         };
-        let sets: Vec<_> = dag.networks.iter().map(|(vid, source)| (*vid, nodes(source))).collect();
+        let sets: Vec<_> = dag.networks.iter().map(|(vid, tables)| (*vid, nodes(tables))).collect();
         let weigh = |node: &_| dag.weigh.weight(&dag.image, *node).store;
         let account = |(vid, own): &(Vid, HashSet<_>)| {
             let others = sets.iter().filter(|(other, _)| other != vid);
@@ -262,9 +262,14 @@ mod tests {
         proptest::collection::vec(change, 1..40)
     }
 
+    /// The network that has a table of each width.
+    const DUAL: u16 = NETWORKS - 1;
+
     #[derive(Clone, Debug)]
     enum Step {
         Apply(u16, Vec<Change<u32>>),
+        /// To the wide table of the network that has one: the same bits, so that it shares nodes with all others.
+        Widen(Vec<Change<u32>>),
         Fit(u16, Vec<Change<u32>>),
         Copy(u16, u16),
         Quota(u16, Option<u64>),
@@ -277,6 +282,7 @@ mod tests {
         prop_oneof![
             4 => (n(), changes()).prop_map(|(n, changes)| Step::Apply(n, changes)),
             4 => (n(), changes()).prop_map(|(n, changes)| Step::Fit(n, changes)),
+            4 => changes().prop_map(Step::Widen),
             2 => (n(), n()).prop_map(|(from, to)| Step::Copy(from, to)),
             2 => (n(), proptest::option::of(256..4_096_u64)).prop_map(|(n, quota)| Step::Quota(n, quota)),
             1 => n().prop_map(Step::Renew),
@@ -284,8 +290,30 @@ mod tests {
         ]
     }
 
+    fn add(dag: &mut Dag, n: u16) -> Result<(), TableError> {
+        if n == DUAL { dag.add_dual_network(vid(n)) } else { dag.add_network::<u32>(vid(n)) }
+    }
+
+    /// Applies changes to the wide table; what does not fit is left out.
+    fn widen(dag: &mut Dag, changes: &[Change<u32>]) -> Result<(), TestCaseError> {
+        let wide =
+            |prefix: Prefix<u32>| Prefix::<u128>::containing(u128::from(prefix.addr()) << 96, prefix.len());
+        let changes: Vec<_> = changes.iter().map(|(prefix, hop)| (wide(*prefix), *hop)).collect();
+        let narrow: Vec<_> = dag.routes::<u32>(vid(DUAL)).collect();
+        let refusals = dag.apply_fitting(vid(DUAL), &changes).unwrap();
+        let mut expected = std::collections::BTreeMap::new();
+        for (at, (prefix, hop)) in changes.iter().enumerate() {
+            expected.insert(*prefix, hop.filter(|_| refusals.at.binary_search(&at).is_err()));
+        }
+        for (prefix, hop) in expected {
+            prop_assert_eq!(dag.route(vid(DUAL), prefix), hop);
+        }
+        prop_assert_eq!(dag.routes::<u32>(vid(DUAL)).collect::<Vec<_>>(), narrow, "the other table");
+        Ok(())
+    }
+
     fn run(mut dag: Dag, steps: Vec<Step>) -> Result<(), TestCaseError> {
-        (0..NETWORKS).for_each(|n| dag.add_network::<u32>(vid(n)).unwrap());
+        (0..NETWORKS).for_each(|n| add(&mut dag, n).unwrap());
         for step in steps {
             let (who, changes) = match &step {
                 Step::Apply(n, changes) | Step::Fit(n, changes) => (*n, changes.clone()),
@@ -304,9 +332,14 @@ mod tests {
                     }
                     continue;
                 }
+                Step::Widen(changes) => {
+                    widen(&mut dag, changes)?;
+                    agree(&dag)?;
+                    continue;
+                }
                 Step::Renew(n) => {
                     dag.remove_network(vid(*n)).unwrap();
-                    match dag.add_network::<u32>(vid(*n)) {
+                    match add(&mut dag, *n) {
                         Ok(()) => (*n, Vec::new()),
                         // Other networks use all the memory.
                         Err(_) => return Ok(()),

@@ -109,7 +109,7 @@ impl Image {
     /// The next-hop word of one key. The caller must be pinned.
     #[inline]
     pub(crate) fn lookup<K: Key>(&self, vid: Vid, key: K) -> u16 {
-        let mut at = Ref::node(Kind::Wide, self.root(vid));
+        let mut at = Ref::node(Kind::Wide, self.root::<K>(vid));
         let mut depth = 0;
         loop {
             at = self.step(at, key.byte_at(depth));
@@ -158,7 +158,7 @@ impl Image {
         let mut refs = [Ref::NONE; LANES];
         let mut live = [0_u8; LANES];
         for (i, (vid, key)) in vids.iter().zip(keys).enumerate() {
-            refs[i] = Ref::node(Kind::Wide, self.root(*vid));
+            refs[i] = Ref::node(Kind::Wide, self.root::<K>(*vid));
             live[i] = i as u8;
             prefetch(self.part_at(refs[i], key.byte_at(0)));
         }

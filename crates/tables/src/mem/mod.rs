@@ -22,20 +22,24 @@ use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use crate::epoch::Epochs;
 use crate::layout::{GRANULE_BYTES, Kind, NODE_GRANULES_MAX, Ref, WIDE_BYTES};
-use crate::types::Vid;
+use crate::types::{Key, Vid};
 pub(crate) use lookup::Isa;
 
+/// Root words for keys of one width.
 const ROOTS: usize = Vid::MAX as usize + 1;
+/// Widths of keys, each with root words of its own.
+const WIDTHS: usize = 2;
 const HUGE_BYTES: usize = 2 << 20;
 
-/// The memory of a `dag64` image: granules, and one root word for each network. Readers share it; only the
-/// [`Writer`] changes it.
+/// The memory of a `dag64` image: granules, and a root word for each network and width of keys. Readers share it;
+/// only the [`Writer`] changes it.
 pub(crate) struct Image {
     pub(crate) epochs: Epochs,
     map: MmapRaw,
     base: usize,
     granules: u32,
-    roots: Box<[AtomicU32; ROOTS]>,
+    /// By [`Key::TABLE`], then by network.
+    roots: Box<[AtomicU32; WIDTHS * ROOTS]>,
 }
 
 /// Exclusive write access to an image; there is one for each.
@@ -62,8 +66,8 @@ impl Writer {
             // Fewer TLB misses. A kernel without huge pages returns an error that can be ignored.
             let _ = map.advise(Advice::HugePage);
         }
-        let roots = (0..ROOTS).map(|_| AtomicU32::new(0)).collect::<Vec<_>>().into_boxed_slice();
-        let Ok(roots) = roots.try_into() else { unreachable!("ROOTS words were made") };
+        let roots = (0..WIDTHS * ROOTS).map(|_| AtomicU32::new(0)).collect::<Vec<_>>().into_boxed_slice();
+        let Ok(roots) = roots.try_into() else { unreachable!("as many words were made") };
         let mut image = Self(Arc::new(Image { epochs: Epochs::new(), map, base, granules, roots }));
         let mut empty = [0; WIDE_BYTES];
         for word in empty.chunks_exact_mut(4) {
@@ -93,15 +97,17 @@ impl Writer {
         }
     }
 
-    /// Publishes a network's top node (a wide node) to all readers with one store.
-    pub(crate) fn set_root(&mut self, vid: Vid, top: Ref) {
+    /// Publishes the top node (a wide node) of a network's table to all readers with one store.
+    pub(crate) fn set_root<K: Key>(&mut self, vid: Vid, top: Ref) {
         assert!(top.kind() == Kind::Wide, "top nodes are wide");
-        self.roots[vid.index()].store(top.index(), Ordering::Release);
+        self.roots[place::<K>(vid)].store(top.index(), Ordering::Release);
     }
 
-    /// Publishes that a network has no table.
-    pub(crate) fn clear_root(&mut self, vid: Vid) {
-        self.roots[vid.index()].store(0, Ordering::Release);
+    /// Publishes that a network has no tables.
+    pub(crate) fn clear_roots(&mut self, vid: Vid) {
+        for place in [place::<u32>(vid), place::<u128>(vid)] {
+            self.roots[place].store(0, Ordering::Release);
+        }
     }
 }
 
@@ -122,7 +128,23 @@ impl Image {
     }
 
     #[inline(always)]
-    fn root(&self, vid: Vid) -> u32 {
-        self.roots[vid.index() & (ROOTS - 1)].load(Ordering::Acquire)
+    fn root<K: Key>(&self, vid: Vid) -> u32 {
+        self.roots[place::<K>(vid)].load(Ordering::Acquire)
     }
+
+    /// The root words of tables with keys of this width.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn roots<K: Key>(&self) -> &[AtomicU32; ROOTS] {
+        let (narrow, wide) = self.roots.split_at(ROOTS);
+        let half = if K::TABLE == 0 { narrow } else { wide };
+        let Some(half) = half.first_chunk() else { unreachable!("each half has ROOTS words") };
+        half
+    }
+}
+
+/// The place of a root word.
+#[inline(always)]
+const fn place<K: Key>(vid: Vid) -> usize {
+    K::TABLE % WIDTHS * ROOTS + (vid.index() & (ROOTS - 1))
 }

@@ -89,7 +89,7 @@ fn chunk<K: Key, const POPCNT: bool>(image: &Image, vids: &[Vid], keys: &[K], ou
             let ids = _mm256_maskz_loadu_epi16(mask, vids.as_ptr().add(16 * v).cast());
             let ids = _mm512_and_si512(_mm512_cvtepu16_epi32(ids), _mm512_set1_epi32(ROOTS as i32 - 1));
             let zero = _mm512_setzero_si512();
-            let roots = _mm512_mask_i32gather_epi32::<4>(zero, mask, ids, image.roots.as_ptr().cast());
+            let roots = _mm512_mask_i32gather_epi32::<4>(zero, mask, ids, image.roots::<K>().as_ptr().cast());
             let at = _mm512_add_epi32(_mm512_slli_epi32::<4>(roots), slot_in(word, 0));
             _mm512_mask_i32gather_epi32::<4>(zero, mask, at, base)
         };

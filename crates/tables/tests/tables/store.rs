@@ -2,7 +2,9 @@
 //! accounts.
 
 use crate::common::{Random, compare};
-use hue_tables::{Change, Dag, Key, Limits, NextHop, Oracle, Prefix, Prefix4, Prefix6, TableError, Vid};
+use hue_tables::{
+    Change, Dag, Delta, Key, Limits, NextHop, Oracle, Prefix, Prefix4, Prefix6, TableError, Vid,
+};
 use proptest::prelude::*;
 
 fn vid(id: u16) -> Vid {
@@ -182,7 +184,11 @@ fn networks_with_keys_of_different_widths_share_a_store() {
     dag.insert(narrow, four, hop(7)).unwrap();
     let alone = dag.bytes_live();
     dag.add_network::<u128>(wide).unwrap();
-    assert_eq!((dag.key_bits(narrow), dag.key_bits(wide), dag.key_bits(vid(3))), (Some(32), Some(128), None));
+    let has = |vid| (dag.has_table::<u32>(vid), dag.has_table::<u128>(vid), dag.has_network(vid));
+    assert_eq!(
+        [narrow, wide, vid(3)].map(has),
+        [(true, false, true), (false, true, true), (false, false, false)]
+    );
     // The first 24 bits and the next hop are equal, so the second table costs nothing.
     dag.insert(wide, six, hop(7)).unwrap();
     assert_eq!(dag.bytes_live(), alone);
@@ -209,6 +215,65 @@ fn networks_with_keys_of_different_widths_share_a_store() {
     );
     dag.remove_network(wide).unwrap();
     assert_eq!(dag.bytes_live(), alone);
+}
+
+#[test]
+fn a_network_may_have_a_table_of_each_width() {
+    let mut dag = Dag::new(Limits::default()).unwrap();
+    dag.enable_deltas();
+    let (dual, other) = (vid(1), vid(2));
+    let hop = |index| NextHop::new(index).unwrap();
+    let (four, six): (Prefix4, Prefix6) = ("0.0.0.0/0".parse().unwrap(), "2001:db8::/32".parse().unwrap());
+    dag.add_dual_network(dual).unwrap();
+    assert_eq!(dag.add_dual_network(dual), Err(TableError::DuplicateNetwork(dual)));
+    assert!(dag.has_table::<u32>(dual) && dag.has_table::<u128>(dual));
+    dag.add_network::<u128>(other).unwrap();
+    let none = dag.account(dual).unwrap();
+    dag.insert(dual, four, hop(1)).unwrap();
+    dag.insert(dual, six, hop(2)).unwrap();
+    let mut reader = dag.reader().unwrap();
+    {
+        let guard = reader.pin();
+        assert_eq!(guard.lookup(dual, 0x2001_0db8_u32), Some(hop(1)));
+        assert_eq!(guard.lookup(dual, six.addr()), Some(hop(2)));
+        assert_eq!(guard.lookup(dual, 1_u128), None, "a default route is of its own family");
+        assert_eq!(guard.lookup(other, six.addr()), None, "another network");
+        let mut words = [0; 3];
+        guard.lookup_batch(&[dual; 3], &[six.addr(), 1, six.addr()], &mut words);
+        assert_eq!(words, [2, NextHop::NONE_WORD, 2]);
+    }
+    // One account and one quota for both.
+    let both = dag.account(dual).unwrap();
+    assert_eq!((none.routes, both.routes), (0, 2));
+    dag.set_quota(dual, Some(both.bytes_own)).unwrap();
+    let more: Prefix6 = "2001:db9:1::/48".parse().unwrap();
+    assert!(matches!(dag.insert(dual, more, hop(3)), Err(TableError::Quota { .. })));
+    dag.remove(dual, six).unwrap();
+    assert_eq!((dag.routes::<u32>(dual).count(), dag.routes::<u128>(dual).count()), (1, 0));
+    // Followers have no root of it.
+    let roots = |deltas: Vec<Delta>| -> Vec<Vid> {
+        deltas
+            .iter()
+            .filter_map(|one| if let Delta::Root(vid, _) = one { Some(*vid) } else { None })
+            .collect()
+    };
+    assert_eq!(roots(dag.take_deltas()), [other]);
+    dag.enable_deltas();
+    assert_eq!(roots(dag.take_deltas()), [other]);
+    dag.remove_network(dual).unwrap();
+    assert_eq!(roots(dag.take_deltas()), []);
+    let guard = reader.pin();
+    assert_eq!((guard.lookup(dual, 1_u32), guard.lookup(dual, six.addr())), (None, None));
+}
+
+#[test]
+fn a_dual_network_needs_room_for_both_tables() {
+    let mut dag = Dag::new(Limits { networks_max: 1, ..Limits::default() }).unwrap();
+    dag.add_dual_network(vid(1)).unwrap();
+    assert!(matches!(dag.add_dual_network(vid(2)), Err(TableError::TooManyNetworks { .. })));
+    let mut none = Dag::new(Limits { image_bytes_max: 0, ..Limits::default() }).unwrap();
+    assert!(matches!(none.add_dual_network(vid(1)), Err(TableError::Full { .. })));
+    assert!(!none.has_network(vid(1)) && none.bytes_live() == 0);
 }
 
 #[test]

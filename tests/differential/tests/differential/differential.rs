@@ -10,7 +10,7 @@ use hue_differential::{
 };
 use hue_planes::ipv4::{Adjacency, Outcome};
 use hue_planes::{Counters, Kind, Settings, Unclaimed};
-use hue_substrate::{Entries, Program, Substrate, SubstrateError, with_routes};
+use hue_substrate::{Entries, Program, Substrate, SubstrateError, each_routes};
 use hue_tables::dir::DirLimits;
 
 /// What happened to a frame: an outcome of a kind, or without one a reason why it belongs to no network.
@@ -146,7 +146,7 @@ fn networks_come_change_and_go() {
         card.unload(&[all[0].vid]).unwrap();
         card.load(&all[1..2]).unwrap();
         let mut changed = all[1].clone();
-        with_routes!(&mut changed.entries, routes => routes.truncate(routes.len() / 2), else {});
+        each_routes!(&mut changed.entries, routes => routes.truncate(routes.len() / 2));
         card.load(&[changed.clone()]).unwrap();
         // Also with other next hops.
         changed.next_hops.swap(0, 1);
@@ -177,10 +177,10 @@ fn a_card_with_networks_is_taken_over() {
         // The same networks with only a few of their routes.
         for program in &mut all {
             let mut number = 0;
-            with_routes!(&mut program.entries, routes => routes.retain(|_| {
+            each_routes!(&mut program.entries, routes => routes.retain(|_| {
                 number += 1;
                 number % 4 == 0
-            }), else {});
+            }));
         }
         again.load(&all).unwrap();
         let frames = frames(&mut random, &all, FRAMES);

@@ -14,6 +14,7 @@ mod crash;
 mod daemon;
 mod drain;
 mod drift;
+mod dual;
 mod faults;
 mod forwarding;
 mod gates;

@@ -140,6 +140,10 @@ fn one(network: &NetworkStats, painter: &Painter) -> String {
     };
     rows.push(row(&total));
     let mut out = format!("network {}\n{}", painter.paint(&network.network), columns(&head, &rows));
+    for (family, counts) in &network.families {
+        let [forwarded, punted, dropped] = [counts.forwarded, counts.punted, counts.dropped].map(grouped);
+        out.push_str(&format!("{family}: forwarded {forwarded}, punted {punted}, dropped {dropped}\n"));
+    }
     for (what, counts) in [("punted", &network.punts), ("dropped", &network.drops), ("lost", &network.losses)]
     {
         if !counts.is_empty() {

@@ -6,7 +6,7 @@ use hue_card::Runner;
 use hue_card::generated::{self as regs, NetworkRow};
 use hue_planes::Adjacency;
 use hue_soft::NetworkTotals;
-use hue_substrate::{RouteKey, with_routes};
+use hue_substrate::{Entries, RouteKey};
 use hue_tables::{NextHop, Prefix, Vid};
 
 use super::hand::ByHand;
@@ -187,14 +187,12 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
     });
     let on_card = vid.zip(node.card.as_ref()).and_then(|(vid, card)| {
         let (hops, routes) = routes?.published();
-        with_routes!(
-            &routes,
-            routes => {
-                let table = table(card, &hops, routes);
-                card.live.look(|runner| on_card(runner, vid, &table)).flatten()
-            },
-            else None
-        )
+        match &routes {
+            Entries::Lpm32(routes) => seen_on_card(card, vid, &hops, routes),
+            Entries::Lpm128(routes) => seen_on_card(card, vid, &hops, routes),
+            // No card has networks of these in a table of routes.
+            Entries::Dual(..) | Entries::Exact(_) => None,
+        }
     });
     let fits = |card: &CardSide| {
         let mut ports = entry.have.iter().flat_map(|have| &have.program.ports);
@@ -215,6 +213,17 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
         card: on_card,
         totals: vid.and_then(|vid| node.live.totals(vid)),
     }
+}
+
+/// A network on the card, compared with the table that the card should have.
+fn seen_on_card<K: RouteKey>(
+    card: &CardSide,
+    vid: Vid,
+    hops: &[Adjacency],
+    routes: &[(Prefix<K>, NextHop)],
+) -> Option<OnCard> {
+    let table = table(card, hops, routes);
+    card.live.look(|runner| on_card(runner, vid, &table)).flatten()
 }
 
 /// The table that the card should have.

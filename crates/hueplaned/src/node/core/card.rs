@@ -9,7 +9,7 @@ use hue_card::{Card, CardEvent, Runner};
 use hue_demux::PortId;
 use hue_planes::Adjacency;
 use hue_ports::{Driver, Port};
-use hue_routing::{Changes, with_changes};
+use hue_routing::Changes;
 use hue_substrate::Substrate;
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::wake::Wake;
@@ -355,7 +355,8 @@ impl Node {
     fn tell_changes(&mut self, vid: Vid, hops: &[(u16, Adjacency)], routes: &Changes) {
         let Some(card) = &mut self.card else { return };
         let Some(seat) = card.seats.get(&vid) else { return };
-        let withdrawn = with_changes!(routes, routes => routes.iter().any(|(_, hop)| hop.is_none()));
+        let withdrawn = routes.v4().iter().any(|(_, hop)| hop.is_none())
+            || routes.v6().iter().any(|(_, hop)| hop.is_none());
         if withdrawn && card.retry.is_none() {
             // Its current place, or its destination, may have room now.
             card.retry = Some(Instant::now() + card.pause);

@@ -247,12 +247,12 @@ impl Node {
         let limit = want.network.spec.punt_limit;
         self.live.set_punt_limit(vid, limit.packets_per_second, limit.burst_packets);
         let (ports, counts) = (want.ports.clone(), Arc::clone(&entry.counts));
-        let key_bits = want.program.entries.key_bits();
+        let keys = want.program.entries.keys();
         entry.have = Some(want);
         entry.state = NetworkState::Pending;
         entry.reason = None;
         self.changed = true;
-        let loaded = Loaded { name: name.to_owned(), key_bits, ports, is_known: known, counts };
+        let loaded = Loaded { name: name.to_owned(), keys, ports, is_known: known, counts };
         self.give_routes(routes::Input::Load(vid, loaded));
         self.set_quota(name);
         let attached = match made {

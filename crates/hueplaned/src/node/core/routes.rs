@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use hue_planes::Adjacency;
-use hue_routing::with_changes;
+use hue_routing::Changes;
 use hue_substrate::{Entries, Program, Substrate, SubstrateError};
-use hue_tables::Vid;
+use hue_tables::{Refusals, Vid};
 
 use super::Node;
 use crate::api::NetworkState;
@@ -69,15 +69,15 @@ impl Node {
             Effect::SetAddresses(vid, addresses) => self.live.set_addresses(vid, &addresses),
             Effect::SetNeighbours(vid, neighbours) => self.live.neighbours(vid, &neighbours),
             Effect::Update(update) => {
-                let result = with_changes!(&update.routes, routes => {
-                    self.live.update_fitting(update.vid, &update.hops, routes)
-                });
+                let result = self.update_fitting(update.vid, &update.hops, &update.routes);
                 self.give_routes(Input::Updated(update, result.map_err(|error| error.to_string())));
             }
             Effect::Mirror(vid, hops, routes) => self.mirror(vid, &hops, &routes),
             Effect::LoadWhole(vid, next_hops, routes) => self.load_table(vid, next_hops, routes),
             Effect::Withdraw(vid, routes) => {
-                if let Err(error) = with_changes!(&routes, routes => self.live.update(vid, &[], routes)) {
+                let withdrawn = self.live.update(vid, &[], routes.v4());
+                let withdrawn = withdrawn.and_then(|()| self.live.update(vid, &[], routes.v6()));
+                if let Err(error) = withdrawn {
                     let network = self.vids.get(&vid);
                     tracing::error!(network, %error, "routes cannot be withdrawn");
                 }
@@ -101,6 +101,20 @@ impl Node {
                 }
             }
         }
+    }
+
+    /// Changes next hops and routes of software's table; refuses routes that do not fit.
+    fn update_fitting(
+        &mut self,
+        vid: Vid,
+        hops: &[(u16, Adjacency)],
+        routes: &Changes,
+    ) -> Result<Refusals, SubstrateError> {
+        let mut refusals = self.live.update_fitting(vid, hops, routes.v4())?;
+        let more = self.live.update_fitting(vid, &[], routes.v6())?;
+        refusals.at.extend(more.at.iter().map(|at| routes.v4().len() + at));
+        refusals.error = more.error.or(refusals.error);
+        Ok(refusals)
     }
 
     /// The network that has this id in the data plane.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use hue_planes::Adjacency;
+use hue_planes::{Adjacency, Keys};
 use hue_routing::{AnyRib, AnyUpdate, Batch, Change as How, Changes, Event, RibPort, Session};
 use hue_substrate::Entries;
 use hue_tables::{Account, Refusals, Vid};
@@ -91,8 +91,8 @@ pub enum Input {
 pub struct Loaded {
     /// Its name.
     pub name: String,
-    /// Width of the keys of its kind, bits.
-    pub key_bits: u32,
+    /// What its tables are keyed by.
+    pub keys: Keys,
     /// Its virtual ports.
     pub ports: Vec<RibPort>,
     /// Whether it was loaded before.
@@ -199,8 +199,8 @@ impl Routes {
     }
 
     fn load(&mut self, vid: Vid, loaded: Loaded) {
-        // A network that becomes one of another family begins from the start.
-        if self.table(vid).is_some_and(|table| table.key_bits != loaded.key_bits) {
+        // A network that becomes one of other families begins from the start.
+        if self.table(vid).is_some_and(|table| table.keys != loaded.keys) {
             self.tables.remove(&vid);
         }
         let table = self.tables.entry(vid).or_insert_with(|| Table::new(&loaded));
@@ -215,7 +215,7 @@ impl Routes {
             && table.session.take().is_some()
         {
             // Someone removed the namespace: everything known about it is outdated.
-            table.rib = AnyRib::new(table.key_bits, table.rib.ports().to_vec());
+            table.rib = AnyRib::new(table.keys, table.rib.ports().to_vec());
             table.is_torn = true;
         }
     }

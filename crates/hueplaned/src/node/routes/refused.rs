@@ -152,6 +152,7 @@ impl Refused {
 
 #[cfg(test)]
 mod tests {
+    use hue_planes::Keys;
     use hue_tables::{Change, NextHop, Prefix4, Vid};
 
     use super::*;
@@ -172,7 +173,7 @@ mod tests {
     #[test]
     fn what_is_refused_becomes_a_withdrawal_and_is_counted_once() {
         let mut refused = Refused::default();
-        let mut changes = Changes::V4(vec![change(1), change(2), (prefix(3), None)]);
+        let mut changes = Changes::from(vec![change(1), change(2), (prefix(3), None)]);
         refused.take(&mut changes, refusals(vec![1]), 100);
         assert_eq!(changes.v4(), [change(1), (prefix(2), None), (prefix(3), None)]);
         assert!(refused.contains(prefix(2).into()) && !refused.contains(prefix(1).into()));
@@ -180,15 +181,15 @@ mod tests {
         assert_eq!((refused.len(), refused.count()), (1, 1));
         // The kernel withdraws it.
         refused.take(&mut vec![(prefix(2), None)].into(), refusals(Vec::new()), 100);
-        assert!(refused.is_empty() && refused.next(&AnyRib::new(32, Vec::new()), 0).is_none());
+        assert!(refused.is_empty() && refused.next(&AnyRib::new(Keys::V4, Vec::new()), 0).is_none());
     }
 
     #[test]
     fn all_are_tried_in_turn_and_only_when_there_is_reason_to() {
         let count = 2 * RETRY_ROUTES + 10;
-        let rib = AnyRib::new(32, Vec::new());
+        let rib = AnyRib::new(Keys::V4, Vec::new());
         let mut refused = Refused::default();
-        let mut all = Changes::V4((0..count).map(change).collect());
+        let mut all = Changes::from((0..count).map(change).collect::<Vec<_>>());
         refused.take(&mut all, refusals((0..count).collect()), 1000);
         assert_eq!(refused.next(&rib, 1000), None, "nothing has become smaller");
         let mut tried = Vec::new();

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hue_planes::Adjacency;
+use hue_planes::{Adjacency, Keys};
 use hue_routing::{AnyRib, Changes, RibPort, Session};
-use hue_substrate::{Entries, with_routes};
+use hue_substrate::{Entries, each_routes};
 
 use super::Loaded;
 use super::refused::Refused;
@@ -30,8 +30,8 @@ impl Piece {
 pub struct Table {
     /// The network's name.
     pub(super) name: String,
-    /// Width of the keys of its kind, bits.
-    pub(super) key_bits: u32,
+    /// What it is keyed by.
+    pub(super) keys: Keys,
     pub(super) rib: AnyRib,
     pub(super) session: Option<Session>,
     /// Update that is not yet in its table.
@@ -48,11 +48,11 @@ pub struct Table {
 impl Table {
     /// A table of a loaded network, still empty.
     pub(super) fn new(loaded: &Loaded) -> Self {
-        let Loaded { name, key_bits, counts, .. } = loaded;
+        let Loaded { name, keys, counts, .. } = loaded;
         Self {
             name: name.clone(),
-            key_bits: *key_bits,
-            rib: AnyRib::new(*key_bits, Vec::new()),
+            keys: *keys,
+            rib: AnyRib::new(*keys, Vec::new()),
             session: None,
             piece: None,
             refused: Refused::default(),
@@ -64,7 +64,7 @@ impl Table {
 
     /// Whether its routes are those of its namespace. Otherwise changes there are monitored only for drift.
     pub(super) const fn has_routes(&self) -> bool {
-        has_routes(self.key_bits)
+        has_routes(self.keys)
     }
 
     /// The network has these virtual ports: its table is filled from the start.
@@ -106,9 +106,9 @@ impl Table {
     pub fn published(&self) -> (Vec<Adjacency>, Entries) {
         let (hops, mut routes) = self.rib.published();
         if !self.refused.is_empty() {
-            with_routes!(&mut routes, routes => {
+            each_routes!(&mut routes, routes => {
                 routes.retain(|(prefix, _)| !self.refused.contains((*prefix).into()));
-            }, else {});
+            });
         }
         (hops, routes)
     }

@@ -2,7 +2,7 @@
 
 use hue_demux::PortId;
 use hue_host::netlink::{Link, NextHop as Way, Route, RouteKind, Scope};
-use hue_planes::Kind;
+use hue_planes::{Keys, Kind};
 use hue_substrate::Entries;
 use hue_tables::TableError;
 use hue_tables::{AnyPrefix, Prefix4};
@@ -78,10 +78,10 @@ impl Bench {
     }
 
     fn load(&mut self, at: u16) {
-        self.load_with(at, u32::BITS);
+        self.load_with(at, Keys::V4);
     }
 
-    fn load_with(&mut self, at: u16, key_bits: u32) {
+    fn load_with(&mut self, at: u16, keys: Keys) {
         let port = RibPort {
             interface: "a".to_owned(),
             port: PortId::new(1),
@@ -89,7 +89,7 @@ impl Bench {
             mtu_bytes: 1500,
         };
         let (name, ports, counts) = (format!("n{at}"), vec![port], Arc::default());
-        self.give(Input::Load(vid(at), Loaded { name, key_bits, ports, is_known: false, counts }));
+        self.give(Input::Load(vid(at), Loaded { name, keys, ports, is_known: false, counts }));
     }
 
     /// The kernel of a network reports this many routes.
@@ -131,18 +131,21 @@ impl Bench {
 fn each_network_has_the_routes_of_its_family() {
     let mut bench = Bench::new();
     bench.load(1);
-    bench.load_with(2, u128::BITS);
+    bench.load_with(2, Keys::V6);
     let both =
         ["10.0.0.0/8", "2001:db8::/32", "2001:db8:1::/48"].map(|text| text.parse::<AnyPrefix>().unwrap());
     let published = |bench: &Bench, at: u16| bench.routes.table(vid(at)).unwrap().published().1;
-    for at in [1, 2] {
+    bench.load_with(3, Keys::Dual);
+    for at in [1, 2, 3] {
         bench.report_all(at, both.into_iter());
         bench.catch_up();
     }
     assert!(matches!(published(&bench, 1), Entries::Lpm32(routes) if routes.len() == 1));
     assert!(matches!(published(&bench, 2), Entries::Lpm128(routes) if routes.len() == 2));
+    let Entries::Dual(narrow, wide) = published(&bench, 3) else { panic!("a network of both families") };
+    assert_eq!((narrow.len(), wide.len()), (1, 2));
     // A network that becomes one of the other family forgets what it knew.
-    bench.load_with(2, u32::BITS);
+    bench.load_with(2, Keys::V4);
     assert!(matches!(published(&bench, 2), Entries::Lpm32(routes) if routes.is_empty()));
 }
 
