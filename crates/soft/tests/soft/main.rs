@@ -5,7 +5,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod isolation;
-mod kinds;
 mod l2;
 mod live;
 mod live_change;
