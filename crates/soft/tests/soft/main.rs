@@ -6,7 +6,6 @@
 mod common;
 mod dual;
 mod isolation;
-mod kinds;
 mod l2;
 mod live;
 mod live_change;

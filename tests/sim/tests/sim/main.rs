@@ -7,5 +7,6 @@ mod crowded;
 mod families;
 mod floods;
 mod histories;
+mod kinds;
 mod planted;
 mod replay;

@@ -14,7 +14,7 @@ const LIMITED: [Bug; 1] = [Bug::DebtsStay];
 const DRAINED: [Bug; 1] = [Bug::DrainForgotten];
 /// Bugs that are found only on a crowded card, by [`crate::crowded`].
 const CROWDED: [Bug; 2] = [Bug::ByName, Bug::NotReserved];
-/// Bugs of the engine, which its own tests find (`kinds` in crates/soft).
+/// Bugs of the engine, which [`crate::kinds`] finds.
 const ENGINE: [Bug; 1] = [Bug::KindIgnored];
 
 fn found_within(bugs: &[Bug], seeds_max: u64) {

@@ -3,13 +3,36 @@
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::{Adjacency, Answer, Counters, Kind, Plane, Reason, Settings, echo, with_plane};
-use hue_soft::{Batch, Fate};
+use hue_soft::{Batch, Fate, Soft};
 use hue_substrate::planted::{Bug, plant};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
-use hue_tables::NextHop;
+use hue_tables::{Limits, NextHop, Vid};
 use hue_wire::Mac;
 
-use crate::common::{mac, packet, soft, vid};
+fn vid(id: u16) -> Vid {
+    Vid::new(id).unwrap()
+}
+
+fn soft() -> Soft {
+    Soft::new(Limits::default()).unwrap()
+}
+
+/// The MAC address of network `id` on a port.
+fn mac(id: u16, port: u8) -> Mac {
+    let [high, low] = id.to_be_bytes();
+    Mac([2, 0, 0, high, low, port])
+}
+
+/// A valid UDP packet of 46 bytes over IPv4.
+fn packet(to: Mac, address: [u8; 4]) -> Vec<u8> {
+    let mut bytes = to.0.to_vec();
+    bytes.extend([2, 9, 9, 9, 9, 9, 8, 0, 0x45, 0, 0, 32, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1]);
+    bytes.extend(address);
+    bytes.extend([7; 12]);
+    let checksum = hue_wire::checksum::full(&bytes[14..34]);
+    bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
+    bytes
+}
 
 /// Ports of a network.
 const PORTS: u8 = 2;
