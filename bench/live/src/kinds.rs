@@ -9,6 +9,7 @@ use hue_e2e::shell;
 use serde_json::{Value, json};
 
 use crate::Settings;
+use crate::bpf;
 use crate::contestant::{Contestant, Kind};
 use crate::load::{self, Offer};
 use crate::machine::{GENERATOR_CORE, on_core};
@@ -141,6 +142,7 @@ fn has_tcp(contestant: &Contestant) -> bool {
 
 /// Bits a second that arrived, and segments that were sent again.
 fn transfer(contestant: &Contestant, sink: IpAddr, seconds: f64) -> Vec<f64> {
+    bpf::step();
     if !has_tcp(contestant) {
         return vec![0.0, 0.0];
     }
