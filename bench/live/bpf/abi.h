@@ -55,4 +55,6 @@ static long (*redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
 
 // Offsets of the fields in a frame of the generator, bytes from its start; the UDP payload begins at 42.
 enum { AT_TTL = 22, AT_MAGIC = 42, AT_NETWORK = 44, AT_STAMP = 48 };
+// The same with IPv6, whose shortest frame has neither a UDP header nor room for a timestamp.
+enum { AT_HOP_LIMIT = 21, AT_MAGIC6 = 54, AT_NETWORK6 = 56 };
 #define MAGIC 0x4855 // as it lies in memory

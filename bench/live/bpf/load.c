@@ -139,34 +139,52 @@ INLINE u32 bucket_of(u64 ns)
 	return bucket < BUCKETS ? bucket : BUCKETS - 1;
 }
 
-// Checks and counts a frame; 0 if it is not one of the generator's.
-INLINE int see(const u8 *frame, const u8 *end)
+// Whether an IPv4 header is as expected: TTL and checksum.
+INLINE int valid_ipv4(const u8 *frame, u64 ttl)
 {
-	u32 zero = 0;
-
-	if (frame + FRAME_BYTES > end || *(u16 *)(frame + AT_MAGIC) != MAGIC)
-		return 0;
-	struct expected *expected = map_lookup(&EXPECTED, &zero);
-	if (!expected)
-		return 0;
 	u32 sum = 0;
+
 #pragma unroll
 	for (int i = 0; i < 10; i++)
 		sum += ((const u16 *)(frame + 14))[i];
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
-	u32 network = *(u16 *)(frame + AT_NETWORK);
-	if (frame[AT_TTL] != expected->ttl || sum != 0xffff || network > NETWORKS)
+	return frame[AT_TTL] == ttl && sum == 0xffff;
+}
+
+// Counts a frame with a mark.
+INLINE void count(u32 network, int valid)
+{
+	if (!valid || network > NETWORKS)
 		network = NETWORKS;
 	u64 *received = map_lookup(&RECEIVED, &network);
 	if (received)
 		++*received;
+}
+
+// Checks and counts a frame; 0 if it is not one of the generator's.
+INLINE int see(const u8 *frame, const u8 *end)
+{
+	u32 zero = 0;
+
+	if (frame + FRAME_BYTES > end)
+		return 0;
+	struct expected *expected = map_lookup(&EXPECTED, &zero);
+	if (!expected)
+		return 0;
+	if (frame[12] == 0x86 && frame[13] == 0xdd && *(u16 *)(frame + AT_MAGIC6) == MAGIC) {
+		count(*(u16 *)(frame + AT_NETWORK6), frame[AT_HOP_LIMIT] == expected->ttl);
+		return 1;
+	}
+	if (*(u16 *)(frame + AT_MAGIC) != MAGIC)
+		return 0;
+	count(*(u16 *)(frame + AT_NETWORK), valid_ipv4(frame, expected->ttl));
 	u64 stamp = *(u64 *)(frame + AT_STAMP);
 	if (stamp) {
 		u32 bucket = bucket_of(ktime_get_ns() - stamp);
-		u64 *count = map_lookup(&LATENCY, &bucket);
-		if (count)
-			++*count;
+		u64 *bucket_count = map_lookup(&LATENCY, &bucket);
+		if (bucket_count)
+			++*bucket_count;
 	}
 	return 1;
 }

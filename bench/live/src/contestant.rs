@@ -1,12 +1,12 @@
-//! The forwarders: hueplane with each of its drivers, Linux, an XDP program, and Open vSwitch in user space. Each has wires of
-//! its own and is set up before the measurements.
+//! The forwarders: hueplane with each of its drivers, Linux, an XDP program, and Open vSwitch in user space. Each has
+//! wires of its own and is set up before the measurements.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use hue_e2e::document::{self, all};
+use hue_e2e::document::{self, Document, all};
 use hue_e2e::frame::Mac;
-use hue_e2e::lab::text;
+use hue_e2e::lab::{address6, text};
 use hue_e2e::shell::{self, Output};
 use hue_e2e::{Cli, Daemon};
 use nix::sys::signal::{Signal, kill};
@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 
 use crate::bpf::{FastPath, Sink};
 use crate::machine::{self, FORWARDER_CORE, on_core, pin_process};
-use crate::wires::{self, GENERATOR, SINK, Wires};
+use crate::wires::{self, GENERATOR, SINK, Traffic, Wires};
 
 /// A forwarder between its wires.
 pub struct Contestant {
@@ -24,6 +24,8 @@ pub struct Contestant {
     pub kind: Kind,
     /// At the end of its wires.
     pub sink: Sink,
+    /// At a switch's third port.
+    pub bystander: Option<Sink>,
     /// Its wires.
     pub wires: Wires,
 }
@@ -47,9 +49,19 @@ pub enum Kind {
 
 /// TTL of a frame that was forwarded once.
 const FORWARDED: u8 = 63;
+/// TTL of a frame that only switches forwarded.
+const BRIDGED: u8 = 64;
 
 fn networks_of(networks: u16) -> String {
     format!("{networks} network{}", if networks == 1 { "" } else { "s" })
+}
+
+/// Networks or pairs of hosts, for a name.
+fn counted(traffic: Traffic, count: u16) -> String {
+    match (traffic, count) {
+        (Traffic::Bridged, _) => format!("{count} pairs of hosts"),
+        (Traffic::Ipv4 | Traffic::Ipv6, _) => networks_of(count),
+    }
 }
 
 impl Contestant {
@@ -63,7 +75,8 @@ impl Contestant {
                 Sink::attach_in_stack(wires.sink(), wires.sink_interface(), ttl)
             }
         };
-        Self { name, kind, sink, wires }
+        let bystander = wires.bystander().map(|space| Sink::attach_in_stack(space, "eth0", ttl));
+        Self { name, kind, sink, bystander, wires }
     }
 
     /// hueplane with a driver, for `networks` networks.
@@ -100,20 +113,63 @@ impl Contestant {
                     &format!("neighbour replace {address} lladdr {} dev {port} nud permanent\n", text(mac));
             }
         }
-        let node = wires.lab.node();
-        node.ip_batch(&lines);
-        node.ip(&["link", "set", "p0", "address", &text(wires::router(1, 0))]);
-        node.inside(|| {
-            for (name, value) in [("ip_forward", "1"), ("conf/all/rp_filter", "0")] {
-                let file = format!("/proc/sys/net/ipv4/{name}");
-                std::fs::write(&file, value).unwrap_or_else(|error| panic!("{file}: {error}"));
-            }
-        });
-        // Received packets go to the forwarder's core, so that generator and forwarder have one core each, as with the others.
-        let mask = format!("echo {:x} > /sys/class/net/p0/queues/rx-0/rps_cpus", 1 << FORWARDER_CORE);
-        shell_in(&wires, &mask);
+        become_router(&wires, &lines, &[("ipv4/ip_forward", "1"), ("ipv4/conf/all/rp_filter", "0")]);
+        receive_on_forwarder(&wires);
         let s = if networks == 1 { "" } else { "es" };
         Self::new(format!("Linux forwarding, {networks} prefix{s}"), wires, Kind::Linux, FORWARDED)
+    }
+
+    /// hueplane over AF_XDP, for traffic of another kind.
+    pub fn hueplane_for(traffic: Traffic, networks: u16) -> Self {
+        let wires = Wires::veth_for(traffic, networks);
+        let daemon = hueplane(&wires, "afxdp");
+        let (kind, ttl) = match traffic {
+            Traffic::Ipv4 => ("ipv4", FORWARDED),
+            Traffic::Ipv6 => ("ipv6", FORWARDED),
+            Traffic::Bridged => ("l2", BRIDGED),
+        };
+        let name = format!("hueplane afxdp {kind}, {}", counted(traffic, networks));
+        Self::new(name, wires, Kind::Hueplane(Box::new(daemon)), ttl)
+    }
+
+    /// Linux's IPv6 forwarding, one table for all networks.
+    pub fn linux6(networks: u16) -> Self {
+        let wires = Wires::veth_for(Traffic::Ipv6, networks);
+        let mut lines = String::new();
+        for n in 1..=networks {
+            for (side, mac, port) in [(1, GENERATOR, "p0"), (2, SINK, "p1")] {
+                let [own, host] = [1, 2].map(|host| address6(n as u8, side, host));
+                lines += &format!(
+                    "address add {own}/64 dev {port} nodad\nneighbour replace {host} lladdr {} dev {port} nud permanent\n",
+                    text(mac)
+                );
+            }
+        }
+        become_router(&wires, &lines, &[("ipv6/conf/all/forwarding", "1")]);
+        receive_on_forwarder(&wires);
+        let name = format!("Linux IPv6 forwarding, {}", counted(Traffic::Ipv6, networks));
+        Self::new(name, wires, Kind::Linux, FORWARDED)
+    }
+
+    /// Linux's bridge between `pairs` pairs of hosts.
+    pub fn bridge(pairs: u16) -> Self {
+        let wires = Wires::veth_for(Traffic::Bridged, pairs);
+        let mut lines = "link add br0 type bridge\nlink set br0 up\n".to_owned();
+        for port in wires.ports() {
+            lines += &format!("link set {port} master br0\n");
+        }
+        wires.lab.node().ip_batch(&lines);
+        receive_on_forwarder(&wires);
+        let name = format!("Linux bridge, {}", counted(Traffic::Bridged, pairs));
+        Self::new(name, wires, Kind::Linux, BRIDGED)
+    }
+
+    /// Open vSwitch in user space as a learning switch (action `NORMAL`); `None` as for [`Contestant::ovs`].
+    pub fn ovs_bridge(port_type: &str, pairs: u16) -> Option<Self> {
+        let wires = Wires::veth_for(Traffic::Bridged, pairs);
+        let ovs = Ovs::start(&wires, port_type)?;
+        let name = format!("Open vSwitch user space {port_type}, {}", counted(Traffic::Bridged, pairs));
+        Some(Self::new(name, wires, Kind::Ovs(ovs), BRIDGED))
     }
 
     /// An XDP program that forwards by a devmap, on the forwarder's core.
@@ -129,7 +185,8 @@ impl Contestant {
         Self::new(name, wires, Kind::FastPath { _program: program }, FORWARDED)
     }
 
-    /// Open vSwitch in user space with ports of a type, `afxdp` or `system`; `None` when it is not installed or lacks it.
+    /// Open vSwitch in user space with ports of a type, `afxdp` or `system`; `None` when it is not installed or lacks
+    /// it.
     pub fn ovs(port_type: &str, networks: u16) -> Option<Self> {
         let wires = Wires::veth(networks);
         let ovs = Ovs::start(&wires, port_type)?;
@@ -144,7 +201,7 @@ impl Contestant {
 
     /// A frame of `bytes` for network `n`.
     pub fn frame(&self, n: u16, bytes: usize) -> Vec<u8> {
-        wires::frame(n, bytes, self.router(n))
+        self.wires.frame(n, bytes, self.router(n))
     }
 
     /// Where the generator sends frames of network `n` to.
@@ -168,6 +225,31 @@ impl Contestant {
     }
 }
 
+/// Makes the node's kernel a router: lines for `ip`, and settings below `/proc/sys/net`.
+fn become_router(wires: &Wires, lines: &str, settings: &[(&str, &str)]) {
+    let node = wires.lab.node();
+    // First the MAC addresses: the kernel forgets a port's neighbours when its own address changes.
+    for (port, side) in wires.ports().iter().zip(0..) {
+        node.ip(&["link", "set", port, "address", &text(wires::router(1, side))]);
+    }
+    node.ip_batch(lines);
+    node.inside(|| {
+        for (name, value) in settings {
+            let file = format!("/proc/sys/net/{name}");
+            std::fs::write(&file, value).unwrap_or_else(|error| panic!("{file}: {error}"));
+        }
+    });
+}
+
+/// Packets that the node's kernel receives go to the forwarder's core, so that generator and forwarder have one core
+/// each, as with the other contestants.
+fn receive_on_forwarder(wires: &Wires) {
+    for port in wires.ports() {
+        let mask = 1 << FORWARDER_CORE;
+        shell_in(wires, &format!("echo {mask:x} > /sys/class/net/{port}/queues/rx-0/rps_cpus"));
+    }
+}
+
 fn shell_in(wires: &Wires, line: &str) {
     let node = wires.lab.node().name();
     let _ = shell::run(shell::command("ip").args(["netns", "exec", node, "sh", "-c", line])).expect_ok();
@@ -175,10 +257,10 @@ fn shell_in(wires: &Wires, line: &str) {
 
 /// A daemon for the networks of wires, all of it on the forwarder's core.
 pub fn hueplane(wires: &Wires, driver: &str) -> Daemon {
-    let node =
-        document::node(&wires.lab.name("node"), &["p0".into(), "p1".into()], &format!("driver: {driver}"));
-    let mut documents = vec![node];
-    documents.extend((1..=wires.networks).map(|n| wires.document(n).yaml()));
+    let ports: Vec<String> = wires.ports().iter().map(|port| (*port).to_owned()).collect();
+    let mut documents = vec![document::node(&wires.lab.name("node"), &ports, &format!("driver: {driver}"))];
+    documents.extend(wires.documents().iter().map(Document::yaml));
+    let networks_expected = documents.len() - 1;
     let file = wires.lab.folder().join("hueplane.yaml");
     hue_e2e::daemon::write(&file, &all(&documents));
     let arguments = ["-f", &file.to_string_lossy(), "--workers", "1"];
@@ -186,7 +268,7 @@ pub fn hueplane(wires: &Wires, driver: &str) -> Daemon {
     hue_e2e::until("all networks run", 120, || {
         let networks = daemon.cli.json(&["get", "networks"]);
         let running = networks.as_array().into_iter().flatten().filter(|n| n["state"] == "running");
-        running.count() == usize::from(wires.networks)
+        running.count() == networks_expected
     });
     pin_process(daemon.pid(), FORWARDER_CORE);
     daemon
@@ -223,7 +305,7 @@ impl Ovs {
             ["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev", "protocols=OpenFlow13"];
         let _ = vsctl(&bridge).expect_ok();
         let kind = format!("type={port_type}");
-        for (number, port) in ["p0", "p1"].iter().enumerate() {
+        for (number, port) in wires.ports().iter().enumerate() {
             let mut line = vec!["add-port", "br0", port, "--", "set", "interface", port];
             let request = format!("ofport_request={}", number + 1);
             line.push(&request);
@@ -242,7 +324,10 @@ impl Ovs {
             }
         }
         let mut flows = String::new();
-        for n in 1..=wires.networks {
+        if wires.traffic == Traffic::Bridged {
+            flows += "actions=NORMAL\n";
+        }
+        for n in 1..=if wires.traffic == Traffic::Bridged { 0 } else { wires.networks } {
             flows += &format!(
                 "in_port=1,dl_dst={},ip,nw_dst={}/24,actions=mod_dl_src:{},mod_dl_dst:{},dec_ttl,output:2\n",
                 text(wires::router(n, 0)),

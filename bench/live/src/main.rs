@@ -12,6 +12,7 @@ mod contestant;
 mod forwarding;
 mod https;
 mod isolation;
+mod kinds;
 mod load;
 mod machine;
 #[allow(dead_code)] // the other benches use all of it
@@ -48,6 +49,7 @@ Usage: hue-bench-live COMMAND [--quick] [--seconds N] [--rounds N] [--minutes N]
 
 Commands:
   live-forwarding  veth to veth: throughput and latency, 64 and 1,500 bytes, 1 and 15 networks
+  live-kinds       IPv6 beside Linux, switching beside Linux's bridge and Open vSwitch: throughput at 64 bytes, TCP
   live-shares      decision 0007: shares before one ring, against a socket for each network
   live-scale       1, 15, 50 and 200 networks: set-up, memory, a change, throughput
   live-isolation   one network floods the ports it shares with 14 others
@@ -65,7 +67,7 @@ Options:
   --rounds N   interleaved rounds, after one that warms up (default: 7)
   --moves N    live-migration: round trips (default: 100); live-table: at most 20
   --minutes N  how long the soak takes (default: 10)
-  --only TEXT  live-forwarding, live-contention: contestants whose names have one of these texts, split by |; live-admin: attacks;
+  --only TEXT  live-forwarding, live-kinds, live-contention: contestants whose names have one of these texts, split by |; live-admin: attacks;
                live-migration: receivers, single and multi receiver alone
   --out DIR    where results go (default: results in the folder above)
 
@@ -153,8 +155,9 @@ fn number(option: &str, text: &str) -> Result<f64, String> {
 /// A command: fills its report, and returns errors in the results.
 type Run = fn(&Settings, &mut Report) -> Result<(), String>;
 
-const COMMANDS: [(&str, Run); 10] = [
+const COMMANDS: [(&str, Run); 11] = [
     ("live-forwarding", forwarding::run),
+    ("live-kinds", kinds::run),
     ("live-shares", shares::run),
     ("live-migration", migration::run),
     ("live-scale", scale::run),

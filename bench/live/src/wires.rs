@@ -1,12 +1,15 @@
 //! The wires of every contestant: from a generator to the node's `p0`, and from its `p1` to the sink.
 //!
-//! Network *n* (from 1): left link 10.*n*.1.0/24 with the generator's host .2, right link 10.*n*.2.0/24 with the sink's host
-//! .2. With TAP ports there are no wires: the node's kernel is at the other end of each.
+//! Network *n* (from 1): left link 10.*n*.1.0/24 with the generator's host .2, right link 10.*n*.2.0/24 with the
+//! sink's host .2. With TAP ports there are no wires: the node's kernel is at the other end of each. With IPv6 the
+//! links are 2001:db8:*n*:1::/64 and 2001:db8:*n*:2::/64. Bridged hosts are on one link, and *n* is a pair of them,
+//! each with a MAC address of its own; a third port shows what is flooded.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use hue_e2e::frame::{self, Ends, Mac};
-use hue_e2e::lab::text;
+use hue_e2e::lab::{address6, text};
+use hue_e2e::raw::Raw;
 use hue_e2e::{Document, Lab, Space, VirtualPort};
 
 use crate::{bpf, load};
@@ -15,34 +18,64 @@ use crate::{bpf, load};
 pub const GENERATOR: Mac = [2, 0x67, 0, 0, 0, 1];
 /// MAC address of the sink.
 pub const SINK: Mac = [2, 0x73, 0, 0, 0, 1];
+/// MAC address behind a switch's third port.
+const BYSTANDER: Mac = [2, 0x74, 0, 0, 0, 1];
 /// Ethernet, IPv4 and UDP headers and the FCS, bytes.
 const AROUND_BYTES: usize = 14 + 20 + 8 + 4;
+/// Ethernet and IPv6 headers and the FCS, bytes.
+const AROUND6_BYTES: usize = 14 + 40 + 4;
 /// UDP port of all traffic.
 const PORT: u16 = 9;
+
+/// What the hosts send to each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Traffic {
+    /// IPv4 packets, to a router.
+    Ipv4,
+    /// IPv6 packets, to a router.
+    Ipv6,
+    /// Frames to each other's MAC addresses, through a switch.
+    Bridged,
+}
 
 /// The wires of one contestant.
 pub struct Wires {
     /// The node, without bridges.
     pub lab: Lab,
-    /// Number of networks with hosts.
+    /// What the hosts send.
+    pub traffic: Traffic,
+    /// Number of networks with hosts; of pairs of hosts if they are bridged.
     pub networks: u16,
     /// Namespaces of generator and sink; `None`: the node's own.
     hosts: Option<[Space; 2]>,
+    /// Namespace behind the third port, if they are bridged.
+    bystander: Option<Space>,
 }
 
 impl Wires {
-    fn new(networks: u16) -> Self {
+    fn new(traffic: Traffic, networks: u16) -> Self {
         let lab = Lab::new(0);
         let id = lab.name("b");
         let hosts = [Space::new(&id, "gen"), Space::new(&id, "sink")];
-        Self { lab, networks, hosts: Some(hosts) }
+        let bystander = (traffic == Traffic::Bridged).then(|| Space::new(&id, "third"));
+        Self { lab, traffic, networks, hosts: Some(hosts), bystander }
     }
 
-    /// veth pairs between generator, node and sink, for `networks` networks.
+    /// veth pairs between generator, node and sink, for `networks` networks of kind `ipv4`.
     pub fn veth(networks: u16) -> Self {
-        let wires = Self::new(networks);
+        Self::veth_for(Traffic::Ipv4, networks)
+    }
+
+    /// The same for other traffic.
+    pub fn veth_for(traffic: Traffic, networks: u16) -> Self {
+        let wires = Self::new(traffic, networks);
         let node = wires.lab.node();
-        for (space, mac, port) in [(wires.generator(), GENERATOR, "p0"), (wires.sink(), SINK, "p1")] {
+        let mut ends = vec![(wires.generator(), GENERATOR, "p0"), (wires.sink(), SINK, "p1")];
+        ends.extend(wires.bystander.iter().map(|space| (space, BYSTANDER, "p2")));
+        if traffic == Traffic::Ipv6 {
+            [wires.generator(), wires.sink(), node].into_iter().for_each(Space::enable_ipv6);
+        }
+        for (space, mac, port) in ends {
             space.ip_batch(&format!(
                 "link add eth0 address {} type veth peer name {port} netns {}\nlink set eth0 up\n",
                 text(mac),
@@ -57,7 +90,7 @@ impl Wires {
 
     /// A wire from the generator to the sink.
     pub fn straight() -> Self {
-        let wires = Self::new(1);
+        let wires = Self::new(Traffic::Ipv4, 1);
         wires.sink().ip_batch(&format!(
             "link add eth0 address {} type veth peer name eth0 address {} netns {}\nlink set eth0 up\n",
             text(SINK),
@@ -72,7 +105,60 @@ impl Wires {
 
     /// No wires: the contestant makes its ports, and the node's kernel is their other end.
     pub fn none(networks: u16) -> Self {
-        Self { lab: Lab::new(0), networks, hosts: None }
+        Self { lab: Lab::new(0), traffic: Traffic::Ipv4, networks, hosts: None, bystander: None }
+    }
+
+    /// Names of the node's ports.
+    pub fn ports(&self) -> &'static [&'static str] {
+        if self.bystander.is_some() { &["p0", "p1", "p2"] } else { &["p0", "p1"] }
+    }
+
+    /// Who sees what a switch floods.
+    pub fn bystander(&self) -> Option<&Space> {
+        self.bystander.as_ref()
+    }
+
+    /// Gives the kernels of generator and sink an address, and the way to each other; returns the sink's address.
+    pub fn give_addresses(&self) -> IpAddr {
+        let (links, sink): ([(IpAddr, IpAddr); 2], _) = match self.traffic {
+            Traffic::Ipv4 => (
+                [(left(1, 2).into(), left(1, 1).into()), (right(1, 2).into(), right(1, 1).into())],
+                IpAddr::from(right(1, 2)),
+            ),
+            Traffic::Ipv6 => {
+                let link = |side| (address6(1, side, 2).into(), address6(1, side, 1).into());
+                ([link(1), link(2)], address6(1, 2, 2).into())
+            }
+            Traffic::Bridged => {
+                let link = |host| (left(0, host).into(), left(0, 0).into());
+                ([link(1), link(2)], left(0, 2).into())
+            }
+        };
+        for ((space, (own, router)), side) in [self.generator(), self.sink()].into_iter().zip(links).zip(0..)
+        {
+            let (bits, nodad) = if own.is_ipv6() { (64, " nodad") } else { (24, "") };
+            let mut lines = format!("address add {own}/{bits} dev eth0{nodad}\n");
+            if self.traffic != Traffic::Bridged {
+                lines += &format!(
+                    "neighbour replace {router} lladdr {} dev eth0 nud permanent\nroute add default via {router}\n",
+                    text(self::router(1, side))
+                );
+            }
+            space.ip_batch(&lines);
+        }
+        sink
+    }
+
+    /// Lets a switch learn where the sink's hosts are.
+    pub fn introduce_hosts(&self) {
+        let frames: Vec<Vec<u8>> = (1..=self.networks)
+            .map(|n| {
+                let ends = Ends { macs: host_macs(n), addresses: [right(n, 2), left(n, 2)], ttl: 64 };
+                frame::udp(ends, [PORT, PORT], &[])
+            })
+            .collect();
+        let sent = Raw::open(self.sink(), "eth0").send(frames.iter().map(Vec::as_slice));
+        assert_eq!(sent, u64::from(self.networks), "frames from the sink's hosts");
     }
 
     /// Where the generator is.
@@ -105,27 +191,67 @@ impl Wires {
 
     /// The document of network `n`.
     pub fn document(&self, n: u16) -> Document {
-        let port = |name: &str, port: &str, side: u8, address: Ipv4Addr| VirtualPort {
+        let port = |name: &str, port: &str, side: u8, address: String| VirtualPort {
             name: name.into(),
             port: port.into(),
             mac: text(router(n, side)),
-            addresses: vec![format!("{address}/24")],
+            addresses: vec![address],
         };
-        let document = Document {
-            kind: "ipv4",
-            name: self.lab.name(&format!("n{n}")),
-            ports: vec![port("left", "p0", 0, left(n, 1)), port("right", "p1", 1, right(n, 1))],
-            more: Vec::new(),
+        let name = self.lab.name(&format!("n{n}"));
+        let (kind, [own_left, own_right], [left, right]) = match self.traffic {
+            Traffic::Ipv4 => (
+                "ipv4",
+                [left(n, 1), right(n, 1)].map(|address| format!("{address}/24")),
+                [IpAddr::from(left(n, 2)), right(n, 2).into()],
+            ),
+            Traffic::Ipv6 => {
+                let [left, right] = [1, 2].map(|side| IpAddr::from(address6(n as u8, side, 2)));
+                let own = [1, 2].map(|side| format!("{}/64", address6(n as u8, side, 1)));
+                ("ipv6", own, [left, right])
+            }
+            Traffic::Bridged => {
+                let ports = self.ports().iter().zip(0u8..).map(|(port, side)| VirtualPort {
+                    name: format!("v{side}"),
+                    port: (*port).into(),
+                    mac: text(router(n, side)),
+                    addresses: Vec::new(),
+                });
+                return Document { kind: "l2", name, ports: ports.collect(), more: Vec::new() };
+            }
         };
-        let neighbour = |side: &str, address: Ipv4Addr, mac: Mac| {
-            format!("{{port: {side}, address: {address}, mac: \"{}\"}}", text(mac))
+        let ports = vec![port("left", "p0", 0, own_left), port("right", "p1", 1, own_right)];
+        let neighbour = |side: &str, address: IpAddr, mac: Mac| {
+            format!("{{port: {side}, address: \"{address}\", mac: \"{}\"}}", text(mac))
         };
-        let neighbours = [neighbour("left", left(n, 2), GENERATOR), neighbour("right", right(n, 2), SINK)];
-        document.with("neighbours", &format!("[{}]", neighbours.join(", ")))
+        let neighbours = [neighbour("left", left, GENERATOR), neighbour("right", right, SINK)];
+        Document { kind, name, ports, more: Vec::new() }
+            .with("neighbours", &format!("[{}]", neighbours.join(", ")))
+    }
+
+    /// The documents of all networks.
+    pub fn documents(&self) -> Vec<Document> {
+        let networks = if self.traffic == Traffic::Bridged { 1 } else { self.networks };
+        (1..=networks).map(|n| self.document(n)).collect()
+    }
+
+    /// A frame of `bytes` on the wire (with FCS) from the generator to the sink's host of network `n`, by way of a
+    /// router if there is one.
+    pub fn frame(&self, n: u16, bytes: usize, router: Mac) -> Vec<u8> {
+        match self.traffic {
+            Traffic::Ipv4 => frame(n, bytes, router),
+            Traffic::Ipv6 => frame6(n, bytes, router),
+            Traffic::Bridged => {
+                let [generator, sink] = host_macs(n);
+                let mut frame = frame(n, bytes, sink);
+                frame[6..12].copy_from_slice(&generator);
+                frame
+            }
+        }
     }
 }
 
-/// Frames are not segmented later and have checksums, as on a real wire, and the kernel polls the interface like that of a NIC.
+/// Frames are not segmented later and have checksums, as on a real wire, and the kernel polls the interface like that
+/// of a NIC.
 fn plain(space: &Space, interface: &str) {
     let _ = space.run("ethtool", &["-K", interface, "tx", "off", "gro", "on"]).expect_ok();
 }
@@ -134,6 +260,27 @@ fn plain(space: &Space, interface: &str) {
 pub fn frame(n: u16, bytes: usize, router: Mac) -> Vec<u8> {
     let ends = Ends { macs: [router, GENERATOR], addresses: [left(n, 2), right(n, 2)], ttl: 64 };
     frame::udp(ends, [PORT, PORT], &load::payload(n, bytes.saturating_sub(AROUND_BYTES)))
+}
+
+/// The same with IPv6. The shortest frame has no room for a UDP header, so what follows the IPv6 header has the type
+/// "no next header" (RFC 8200 §4.7): routers forward it unchanged, hosts ignore it.
+fn frame6(n: u16, bytes: usize, router: Mac) -> Vec<u8> {
+    let payload = load::payload(n, bytes.saturating_sub(AROUND6_BYTES));
+    let mut frame = frame::ethernet(router, GENERATOR, 0x86dd);
+    frame.extend_from_slice(&[0x60, 0, 0, 0]);
+    frame.extend_from_slice(&(payload.len() as u16).to_be_bytes());
+    frame.extend_from_slice(&[59, 64]);
+    for side in [1, 2] {
+        frame.extend_from_slice(&address6(n as u8, side, 2).octets());
+    }
+    frame.extend_from_slice(&payload);
+    frame
+}
+
+/// MAC addresses of pair `n` of bridged hosts: behind the generator's wire, and behind the sink's.
+fn host_macs(n: u16) -> [Mac; 2] {
+    let [high, low] = n.to_be_bytes();
+    [[2, 0x67, 1, 0, high, low], [2, 0x73, 1, 0, high, low]]
 }
 
 /// The router's MAC address in network `n`.

@@ -49,12 +49,13 @@ impl Dpdk {
     /// `Start` when DPDK does not come up.
     pub fn start(core: usize, megabytes: u64) -> Result<Self, DpdkError> {
         let pool = Pool::grow(megabytes.div_ceil(2));
-        let memory: &[&str] = if pool.is_some() { &["--in-memory"] } else { &["--no-huge", "--in-memory"] };
+        // DPDK 22.11 refuses both options together.
+        let memory = if pool.is_some() { "--in-memory" } else { "--no-huge" };
         let (core, megabytes) = (core.to_string(), megabytes.to_string());
         let mut args = vec!["hue-bench", "-l", &core, "-m", &megabytes];
         args.extend(["--no-pci", "--no-telemetry", "--no-shconf", "--iova-mode=va", "--log-level=3"]);
         args.push("--force-max-simd-bitwidth=512");
-        args.extend(memory);
+        args.push(memory);
         let owned: Vec<CString> = args.iter().filter_map(|arg| CString::new(*arg).ok()).collect();
         let mut argv: Vec<_> = owned.iter().map(|arg| arg.as_ptr().cast_mut()).collect();
         // SAFETY: argv holds argc pointers to NUL-terminated strings that outlive the call; the EAL permutes the array and

@@ -46,6 +46,11 @@ impl crate::Plane for Plane {
     }
 
     #[inline(always)]
+    fn plain(frame: &[u8]) -> Option<Checked> {
+        check_plain(frame)
+    }
+
+    #[inline(always)]
     fn key(checked: Checked) -> u32 {
         checked.key
     }

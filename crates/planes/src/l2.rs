@@ -130,7 +130,7 @@ const RESERVED: (MacKey, u32) = (0x0180_c200_0000, 44);
 pub fn check(frame: &[u8], settings: Settings) -> Result<Checked, Outcome> {
     let Some((header, payload)) = ethernet::Header::over(frame) else { return Err(Outcome::BadSource) };
     let (key, source) = (header.destination().to_u64(), header.source().to_u64());
-    if !header.source().is_unicast() {
+    if is_group(source) || source == 0 {
         return Err(Outcome::BadSource);
     }
     if key == 0 {
@@ -150,13 +150,32 @@ pub fn check(frame: &[u8], settings: Settings) -> Result<Checked, Outcome> {
 #[must_use]
 pub fn decide(checked: Checked, answer: Answer<'_>) -> Outcome {
     let Answer { hop, arrival, source } = answer;
+    let may_be_here = source.is_none_or(|source| source.port == arrival.port());
+    let goes_on = hop.kind() == AdjacencyKind::Port && hop.port() != arrival.port();
+    let fits = checked.payload_bytes <= u32::from(hop.mtu_bytes());
+    if goes_on && fits && may_be_here && !is_group(checked.key) {
+        return Outcome::Forward;
+    }
+    decide_rest(checked, answer)
+}
+
+/// Whether it is a group address (IEEE 802 §8.2).
+#[inline(always)]
+const fn is_group(mac: MacKey) -> bool {
+    mac >> (KEY_BITS - 8) & 1 != 0
+}
+
+/// [`decide`] in the order of the specification; the branch in `decide` only shortens the common case.
+#[cold]
+fn decide_rest(checked: Checked, answer: Answer<'_>) -> Outcome {
+    let Answer { hop, arrival, source } = answer;
     if let Some(source) = source
         && source.port != arrival.port()
         && (source.fixed || checked.sticky)
     {
         return Outcome::WrongPort;
     }
-    let known = hop.kind() == AdjacencyKind::Port && !Mac::from_u64(checked.key).is_multicast();
+    let known = hop.kind() == AdjacencyKind::Port && !is_group(checked.key);
     let egress = if known { hop } else { arrival };
     if known && hop.port() == arrival.port() {
         Outcome::SamePort

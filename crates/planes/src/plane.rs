@@ -39,6 +39,13 @@ pub trait Plane: 'static {
     /// The packet's outcome, if it is decided here.
     fn front(frame: &[u8], settings: Self::Settings) -> Result<Self::Carried, Reason>;
 
+    /// [`Plane::front`] of the common case, whatever the settings; `None` for all other packets. Separate, so that
+    /// what is carried stays in registers.
+    #[inline(always)]
+    fn plain(_: &[u8]) -> Option<Self::Carried> {
+        None
+    }
+
     /// The key that is looked up.
     fn key(carried: Self::Carried) -> Self::Key;
 

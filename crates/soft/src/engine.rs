@@ -6,9 +6,13 @@
 //! that one table lookup serves all networks and its cache misses overlap.
 //!
 //! 1. select: design select, meter, the first half of the plane. Packets decided here are counted; the others are
-//!    collected in dense arrays, one for each kind of plane.
+//!    collected in dense arrays, one for each kind of plane. The kinds take turns, so that packets of several in a
+//!    batch cost no unpredictable branches; only plain packets of [`Plain`] are checked at once.
 //! 2. lookup: one batched longest-prefix match over all collected packets of a kind.
 //! 3. finish: next-hop row, the second half of the plane, counter.
+//!
+//! Packets of kinds that learn are not collected: each goes through 2 and 3 before the next one of its kind is looked
+//! up.
 //!
 //! No code here knows a kind by name but the shortcut of stage 1 for plain packets, which is for [`Plain`].
 
@@ -16,8 +20,8 @@ use std::sync::Arc;
 
 use hue_demux::{Demux, PortId, Selection, Target};
 use hue_planes::{
-    FRAME_BYTES_MAX, FRAME_BYTES_MIN, Plane, Reason, Unclaimed, UnclaimedCounters, for_each_plane, ipv4,
-    with_plane,
+    FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Plane, Reason, Unclaimed, UnclaimedCounters, for_each_plane,
+    ipv4, with_plane,
 };
 use hue_substrate::SubstrateError;
 use hue_tables::layout::Runs;
@@ -34,16 +38,31 @@ pub const BATCH_MAX: usize = 256;
 pub const NETWORKS_MAX: usize = Vid::MAX as usize;
 /// The kind whose plain packets take a shortcut through stage 1.
 type Plain = ipv4::Plane;
-/// Flag in the slot index: the network is of another kind than [`Plain`], or has a meter or a closed gate, so
-/// [`select_plain`] leaves its frames to [`select_rest`].
-pub(crate) const NOT_PLAIN: u16 = 0x8000;
-/// In the slot index: the network does not exist. Includes the bit of [`NOT_PLAIN`], so that [`select_plain`] leaves
-/// these frames too.
+/// Bits of a slot in a word of the slot index. Above it: the list of the network's kind ([`list_of`]), or [`RARE`].
+const SLOT_BITS: u32 = 12;
+const SLOT: u16 = (1 << SLOT_BITS) - 1;
+/// In the slot index, instead of a list: the network has a meter or a closed gate.
+const RARE: u16 = u16::MAX >> SLOT_BITS;
+/// In the slot index: the network does not exist. Says [`RARE`] too.
 pub(crate) const NO_SLOT: u16 = u16::MAX;
 
 const SLOTS: usize = Vid::MAX as usize + 1;
-/// Index into the networks by VID, with [`NOT_PLAIN`].
+/// Index into the networks by VID, with the kind of each.
 pub(crate) type Slots = [u16; SLOTS];
+
+/// Number of lists of frames by kind.
+const LISTS: usize = Kind::ALL.len();
+
+/// The list for frames of networks of a kind: 0 for [`Plain`], so that its words in the slot index are slots.
+const fn list_of(kind: Kind) -> u16 {
+    let mut list = 0;
+    while (list as usize) < LISTS && Kind::ALL[list as usize] as u16 != kind as u16 {
+        list += 1;
+    }
+    list
+}
+
+const _: () = assert!(NETWORKS_MAX <= SLOT as usize && LISTS <= RARE as usize && list_of(Plain::KIND) == 0);
 
 /// The software substrate: an engine and the tables it reads.
 pub struct Soft {
@@ -58,6 +77,7 @@ pub(crate) struct Engine {
     pub slots: Box<Slots>,
     pub unclaimed: UnclaimedCounters,
     reader: Reader,
+    sorted: Box<Sorted>,
     lines: Lines,
     copies: Copies,
 }
@@ -97,6 +117,24 @@ macro_rules! lines {
                 Self { $($kind: Line::new(),)* }
             }
 
+            /// The second part of stage 1, for frames whose networks are known.
+            #[inline(always)]
+            fn check(
+                &mut self,
+                sorted: &Sorted,
+                networks: &mut [Network],
+                buffer: &mut [u8],
+                batch: &mut [Frame],
+            ) {
+                $({
+                    type P = hue_planes::$kind::Plane;
+                    let origins = sorted.of(P::KIND);
+                    if !origins.is_empty() {
+                        check_sorted::<P>(origins, networks, &mut self.$kind, buffer, batch);
+                    }
+                })*
+            }
+
             /// Stages 2 and 3 for the collected packets.
             fn finish(
                 &mut self,
@@ -128,15 +166,46 @@ struct Origin {
     target: Target,
 }
 
+const NO_ORIGIN: Origin = Origin { frame: 0, slot: 0, target: Target { vid: FIRST_VID, vport: 0 } };
+
+/// Frames of a batch by the kinds of their networks, in their order.
+struct Sorted {
+    lists: [[Origin; BATCH_MAX]; LISTS],
+    counts: [u16; LISTS],
+}
+
+impl Sorted {
+    fn new() -> Box<Self> {
+        Box::new(Self { lists: [[NO_ORIGIN; BATCH_MAX]; LISTS], counts: [0; LISTS] })
+    }
+
+    fn clear(&mut self) {
+        self.counts = [0; LISTS];
+    }
+
+    /// Adds a frame to a list below [`LISTS`]. Remainders avoid branches.
+    #[inline(always)]
+    fn push(&mut self, list: u16, origin: Origin) {
+        let list = usize::from(list) % LISTS;
+        let count = usize::from(self.counts[list]);
+        self.lists[list][count % BATCH_MAX] = origin;
+        self.counts[list] += 1;
+    }
+
+    fn of(&self, kind: Kind) -> &[Origin] {
+        let list = usize::from(list_of(kind));
+        &self.lists[list][..usize::from(self.counts[list]).min(BATCH_MAX)]
+    }
+}
+
 impl<P: Plane> Line<P> {
     fn new() -> Box<Self> {
-        let target = Target { vid: FIRST_VID, vport: 0 };
         Box::new(Self {
             vids: [FIRST_VID; BATCH_MAX],
             keys: [P::Key::default(); BATCH_MAX],
             hops: [0; BATCH_MAX],
             carried: [P::NOTHING; BATCH_MAX],
-            origins: [Origin { frame: 0, slot: 0, target }; BATCH_MAX],
+            origins: [NO_ORIGIN; BATCH_MAX],
             count: 0,
         })
     }
@@ -201,6 +270,7 @@ impl Engine {
             slots: Box::new([NO_SLOT; SLOTS]),
             unclaimed: UnclaimedCounters::default(),
             reader,
+            sorted: Sorted::new(),
             lines: Lines::new(),
             copies: Copies::default(),
         }
@@ -211,9 +281,11 @@ impl Engine {
         self.copies.clear();
         let limit = frames.len().min(BATCH_MAX);
         let (batch, _) = frames.split_at_mut(limit);
-        let Self { demux, networks, slots, unclaimed, reader, lines, copies } = self;
+        let Self { demux, networks, slots, unclaimed, reader, sorted, lines, copies } = self;
+        sorted.clear();
         let rare = Rare { networks, unclaimed, reader, copies };
-        let processed = select(demux, slots, rare, lines, buffer, batch);
+        let processed = select(demux, slots, rare, sorted, LineOf::<Plain>::line(lines), buffer, batch);
+        lines.check(sorted, networks, buffer, batch);
         lines.finish(networks, reader, buffer, batch);
         processed
     }
@@ -245,7 +317,8 @@ impl Engine {
         self.slots.fill(NO_SLOT);
         for (network, slot) in self.networks.iter().zip(0u16..) {
             if let Some(word) = self.slots.get_mut(network.vid.index()) {
-                *word = if network.is_plain(Plain::KIND) { slot } else { slot | NOT_PLAIN };
+                let list = if network.is_unlimited() { list_of(network.kind()) } else { RARE };
+                *word = slot | list << SLOT_BITS;
             }
         }
     }
@@ -372,24 +445,42 @@ struct Rare<'a> {
     copies: &'a mut Copies,
 }
 
-/// Stage 1. Returns how many frames were processed.
+/// The first part of stage 1: design select for all frames, and the checks of plain packets. Returns how many frames
+/// are processed.
 ///
-/// One loop: two loops, one for design select and one for the checks, were 15 % slower (example `throughput`).
-/// It takes separate references, not the engine, so that the compiler knows that they do not overlap.
+/// One loop for both: two loops were 15 % slower (example `throughput`). It takes separate references, not the
+/// engine, so that the compiler knows that they do not overlap.
 #[inline(never)]
 fn select(
     demux: &Demux,
     slots: &Slots,
     mut rare: Rare<'_>,
-    lines: &mut Lines,
+    sorted: &mut Sorted,
+    plain: &mut Line<Plain>,
     buffer: &[u8],
     batch: &mut [Frame],
 ) -> usize {
     let mut processed = batch.len();
     for (frame, index) in batch.iter_mut().zip(0u16..) {
-        if let Some((slot, target, carried)) = select_plain(demux, slots, frame, buffer) {
-            LineOf::<Plain>::line(lines).push(Origin { frame: index, slot, target }, carried);
-        } else if select_rest(demux, slots, &mut rare, lines, frame, buffer, index) == Step::Full {
+        // Design select first: its reads depend on each other, and the checks can run at the same time.
+        let found = frame.bytes(buffer).filter(|bytes| bytes.len() <= FRAME_BYTES_MAX).and_then(|bytes| {
+            let target = demux.select_mac(frame.port, bytes)?;
+            Some((bytes, target, slot_of(slots, target.vid)))
+        });
+        if let Some((bytes, target, word)) = found {
+            if let Some(checked) = ipv4::check_plain(bytes)
+                && word <= SLOT
+            {
+                plain.push(Origin { frame: index, slot: word, target }, checked);
+                continue;
+            }
+            let list = word >> SLOT_BITS;
+            if list != RARE && bytes.len() >= FRAME_BYTES_MIN {
+                sorted.push(list, Origin { frame: index, slot: word & SLOT, target });
+                continue;
+            }
+        }
+        if select_rest(demux, slots, &mut rare, sorted, frame, buffer, index) == Step::Full {
             processed = usize::from(index);
             break;
         }
@@ -397,12 +488,31 @@ fn select(
     processed
 }
 
+/// The second part of stage 1: the first half of the plane for frames of networks of a kind.
+#[inline(never)]
+fn check_sorted<P: Plane<Match: Matching<P>>>(
+    origins: &[Origin],
+    networks: &mut [Network],
+    line: &mut Line<P>,
+    buffer: &mut [u8],
+    batch: &mut [Frame],
+) {
+    let mut lined = line.count;
+    for origin in origins {
+        let Some(frame) = batch.get_mut(usize::from(origin.frame)) else { continue };
+        let Some(network) = networks.get_mut(usize::from(origin.slot)) else { continue };
+        let settings = P::settings(&network.settings);
+        lined += usize::from(check_one(line, lined, network, frame, *origin, settings, buffer));
+    }
+    line.count = lined;
+}
+
 /// Stage 1 without design select, for a run of frames of one network, the first of which is frame `first` of the batch.
 #[inline(never)]
-fn check_claimed<P: Plane>(
+fn check_claimed<P: Plane<Match: Matching<P>>>(
     network: &mut Network,
     lines: &mut impl LineOf<P>,
-    buffer: &[u8],
+    buffer: &mut [u8],
     batch: &mut [Frame],
     run: &[Claimed],
     first: usize,
@@ -412,18 +522,52 @@ fn check_claimed<P: Plane>(
     let settings = P::settings(&network.settings);
     let frames = batch.get_mut(first..).unwrap_or_default();
     for ((frame, claim), index) in frames.iter_mut().zip(run).zip(first as u16..) {
-        let bytes = frame.bytes(buffer).unwrap_or_default();
+        let bytes = frame.bytes(buffer).unwrap_or_default().len();
         let target = Target { vid: network.vid, vport: claim.vport };
-        let admitted = network.admit(frame.time_ns, bytes.len());
-        match admitted.and_then(|()| P::front(bytes, settings)) {
-            Ok(carried) => {
-                line.set(lined, Origin { frame: index, slot: claim.slot, target }, carried);
-                lined += 1;
-            }
-            Err(outcome) => frame.fate = count(network, target, outcome, frame.port),
+        let admitted = network.admit(frame.time_ns, bytes);
+        if let Err(outcome) = admitted {
+            frame.fate = count(network, target, outcome, frame.port);
+            continue;
         }
+        let origin = Origin { frame: index, slot: claim.slot, target };
+        lined += usize::from(check_one(line, lined, network, frame, origin, settings, buffer));
     }
     line.count = lined;
+}
+
+/// The first half of the plane for a frame of a network. Returns whether it is collected, in the given place of the
+/// line.
+#[inline(always)]
+fn check_one<P: Plane<Match: Matching<P>>>(
+    line: &mut Line<P>,
+    place: usize,
+    network: &mut Network,
+    frame: &mut Frame,
+    origin: Origin,
+    settings: P::Settings,
+    buffer: &mut [u8],
+) -> bool {
+    let bytes = frame.bytes(buffer).unwrap_or_default();
+    if !P::Match::ONE_BY_ONE
+        && let Some(carried) = P::plain(bytes)
+    {
+        line.set(place, origin, carried);
+        return true;
+    }
+    match P::front(bytes, settings) {
+        Ok(carried) if P::Match::ONE_BY_ONE => {
+            finish_one::<P>(network, frame, origin.target, carried, 0, buffer);
+            false
+        }
+        Ok(carried) => {
+            line.set(place, origin, carried);
+            true
+        }
+        Err(outcome) => {
+            frame.fate = count(network, origin.target, outcome, frame.port);
+            false
+        }
+    }
 }
 
 /// Stage 3, for the collected packets.
@@ -440,16 +584,44 @@ fn finish<P: Plane<Match: Matching<P>>>(
     for ((origin, carried), hop) in packets {
         let Some(frame) = batch.get_mut(usize::from(origin.frame)) else { continue };
         let Some(network) = networks.get_mut(usize::from(origin.slot)) else { continue };
-        let Some(bytes) = frame.bytes_mut(buffer) else { continue };
-        let Target { vid, vport } = origin.target;
-        let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len() };
-        let (answer, left) = P::Match::answer(network, *hop, *carried, at);
-        let (outcome, hop) = (P::back(bytes, *carried, answer), P::egress(answer));
-        let outcome = P::Match::settle(network, *carried, outcome, at, left);
-        let egress = if outcome.has_one_egress() { hop } else { frame.port };
-        network.counters.count(outcome);
-        frame.fate = Fate::Network { vid, vport, outcome, egress };
+        finish_one::<P>(network, frame, origin.target, *carried, *hop, buffer);
     }
+}
+
+/// Stage 3 for one packet, given the word of its key.
+#[inline(always)]
+fn finish_one<P: Plane<Match: Matching<P>>>(
+    network: &mut Network,
+    frame: &mut Frame,
+    Target { vid, vport }: Target,
+    carried: P::Carried,
+    word: u16,
+    buffer: &mut [u8],
+) {
+    let Some(bytes) = frame.bytes_mut(buffer) else { return };
+    let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len() };
+    let (outcome, hop, left) = match P::Match::answer_known(network, word, carried, at) {
+        Some((answer, left)) => (P::back(bytes, carried, answer), P::egress(answer), left),
+        None => back_rest::<P>(network, bytes, carried, word, at),
+    };
+    let outcome = P::Match::settle(network, carried, outcome, at, left);
+    let egress = if outcome.has_one_egress() { hop } else { frame.port };
+    network.counters.count(outcome);
+    frame.fate = Fate::Network { vid, vport, outcome, egress };
+}
+
+/// The second half of the plane for a packet that is not of the common case. Returns the outcome, the port of the row
+/// by which it leaves, and what the answer leaves.
+#[inline(never)]
+fn back_rest<P: Plane<Match: Matching<P>>>(
+    network: &Network,
+    bytes: &mut [u8],
+    carried: P::Carried,
+    word: u16,
+    at: At,
+) -> (Reason, PortId, <P::Match as Matching<P>>::Left) {
+    let (answer, left) = P::Match::answer(network, word, carried, at);
+    (P::back(bytes, carried, answer), P::egress(answer), left)
 }
 
 #[inline(always)]
@@ -461,7 +633,7 @@ pub(crate) fn slot_of(slots: &Slots, vid: Vid) -> u16 {
 /// Index into the networks from a word of the slot index; [`NO_SLOT`] gives one beyond the end.
 #[inline(always)]
 pub(crate) fn place(slot: u16) -> usize {
-    usize::from(slot & !NOT_PLAIN)
+    usize::from(slot & SLOT)
 }
 
 /// What stage 1 does next.
@@ -473,44 +645,22 @@ enum Step {
     Full,
 }
 
-/// The common case of stage 1: a plain packet to a MAC address of a [`Plain`] network without a meter or a closed
-/// gate. `None`: use [`select_rest`].
-#[inline(always)]
-fn select_plain(
-    demux: &Demux,
-    slots: &Slots,
-    frame: &Frame,
-    buffer: &[u8],
-) -> Option<(u16, Target, ipv4::Checked)> {
-    // Design select first: its reads depend on each other, and the checks can run at the same time.
-    let bytes = frame.bytes(buffer).filter(|bytes| bytes.len() <= FRAME_BYTES_MAX)?;
-    let target = demux.select_mac(frame.port, bytes)?;
-    let slot = slot_of(slots, target.vid);
-    let checked = ipv4::check_plain(bytes)?;
-    (slot & NOT_PLAIN == 0).then_some((slot, target, checked))
-}
-
-/// Stage 1 of one frame, all cases; charges the network's meter.
+/// Design select of one frame, all cases; charges the network's meter.
 #[inline(never)]
 fn select_rest(
     demux: &Demux,
     slots: &Slots,
     rare: &mut Rare<'_>,
-    lines: &mut Lines,
+    sorted: &mut Sorted,
     frame: &mut Frame,
     buffer: &[u8],
     index: u16,
 ) -> Step {
     let bytes = frame.bytes(buffer).unwrap_or_default();
-    let claimed = claim_by_mac(demux, slots, rare.networks, frame.port, bytes);
-    match claimed.unwrap_or_else(|| claim(demux, slots, rare, frame, bytes)) {
+    match claim(demux, slots, rare, frame, bytes) {
         Claim::One { slot, target } => {
-            let Some(network) = rare.networks.get_mut(usize::from(slot)) else { return Step::Next };
-            let origin = Origin { frame: index, slot, target };
-            let decided = with_plane!(network.kind(), P => line_up::<P>(network, lines, bytes, origin));
-            if let Err(outcome) = decided {
-                frame.fate = count(network, target, outcome, frame.port);
-            }
+            let Some(network) = rare.networks.get(usize::from(slot)) else { return Step::Next };
+            sorted.push(list_of(network.kind()), Origin { frame: index, slot, target });
         }
         Claim::Done(fate) => frame.fate = fate,
         Claim::Flood(targets) => {
@@ -518,9 +668,7 @@ fn select_rest(
             // What earlier frames of the batch teach must be known before a copy is decided.
             let mut learning =
                 targets.iter().filter_map(|target| networks.get(place(slot_of(slots, target.vid))));
-            let waits = learning.any(|network| {
-                network.learns() && with_plane!(network.kind(), P => LineOf::<P>::line(lines).count > 0)
-            });
+            let waits = learning.any(|network| network.learns() && !sorted.of(network.kind()).is_empty());
             if waits || !copies.have_room(targets.len()) {
                 return Step::Full;
             }
@@ -530,36 +678,6 @@ fn select_rest(
         }
     }
     Step::Next
-}
-
-/// The common case of [`claim`]: a frame to a MAC address of a network without a meter or a closed gate.
-#[inline(always)]
-fn claim_by_mac<'a>(
-    demux: &Demux,
-    slots: &Slots,
-    networks: &[Network],
-    port: PortId,
-    bytes: &[u8],
-) -> Option<Claim<'a>> {
-    if !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes.len()) {
-        return None;
-    }
-    let target = demux.select_mac(port, bytes)?;
-    let slot = slot_of(slots, target.vid) & !NOT_PLAIN;
-    let network = networks.get(usize::from(slot))?;
-    (network.meter.is_none() && !network.gated).then_some(Claim::One { slot, target })
-}
-
-/// The first half of a network's plane for one packet, which is collected unless its outcome is returned.
-fn line_up<P: Plane>(
-    network: &Network,
-    lines: &mut impl LineOf<P>,
-    bytes: &[u8],
-    origin: Origin,
-) -> Result<(), Reason> {
-    let carried = P::front(bytes, P::settings(&network.settings))?;
-    lines.line().push(origin, carried);
-    Ok(())
 }
 
 /// Determines a frame's network, all cases; charges its meter.
@@ -586,7 +704,7 @@ fn claim<'a>(
         Selection::Several(targets) => return Claim::Flood(targets),
         Selection::Nobody => return nobody(Unclaimed::NoNetwork),
     };
-    let slot = slot_of(slots, target.vid) & !NOT_PLAIN;
+    let slot = slot_of(slots, target.vid) & SLOT;
     let Some(network) = networks.get_mut(usize::from(slot)) else { return nobody(Unclaimed::NoNetwork) };
     match network.admit(frame.time_ns, bytes.len()) {
         Ok(()) => Claim::One { slot, target },

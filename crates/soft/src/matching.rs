@@ -17,6 +17,9 @@ use crate::switch::Switch;
 pub(crate) trait Matching<P: Plane> {
     /// What the answer leaves for [`Matching::settle`].
     type Left: Copy;
+    /// Whether a packet may change the answer for the next one, so that packets are not collected: each is finished
+    /// before the next one is looked up.
+    const ONE_BY_ONE: bool;
 
     /// Looks up a batch: a word for each key.
     fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[P::Key], words: &mut [u16]);
@@ -24,11 +27,22 @@ pub(crate) trait Matching<P: Plane> {
     /// Looks up one key.
     fn word(table: &Guard<'_>, vid: Vid, key: P::Key) -> u16;
 
+    /// [`Matching::answer`] in the common case. Separate, so that the answer stays in registers.
+    #[inline(always)]
+    fn answer_known<'a>(
+        network: &'a Network,
+        word: u16,
+        carried: P::Carried,
+        at: At,
+    ) -> Option<(Answer<'a>, Self::Left)> {
+        Some(Self::answer(network, word, carried, at))
+    }
+
     /// The answer for a packet, given the word of its key.
     fn answer<'a>(network: &'a Network, word: u16, carried: P::Carried, at: At) -> (Answer<'a>, Self::Left);
 
-    /// What happens after the decision: enters what the packet teaches, and charges the limit on floods. Returns the final
-    /// outcome.
+    /// What happens after the decision: enters what the packet teaches, and charges the limit on floods. Returns the
+    /// final outcome.
     fn settle(
         network: &mut Network,
         carried: P::Carried,
@@ -63,6 +77,7 @@ where
     P::Key: Key,
 {
     type Left = ();
+    const ONE_BY_ONE: bool = false;
 
     #[inline(always)]
     fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[P::Key], words: &mut [u16]) {
@@ -116,6 +131,7 @@ fn longest<K: Key>(soft: &Soft, network: &Network, key: K) -> Looked {
 
 impl<P: Plane<Match = Self, Key = IpKey>> Matching<P> for ByFamily {
     type Left = ();
+    const ONE_BY_ONE: bool = false;
 
     #[inline(always)]
     fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[IpKey], words: &mut [u16]) {
@@ -211,10 +227,30 @@ impl<K: Key> Part<K> {
 impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
     /// Whether the packet teaches nothing new.
     type Left = bool;
+    const ONE_BY_ONE: bool = true;
+
+    /// Both addresses are known, and the packet teaches nothing new.
+    #[inline(always)]
+    fn answer_known<'a>(
+        network: &'a Network,
+        _: u16,
+        carried: P::Carried,
+        at: At,
+    ) -> Option<(Answer<'a>, bool)> {
+        let macs = &network.switch.as_ref()?.macs;
+        if macs.fresh(P::source(carried)?, at.time_ns)? != at.vport {
+            return None;
+        }
+        let hop = macs.fresh(P::key(carried), at.time_ns)?;
+        let arrival = network.hops.get(at.vport);
+        // Where the sender is, it may be, whether or not its entry is static.
+        let source = Some(Source { port: arrival.port(), fixed: false });
+        Some((Answer { hop: network.hops.get(hop), arrival, source }, true))
+    }
 
     #[inline(always)]
     fn look_up(_: &Guard<'_>, _: &[Vid], _: &[MacKey], _: &mut [u16]) {
-        // A packet may teach the next one's address, so each is looked up when its turn comes.
+        // Packets are not collected.
     }
 
     #[inline(always)]
@@ -267,21 +303,24 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
 }
 
 /// The answer of a network's own table, and whether the packet teaches nothing new.
-#[inline(always)]
 fn answer<'a, P: Plane<Key = MacKey>>(
     network: &'a Network,
     switch: Option<&Switch>,
     carried: P::Carried,
     at: At,
 ) -> (Answer<'a>, bool) {
-    let row = |found: Found| network.hops.get(found.hop);
     let get = |mac| switch.and_then(|switch| switch.macs.get(mac, at.time_ns));
     let sender = P::source(carried).and_then(get);
-    let is_known = sender.is_some_and(|sender| sender.is_fresh && sender.hop == at.vport);
-    let answer = Answer {
-        hop: get(P::key(carried)).map_or(&Adjacency::NONE, row),
-        arrival: network.hops.get(at.vport),
-        source: sender.map(|sender| Source { port: row(sender).port(), fixed: sender.fixed }),
+    let arrival = network.hops.get(at.vport);
+    let is_here = |sender: Found| sender.hop == at.vport;
+    let source = |sender: Found| {
+        let port = if is_here(sender) { arrival } else { network.hops.get(sender.hop) }.port();
+        Source { port, fixed: sender.fixed }
     };
-    (answer, is_known)
+    let answer = Answer {
+        hop: get(P::key(carried)).map_or(&Adjacency::NONE, |found| network.hops.get(found.hop)),
+        arrival,
+        source: sender.map(source),
+    };
+    (answer, sender.is_some_and(|sender| sender.is_fresh && is_here(sender)))
 }

@@ -144,9 +144,8 @@ impl Network {
         outcome.is_some_and(|outcome| outcome.class() == Some(Class::Foreign))
     }
 
-    /// Whether plain packets of a kind pass without further checks: the network is of this kind, and has no meter and no
-    /// gate.
-    pub fn is_plain(&self, kind: Kind) -> bool {
-        self.kind() == kind && self.meter.is_none() && !self.gated
+    /// Whether every packet reaches the plane: the network has no meter and no closed gate.
+    pub fn is_unlimited(&self) -> bool {
+        self.meter.is_none() && !self.gated
     }
 }

@@ -1,9 +1,13 @@
 //! The table of a network that learns: which port a MAC address is behind.
 //!
-//! One worker owns it, looks addresses up and enters what frames teach, so there is no lock; nothing is allocated after it
-//! is made. Layout: an index with open addressing, at most half full, and a slab of entries. Learnt entries are in a list in
-//! the order in which they were last seen, so that those whose time is up are found at its head. The hash has random
-//! keys: nobody can choose addresses that collide.
+//! One worker owns it, looks addresses up and enters what frames teach, so there is no lock; nothing is allocated
+//! after it is made. Layout: an index with open addressing, at most half full, and a slab of entries. Learnt entries
+//! are in a list in the order in which they were last seen, so that those whose time is up are found at its head. The
+//! hash has random keys: nobody can choose addresses that collide.
+//!
+//! The index is an array of buckets of one cache line. A search begins at the first way of a bucket, and nearly
+//! always ends there: the bucket also says where the address is, and until when this is certain. Only later is the
+//! slab read.
 //!
 //! Time is an argument, nanoseconds from any origin. A time before the latest one counts as the latest.
 
@@ -16,13 +20,53 @@ pub type MacKey = u64;
 /// End of a list of entries.
 const NONE: u32 = u32::MAX;
 const SECOND_NS: u64 = 1_000_000_000;
+/// Addresses in a bucket of the index.
+const WAYS: usize = 4;
+/// In a key of the index, below the address: it is in use. An empty one is 0.
+const USED: u64 = 1;
+/// [`Fact::fresh_until`] of a static entry, which is always fresh.
+const ALWAYS: u32 = u32::MAX;
+/// Unit of [`Fact::fresh_until`], as a power of two of nanoseconds: 17 ms, so that 32 bits are more than two years.
+const TICK_NS_LOG2: u32 = 24;
+
+/// A part of the index.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Bucket {
+    /// MAC address above 16 bits of [`USED`]; those in use come first.
+    keys: [u64; WAYS],
+    facts: [Fact; WAYS],
+}
+
+const _: () = assert!(size_of::<Bucket>() == 64);
+
+/// What the index knows about an entry.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct Fact {
+    /// Before this time, ticks, nothing needs to be recorded about another frame from the same place; perhaps also
+    /// for a part of the tick. [`ALWAYS`] says that the entry is static. 0 once times exceed 32 bits.
+    fresh_until: u32,
+    /// Place of the entry in the slab.
+    place: u16,
+    hop: u16,
+}
+
+const EMPTY: Bucket = Bucket { keys: [0; WAYS], facts: [Fact { fresh_until: 0, place: 0, hop: 0 }; WAYS] };
+
+/// Place of a key in the index: bucket and way.
+#[derive(Clone, Copy)]
+struct Slot {
+    bucket: usize,
+    way: usize,
+}
 
 /// See the head of this file.
 #[derive(Clone, Debug)]
 pub struct MacTable {
-    /// Slots: MAC address, and place of the entry in the slab plus 1; 0 for an empty one. A power of two of them.
-    index: Box<[u64]>,
-    /// Slots - 1.
+    /// A power of two of buckets.
+    index: Box<[Bucket]>,
+    /// Buckets - 1.
     mask: usize,
     keys: [u64; 2],
     slab: Vec<Entry>,
@@ -100,11 +144,11 @@ impl MacTable {
         let fixed = fixed.get(..Self::ENTRIES_MAX).unwrap_or(fixed);
         let learnt_max = learnt_max.min(Self::ENTRIES_MAX - fixed.len());
         let entries = fixed.len() + learnt_max;
-        let slots = (2 * entries).next_power_of_two().max(2);
+        let buckets = (2 * entries).next_power_of_two().div_ceil(WAYS).max(2);
         let random = RandomState::new();
         let mut table = Self {
-            index: vec![0; slots].into_boxed_slice(),
-            mask: slots - 1,
+            index: vec![EMPTY; buckets].into_boxed_slice(),
+            mask: buckets - 1,
             keys: [random.hash_one(0u8), random.hash_one(1u8) | 1],
             slab: Vec::with_capacity(entries),
             free: NONE,
@@ -154,7 +198,7 @@ impl MacTable {
     /// This table with the entries of these addresses only.
     #[must_use]
     pub fn only(&self, macs: &[MacKey]) -> Self {
-        let found = macs.iter().filter_map(|mac| self.slab.get(self.find(*mac)? as usize));
+        let found = macs.iter().filter_map(|mac| self.entry(*mac));
         let (fixed, learnt): (Vec<Entry>, Vec<Entry>) = found.copied().partition(|entry| entry.fixed);
         self.rebuilt(
             &fixed.iter().map(|entry| (entry.mac, entry.hop)).collect::<Vec<_>>(),
@@ -184,12 +228,8 @@ impl MacTable {
         missing.dedup_by_key(|entry| entry.mac);
         missing.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.seen_ns));
         missing.truncate(self.learnt_max - self.learnt);
-        let (fixed, mut learnt): (Vec<Entry>, Vec<Entry>) = self
-            .index
-            .iter()
-            .filter_map(|slot| self.slab.get(place_of(*slot)? as usize))
-            .copied()
-            .partition(|entry| entry.fixed);
+        let (fixed, mut learnt): (Vec<Entry>, Vec<Entry>) =
+            self.held().copied().partition(|entry| entry.fixed);
         learnt.append(&mut missing);
         let fixed: Vec<_> = fixed.iter().map(|entry| (entry.mac, entry.hop)).collect();
         *self = self.rebuilt(&fixed, self.learnt_max, learnt);
@@ -212,26 +252,42 @@ impl MacTable {
     #[inline]
     #[must_use]
     pub fn get(&self, mac: MacKey, now_ns: u64) -> Option<Found> {
-        let entry = self.find(mac).and_then(|place| self.slab.get(place as usize))?;
-        let Entry { hop, fixed, .. } = *entry;
-        let age_ns = now_ns.max(self.latest_ns) - entry.seen_ns;
+        let Fact { fresh_until, hop, place } = self.fact(self.find(mac)?)?;
+        let now_ns = now_ns.max(self.latest_ns);
+        if now_ns >> TICK_NS_LOG2 < u64::from(fresh_until) {
+            return Some(Found { hop, fixed: fresh_until == ALWAYS, is_fresh: true });
+        }
+        self.get_rest(place, now_ns)
+    }
+
+    /// Where an address is, if its entry is static or so new that there is nothing to record ([`Found::is_fresh`]).
+    /// `None`: use [`MacTable::get`].
+    #[inline(always)]
+    #[must_use]
+    pub fn fresh(&self, mac: MacKey, now_ns: u64) -> Option<u16> {
+        let Fact { fresh_until, hop, .. } = self.fact(self.find(mac)?)?;
+        let now_ns = now_ns.max(self.latest_ns);
+        (now_ns >> TICK_NS_LOG2 < u64::from(fresh_until)).then_some(hop)
+    }
+
+    /// The entry at a place of the slab.
+    #[inline(never)]
+    fn get_rest(&self, place: u16, now_ns: u64) -> Option<Found> {
+        let Entry { hop, fixed, seen_ns, .. } = *self.slab.get(usize::from(place))?;
+        let age_ns = now_ns - seen_ns;
         let is_fresh = fixed || age_ns < self.refresh_ns;
         (fixed || age_ns <= self.ageing_ns).then_some(Found { hop, fixed, is_fresh })
     }
 
-    /// Enters where an address is. That it was seen again where it was is recorded only after an eighth of the ageing time,
-    /// or a second if that is less, so that most frames write nothing.
+    /// Enters where an address is. That it was seen again where it was is recorded only after an eighth of the ageing
+    /// time, or a second if that is less, so that most frames write nothing.
     #[inline]
     pub fn learn(&mut self, mac: MacKey, hop: u16, now_ns: u64) -> Learnt {
-        if let Some(entry) = self.find(mac).and_then(|place| self.slab.get(place as usize)) {
-            if entry.fixed {
-                return Learnt::Fixed;
-            }
-            if entry.hop == hop && now_ns.max(self.latest_ns) - entry.seen_ns < self.refresh_ns {
-                return Learnt::Known;
-            }
+        match self.get(mac, now_ns) {
+            Some(Found { fixed: true, .. }) => Learnt::Fixed,
+            Some(found) if found.is_fresh && found.hop == hop => Learnt::Known,
+            _ => self.learn_rest(mac, hop, now_ns),
         }
-        self.learn_rest(mac, hop, now_ns)
     }
 
     #[inline(never)]
@@ -239,8 +295,13 @@ impl MacTable {
         self.latest_ns = self.latest_ns.max(now_ns);
         let now_ns = self.latest_ns;
         self.forget_old();
-        if let Some(place) = self.find(mac) {
-            let moved = self.slab.get(place as usize).is_some_and(|entry| entry.hop != hop);
+        let fresh_until = self.fresh_until(now_ns);
+        if let Some(slot) = self.find(mac)
+            && let Some(bucket) = self.index.get_mut(slot.bucket)
+        {
+            let fact = &mut bucket.facts[slot.way];
+            let (place, moved) = (u32::from(fact.place), fact.hop != hop);
+            (fact.hop, fact.fresh_until) = (hop, fresh_until);
             self.unlink(place);
             if let Some(entry) = self.slab.get_mut(place as usize) {
                 (entry.hop, entry.seen_ns) = (hop, now_ns);
@@ -258,12 +319,24 @@ impl MacTable {
     /// Its entries, in no order.
     pub fn entries(&self, now_ns: u64) -> impl Iterator<Item = MacEntry> + '_ {
         let now_ns = now_ns.max(self.latest_ns);
-        let places = self.index.iter().filter_map(|slot| place_of(*slot));
-        let entries = places.filter_map(|place| self.slab.get(place as usize));
-        entries.map(move |entry| (entry, now_ns - entry.seen_ns)).filter_map(|(entry, age_ns)| {
+        self.held().map(move |entry| (entry, now_ns - entry.seen_ns)).filter_map(|(entry, age_ns)| {
             let Entry { mac, hop, fixed, .. } = *entry;
             (fixed || age_ns <= self.ageing_ns).then_some(MacEntry { mac, hop, fixed, age_ns })
         })
+    }
+
+    /// All entries, in no order, those whose time is up too.
+    fn held(&self) -> impl Iterator<Item = &Entry> {
+        let ways = self.index.iter().flat_map(|bucket| bucket.keys.iter().zip(&bucket.facts));
+        let used = ways.filter(|(key, _)| **key & USED != 0);
+        used.filter_map(|(_, fact)| self.slab.get(usize::from(fact.place)))
+    }
+
+    /// The entry of an address, whose time may be up.
+    fn entry(&self, mac: MacKey) -> Option<&Entry> {
+        let Slot { bucket, way } = self.find(mac)?;
+        let fact = self.index.get(bucket)?.facts.get(way)?;
+        self.slab.get(usize::from(fact.place))
     }
 
     /// Number of learnt entries.
@@ -340,10 +413,15 @@ impl MacTable {
                 self.slab.len() as u32 - 1 // at most ENTRIES_MAX
             }
         };
+        let key = entry.mac << 16 | USED;
+        let fresh_until = if entry.fixed { ALWAYS } else { self.fresh_until(entry.seen_ns) };
+        // At most ENTRIES_MAX places.
+        let fact = Fact { fresh_until, place: place as u16, hop: entry.hop };
         let mut at = self.home(entry.mac);
-        while let Some(slot) = self.index.get_mut(at) {
-            if *slot == 0 {
-                *slot = entry.mac << 16 | u64::from(place + 1);
+        // The index is at most half full.
+        while let Some(bucket) = self.index.get_mut(at) {
+            if let Some(way) = bucket.keys.iter().position(|key| *key == 0) {
+                (bucket.keys[way], bucket.facts[way]) = (key, fact);
                 break;
             }
             at = (at + 1) & self.mask;
@@ -376,59 +454,79 @@ impl MacTable {
         }
     }
 
-    /// Removes an address from the index, and moves those behind it so that each is still found from its home.
+    /// Removes an address from the index, and moves those behind it so that each is still found from its home, and
+    /// those in use come first in a bucket.
     fn unindex(&mut self, mac: MacKey) {
-        let mut hole = self.home(mac);
-        while self.index.get(hole).is_some_and(|slot| *slot != 0 && slot >> 16 != mac) {
-            hole = (hole + 1) & self.mask;
-        }
+        let Some(mut hole) = self.find(mac) else { return };
         let mut at = hole;
         loop {
-            at = (at + 1) & self.mask;
-            let Some(slot) = self.index.get(at).copied().filter(|slot| *slot != 0) else { break };
-            // The slot may move into the hole unless its home is behind the hole.
-            let (from_home, from_hole) = (at.wrapping_sub(self.home(slot >> 16)), at.wrapping_sub(hole));
-            if from_home & self.mask >= from_hole & self.mask {
-                if let Some(empty) = self.index.get_mut(hole) {
-                    *empty = slot;
-                }
+            at = if at.way + 1 < WAYS {
+                Slot { way: at.way + 1, ..at }
+            } else {
+                Slot { bucket: (at.bucket + 1) & self.mask, way: 0 }
+            };
+            let Some(bucket) = self.index.get(at.bucket) else { break };
+            let (key, fact) = (bucket.keys[at.way], bucket.facts[at.way]);
+            if key == 0 {
+                break;
+            }
+            // It may move into the hole unless its home is behind the hole.
+            let from_home = at.bucket.wrapping_sub(self.home(key >> 16)) & self.mask;
+            let from_hole = at.bucket.wrapping_sub(hole.bucket) & self.mask;
+            if from_home >= from_hole {
+                self.set(hole, key, fact);
                 hole = at;
             }
         }
-        if let Some(empty) = self.index.get_mut(hole) {
-            *empty = 0;
+        self.set(hole, 0, EMPTY.facts[0]);
+    }
+
+    #[inline(always)]
+    fn fact(&self, slot: Slot) -> Option<Fact> {
+        self.index.get(slot.bucket).map(|bucket| bucket.facts[slot.way])
+    }
+
+    fn set(&mut self, slot: Slot, key: u64, fact: Fact) {
+        if let Some(bucket) = self.index.get_mut(slot.bucket) {
+            (bucket.keys[slot.way], bucket.facts[slot.way]) = (key, fact);
         }
     }
 
-    /// Where the search for an address begins.
+    /// [`Fact::fresh_until`] of an entry.
+    fn fresh_until(&self, seen_ns: u64) -> u32 {
+        let ticks = seen_ns.saturating_add(self.refresh_ns) >> TICK_NS_LOG2;
+        u32::try_from(ticks).ok().filter(|ticks| *ticks != ALWAYS).unwrap_or(0)
+    }
+
+    /// The bucket at which the search for an address begins.
     #[inline(always)]
     fn home(&self, mac: MacKey) -> usize {
         let product = u128::from(mac ^ self.keys[0]) * u128::from(self.keys[1]);
         ((product >> 64) as u64 ^ product as u64) as usize & self.mask
     }
 
-    /// The place of an address's entry, which may be old.
+    /// Where an address is in the index; its entry may be old. Compares all ways of a bucket without a branch,
+    /// because a branch on the matching way would be unpredictable.
     #[inline(always)]
-    fn find(&self, mac: MacKey) -> Option<u32> {
+    fn find(&self, mac: MacKey) -> Option<Slot> {
+        let wanted = mac << 16 | USED;
         let mut at = self.home(mac);
-        // The index is at most half full, so there is an empty slot.
+        // The index is at most half full, so there is a bucket with an empty way.
         loop {
-            let slot = *self.index.get(at)?;
-            if slot >> 16 == mac && slot != 0 {
-                return place_of(slot);
+            let keys = &self.index.get(at)?.keys;
+            let is_at = |way: usize| keys[way] == wanted;
+            let way = usize::from(is_at(1));
+            let way = if is_at(2) { 2 } else { way };
+            let way = if is_at(3) { 3 } else { way };
+            if is_at(way) {
+                return Some(Slot { bucket: at, way });
             }
-            if slot == 0 {
+            if keys[WAYS - 1] == 0 {
                 return None;
             }
             at = (at + 1) & self.mask;
         }
     }
-}
-
-/// The place in the slab that a slot names.
-#[inline(always)]
-fn place_of(slot: u64) -> Option<u32> {
-    (slot as u16).checked_sub(1).map(u32::from)
 }
 
 #[cfg(test)]
@@ -548,7 +646,15 @@ mod tests {
                     Step::Learn(mac, hop, wait) => {
                         now_ns = now_ns.saturating_add_signed(wait);
                         prop_assert_eq!(table.get(mac, now_ns), model.get(mac, now_ns));
-                        prop_assert_eq!(table.learn(mac, hop, now_ns), model.learn(mac, hop, now_ns));
+                        let short = table.fresh(mac, now_ns);
+                        let found = model.get(mac, now_ns).filter(|found| found.is_fresh);
+                        prop_assert!(short.is_none() || short == found.map(|found| found.hop));
+                        let learnt = table.learn(mac, hop, now_ns);
+                        prop_assert_eq!(learnt, model.learn(mac, hop, now_ns));
+                        // What was entered just now is fresh for more than a tick.
+                        if matches!(learnt, Learnt::New | Learnt::Moved) {
+                            prop_assert_eq!(table.fresh(mac, now_ns), Some(hop));
+                        }
                     }
                     Step::Configure(fixed, max, ageing_ns) => {
                         let list: Vec<_> = fixed.iter().map(|(mac, hop)| (*mac, *hop)).collect();
@@ -610,6 +716,23 @@ mod tests {
             assert_eq!(part.get(mac, 2 * SECOND_NS), table.get(mac, 2 * SECOND_NS));
         }
         assert_eq!(rows(&part, 62 * SECOND_NS), [(1, 0, true)]);
+    }
+
+    #[test]
+    fn times_beyond_the_ticks_are_exact_too() {
+        let mut table = MacTable::new(&[(1, 2)], 5, 300 * SECOND_NS);
+        let late_ns = u64::from(u32::MAX) << TICK_NS_LOG2;
+        let times = [(late_ns - SECOND_NS, Learnt::New), (late_ns, Learnt::Known)];
+        for (now_ns, learnt) in times.into_iter().chain([(u64::MAX - 400 * SECOND_NS, Learnt::New)]) {
+            assert_eq!(table.learn(7, 3, now_ns), learnt);
+            assert_eq!(table.get(7, now_ns), Some(Found { hop: 3, fixed: false, is_fresh: true }));
+            assert_eq!(table.get(7, now_ns + 2 * SECOND_NS).map(|found| found.is_fresh), Some(false));
+            assert_eq!(table.get(1, now_ns), Some(Found { hop: 2, fixed: true, is_fresh: true }));
+            assert_eq!(table.learn(1, 4, now_ns), Learnt::Fixed);
+            if now_ns == late_ns {
+                assert_eq!((table.fresh(7, now_ns), table.fresh(1, now_ns)), (None, None));
+            }
+        }
     }
 
     #[test]

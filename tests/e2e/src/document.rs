@@ -48,10 +48,14 @@ impl Document {
             // A colon needs quotation marks.
             let quoted = |one: &String| if one.contains(':') { format!("\"{one}\"") } else { one.clone() };
             let addresses: Vec<String> = port.addresses.iter().map(quoted).collect();
-            let addresses = addresses.join(", ");
+            // Kinds that do not look at IP take no list of addresses, not even an empty one.
+            let addresses = match &addresses[..] {
+                [] => String::new(),
+                some => format!(", addresses: [{}]", some.join(", ")),
+            };
             let _ = writeln!(
                 out,
-                "    - {{name: {}, port: {}, mac: \"{}\", addresses: [{addresses}]}}",
+                "    - {{name: {}, port: {}, mac: \"{}\"{addresses}}}",
                 port.name, port.port, port.mac
             );
         }
