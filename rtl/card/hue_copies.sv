@@ -21,7 +21,7 @@ module hue_copies
   typedef logic [MacPorts:0] todo_t;  // a copy for each port; the highest bit: the note
   todo_t todo, rest, left_q;
   logic inside_q, first_only, some_port;
-  logic [$clog2(MacPorts)-1:0] port;
+  logic [2:0] port;
 
   // What is left of the frame; a frame without flood leaves once, in the place of the first port.
   assign first_only = !s_verdict_i.flood || s_verdict_i.ports == '0;
@@ -30,7 +30,7 @@ module hue_copies
   assign some_port = todo[MacPorts-1:0] != '0;
   always_comb begin
     port = '0;
-    for (int unsigned p = MacPorts; p > 0; p--) if (todo[p-1]) port = ($clog2(MacPorts))'(p - 1);
+    for (int unsigned p = MacPorts; p > 0; p--) if (todo[p-1]) port = 3'(p - 1);
   end
 
   always_comb begin
@@ -39,7 +39,7 @@ module hue_copies
     m_verdict_o.ports = '0;
     m_verdict_o.note = !some_port;
 `ifdef HUE_PLANT_COPIES_MORE
-    m_verdict_o.more = 1'b0;  // for scripts/rtl-test
+    m_verdict_o.more = 1'b0;  // for scripts/formal
 `else
     m_verdict_o.more = rest != '0;
 `endif
@@ -48,7 +48,7 @@ module hue_copies
       m_verdict_o.port_out = 3'(MacPorts) + 3'(s_verdict_i.net[1:0]);
     end else if (s_verdict_i.flood) begin
       if (first_only) m_verdict_o.verdict = VerdictDrop;
-      else m_verdict_o.port_out = 3'(port);
+      else m_verdict_o.port_out = port;
     end
   end
   assign m_valid_o = s_valid_i;

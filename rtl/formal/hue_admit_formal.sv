@@ -1,6 +1,6 @@
 // Proof harness of hue_admit: verdicts leave in the order in which they came, each once, unaltered or as a drop that is reported. For
 // an admitted frame there are cells. A frame is dropped only if its queue would then hold more cells than are free, or if the frame
-// grows while bodies wait.
+// grows, or is a copy that others follow, while bodies wait. None of these is admitted while many wait.
 //
 // Place: scripts/formal. Inputs are free, except that only cells that were taken are returned. `mark_i` picks any one verdict.
 module hue_admit_formal
@@ -48,16 +48,19 @@ module hue_admit_formal
   count_t [GoneClocks-1:0][Queues-1:0] past_q;   // gone_q in the clocks before, the latest first
   count_t                       free_q, cpu_free_q, out_q, cpu_out_q, need;
   queue_t                       queue;
-  logic                         admits, drops, grows;
+  logic                         admits, drops, grows, extra;
+  logic [7:0]                   extras_q;  // of verdicts inside, by place: the frame grows, or a copy of it follows
+  logic [2:0]                   come_q, decided_q;
   assign admits = u_dut.admit;
   assign drops = u_dut.drop;
   assign queue = u_dut.d_queue;
   assign need = u_dut.d_q.need;
   assign grows = u_dut.d_q.grows;
+  assign extra = extras_q[decided_q];
   assign freed_cpu = freed_i && cpu_out_q != '0;
 
   // Verdicts inside; the marked one, and those before it. `waited_q`: frames that grow had to wait one clock ago.
-  logic         take, leaves, marked_q, stalled_q, told_q, waited_q;
+  logic         take, leaves, marked_q, stalled_q, told_q, waited_q, late_q;
   count_t       free_before_q;
   logic [4:0]   inside_q, before_q;
   hue_verdict_t mark_q, verdict_q;
@@ -71,6 +74,7 @@ module hue_admit_formal
     verdict_q <= s_verdict_i;
     told_net_q <= 8'(u_dut.d_q.net);
     waited_q <= late_i || backlog_i;
+    late_q <= late_i;
     free_before_q <= rst_ni ? free_q : count_t'(Cells);
     if (!rst_ni) begin
       offline_q <= offline_i;
@@ -82,6 +86,7 @@ module hue_admit_formal
       out_q <= '0;
       cpu_out_q <= '0;
       inside_q <= '0;
+      {come_q, decided_q} <= '0;
       marked_q <= 1'b0;
       stalled_q <= 1'b0;
       told_q <= 1'b0;
@@ -96,6 +101,11 @@ module hue_admit_formal
       out_q <= out_q + count_t'(gone_i) - count_t'(freed_i);
       cpu_out_q <= cpu_out_q + count_t'(gone_i && gone_queue_i[QueueBits-1]) - count_t'(freed_cpu);
       inside_q <= inside_q + 5'(take) - 5'(leaves);
+      come_q <= come_q + 3'(take);
+      decided_q <= decided_q + 3'(u_dut.d_v_q && !u_dut.again);
+      if (take) begin
+        extras_q[come_q] <= s_verdict_i.more || 32'(departs_by(s_verdict_i.verdict, s_verdict_i.net[1:0], s_verdict_i.port_out)) >= MacPorts;
+      end
       if (take && mark_i && !marked_q) begin
         marked_q <= 1'b1;
         mark_q <= s_verdict_i;
@@ -126,11 +136,12 @@ module hue_admit_formal
       // For an admitted frame there are cells: as many are free as its queue then holds.
       if (admits) assert (put_q[queue] - gone_q[queue] + need <= free_q && need <= free_q);
       if (admits && grows) assert (need <= cpu_free_q);
-      // A dropped frame would take too many, or grows while bodies wait. The drop is reported.
+      if (admits && extra) assert (!late_q);
+      // A dropped frame would take too many, or is written more than once, or grows, while bodies wait. The drop is reported.
       if (drops) begin
         assert (!offline_q && counts_i);
         assert (put_q[queue] - past_q[GoneClocks-1][queue] + need > free_q
-                || (grows && (put_q[queue] - past_q[GoneClocks-1][queue] + need > cpu_free_q || waited_q)));
+                || (grows && put_q[queue] - past_q[GoneClocks-1][queue] + need > cpu_free_q) || (extra && waited_q));
       end
       assert (dropped == told_q);
       if (dropped) assert (dropped_net == told_net_q && 32'(dropped_port) < Ports);

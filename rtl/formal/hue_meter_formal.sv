@@ -9,7 +9,8 @@ module hue_meter_formal
   import hue_regs_pkg::*;
   import hue_stages_pkg::*;
 #(
-  parameter int unsigned Nets = 2
+  parameter int unsigned Nets = 2,
+  parameter bit Storm = 1'b0
 ) (
   input logic             clk_i,
   input logic             rst_ni,
@@ -21,6 +22,7 @@ module hue_meter_formal
   input logic             access_of_a_i,
   input logic [1:0]       len_a_i,
   input logic             decided_a_i,
+  input logic             flood_a_i,
   input logic [63:0]      time_a_i,
   input tbl_req_t         request_a_i,
   // One for each copy.
@@ -28,11 +30,14 @@ module hue_meter_formal
   input logic [1:0][7:0]  net_of_i,
   input logic [1:0][1:0]  len_i,
   input logic [1:0]       decided_i,
+  input logic [1:0]       flood_i,
   input logic [1:0][63:0] time_ns_i,
   input tbl_req_t [1:0]   request_i
 );
   localparam int unsigned Latency = 11;
   localparam int unsigned AddrBits = Nets > 1 ? $clog2(Nets) : 1;
+  localparam logic [7:0] Table = Storm ? TABLE_STORM : TABLE_METER;
+  localparam logic [7:0] DebtTable = Storm ? TABLE_STORM_DEBT : TABLE_DEBT;
   logic             begun_q;
   logic [7:0]       net_q;
   packet_t [1:0]    in, out;
@@ -46,11 +51,13 @@ module hue_meter_formal
       in[s].net = of_a_i ? net_q : net_of_i[s];
       in[s].len = 14'(of_a_i ? len_a_i : len_i[s]);
       in[s].decided = of_a_i ? decided_a_i : decided_i[s];
+      in[s].flood = of_a_i ? flood_a_i : flood_i[s];
+      in[s].note = in[s].flood;
       in[s].verdict = VerdictForward;
       times[s] = of_a_i ? time_a_i : time_ns_i[s];
       valid[s] = of_a_i || valid_i[s];
       request[s] = access_of_a_i ? request_a_i : request_i[s];
-      mine[s] = request[s].valid && (request[s].id == TABLE_METER || request[s].id == TABLE_DEBT)
+      mine[s] = request[s].valid && (request[s].id == Table || request[s].id == DebtTable)
                 && 32'(request[s].index) < Nets;
     end
   end
@@ -76,7 +83,7 @@ module hue_meter_formal
   logic [1:0]                     keeps, access_was_a, m1_two, m1_three, m2_same, m8_two, m8_three, m9_same;
 
   for (genvar s = 0; s < 2; s++) begin : g_side
-    hue_meter #(.Nets(Nets)) u_dut (
+    hue_meter #(.Nets(Nets), .Storm(Storm)) u_dut (
       .clk_i, .rst_ni, .tbl_req_i(request[s]), .tbl_rsp_o(response[s]), .error_o(error[s]), .wait_o(waits[s]),
       .en_i, .valid_i(valid[s]), .packet_i(in[s]), .time_ns_i(times[s]), .valid_o(out_valid[s]), .packet_o(out[s])
     );
@@ -92,10 +99,10 @@ module hue_meter_formal
     // For the induction: the state of the copy.
     logic is_write, idle, was_mine, is_row;
     logic [4:0] turn, debt_turn;
-    assign is_row = u_access.req_q.id == TABLE_METER;
+    assign is_row = u_access.req_q.id == Table;
     assign is_write = u_access.req_q.valid && u_access.req_q.write && is_row;
     assign idle = !u_access.req_q.valid;
-    assign was_mine = !idle && (is_row || u_access.req_q.id == TABLE_DEBT) && 32'(u_access.req_q.index) < Nets;
+    assign was_mine = !idle && (is_row || u_access.req_q.id == DebtTable) && 32'(u_access.req_q.index) < Nets;
     assign turn = {u_dut.u_table.start, u_dut.u_table.asked_q, u_dut.u_table.back_q, u_dut.u_table.read_q,
                    u_dut.u_table.u_port.done_q};
     assign debt_turn = {u_dut.debt_start, u_dut.debt_asked_q, u_dut.debt_back_q, u_dut.debt_read_q,
@@ -111,7 +118,7 @@ module hue_meter_formal
                  && (debt_turn[2:1] == '0 || !u_access.req_q.write)
                  && (idle || u_access.mine_q == was_mine)
                  && (!u_dut.u_table.u_port.served_q || (!idle && is_row))
-                 && (!u_dut.u_debt_port.served_q || (!idle && u_access.req_q.id == TABLE_DEBT))
+                 && (!u_dut.u_debt_port.served_q || (!idle && u_access.req_q.id == DebtTable))
                  && (!u_dut.busy_q || (is_write && u_dut.bit_q <= 5'd20)) && (!u_dut.commit_q || u_dut.busy_q)
                  && (!is_write || !u_dut.u_table.u_port.served_q || u_dut.commit_q)
                  && waits_q[s] == (turn[3] || turn[2] || debt_turn[3] || debt_turn[2])
@@ -211,7 +218,7 @@ module hue_meter_formal
 `endif
     assume (32'(net_q) < Nets || !rst_ni);
     if (rst_ni && access_of_a_i) begin
-      assume (request_a_i.valid && (request_a_i.id == TABLE_METER || request_a_i.id == TABLE_DEBT));
+      assume (request_a_i.valid && (request_a_i.id == Table || request_a_i.id == DebtTable));
       assume (32'(request_a_i.index) == 32'(net_q));
     end
   end

@@ -9,6 +9,7 @@ module hue_meter_tokens_formal
   import hue_stages_pkg::*;
 #(
   parameter int unsigned Nets = 2,
+  parameter bit Storm = 1'b0,
   parameter int unsigned Packets = 4,  // most packets of the network in a run
   parameter int unsigned Start = 7
 ) (
@@ -24,7 +25,7 @@ module hue_meter_tokens_formal
   tbl_rsp_t tbl_rsp_o;
   packet_t  packet_o;
   logic     error_o, wait_o, valid_o;
-  hue_meter #(.Nets(Nets)) u_dut (.*);
+  hue_meter #(.Nets(Nets), .Storm(Storm)) u_dut (.*);
 
   // Accesses, and the row that the host wrote. A write takes effect in the clock after `wait_o`.
   logic       begun_q, mine, beyond, of_a, writes, wait_q, known_q;
@@ -32,7 +33,7 @@ module hue_meter_tokens_formal
   logic [7:0] net_q;
   row_meter_t row_q;
   assign beyond = 32'(tbl_req_i.index) >= Nets;
-  assign mine = tbl_req_i.valid && tbl_req_i.id == TABLE_METER;
+  assign mine = tbl_req_i.valid && tbl_req_i.id == (Storm ? TABLE_STORM : TABLE_METER);
   assign of_a = mine && tbl_req_i.index == 24'(net_q);
   assign writes = wait_q && of_a && tbl_req_i.write;
   hue_access_rules u_access (.clk_i, .rst_ni, .tbl_req_i, .mine_i(mine), .done_i(tbl_rsp_o.done));
@@ -58,7 +59,7 @@ module hue_meter_tokens_formal
     end
   end
   assign limited = holds != '1;
-  assign meets = en_i && valid_i && !packet_i.decided && packet_i.net == net_q;
+  assign meets = en_i && valid_i && !packet_i.decided && (packet_i.flood || !Storm) && packet_i.net == net_q;
 
   // Stages that hold a packet, and the stage of the marked one, with its expected result.
   localparam int unsigned Latency = 11;
@@ -70,7 +71,12 @@ module hue_meter_tokens_formal
   assign mark = en_i && valid_i && clock_q == 5'(Start);
   always_comb begin
     expected = packet_q;
-    if (limited_q) {expected.decided, expected.verdict, expected.outcome} = {1'b1, VerdictDrop, hue_kinds_pkg::IPV4_RATE_LIMITED};
+    if (limited_q) begin
+      {expected.decided, expected.verdict} = {1'b1, VerdictDrop};
+      expected.outcome = Storm ? hue_kinds_pkg::L2_STORM : hue_kinds_pkg::OUTCOME_RATE_LIMITED;
+      {expected.flood, expected.ports} = '0;
+      if (!Storm) expected.note = 1'b0;
+    end
   end
 
   initial begun_q = 1'b0;
@@ -107,7 +113,7 @@ module hue_meter_tokens_formal
     if (!rst_ni) assume (!tbl_req_i.valid);
     if (rst_ni) assume (32'(net_q) < Nets);
     if (wait_q) assume (!en_i);
-    if (tbl_req_i.valid) assume (tbl_req_i.id inside {TABLE_METER, TABLE_NETWORK});
+    if (tbl_req_i.valid) assume (tbl_req_i.id inside {Storm ? TABLE_STORM : TABLE_METER, TABLE_NETWORK});
     if (begun_q && valid_i) assume (packet_i.len <= 14'd3 && (packet_i.decided || 32'(packet_i.net) < Nets));
     if (mark) assume (packet_i.decided || packet_i.net == net_q);
     if (meets) assume (32'(met_q) < Packets);

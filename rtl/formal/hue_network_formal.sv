@@ -4,8 +4,8 @@
 // Place: scripts/formal. Two copies run in lockstep and get the same packets of network A and the same accesses to its row. Every
 // other packet and access is independent in each copy, and so are the gates of other planes, and the head vectors of other packets.
 // A's row is `row_i` or not yet written, or A is beyond the card's networks. The harness has its own description of the result
-// (`becomes`). The image has the kinds ipv4 and ipv6; the front of ipv6 is any/hue_ipv6_check.sv, an unknown function of the whole
-// vector and of the length.
+// (`becomes`). The image has the kinds ipv4, ipv6 and l2; the fronts of ipv6 and l2 are any/hue_ipv6_check.sv and any/hue_l2_check.sv,
+// unknown functions of the whole vector and of the length.
 module hue_network_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -41,7 +41,7 @@ module hue_network_formal
   logic [7:0]   net_q;
   row_network_t row_q;
 
-  localparam int unsigned Kinds = 1 << hue_kinds_pkg::KIND_IPV4 | 1 << hue_kinds_pkg::KIND_IPV6;
+  localparam int unsigned Kinds = 1 << hue_kinds_pkg::KIND_IPV4 | 1 << hue_kinds_pkg::KIND_IPV6 | 1 << hue_kinds_pkg::KIND_L2;
   packet_t [1:0]     in, out;
   ipv4_t [1:0]       in_ipv4;
   hue_head_bytes_t [1:0] head;
@@ -100,6 +100,7 @@ module hue_network_formal
     packet_t      packet;
     ipv4_t        ipv4;
     question_t    ipv6;
+    question_t    l2;
     row_network_t row;
     logic [63:0]  time_ns;
   } entry_t;
@@ -115,13 +116,16 @@ module hue_network_formal
     r = entry.row;
     // A frame that a software plane returned may name a network that does not exist. An unclaimed packet stays unclaimed.
     if (p.decided) whose = p.verdict != VerdictUnclaimed && (p.verdict != VerdictForward || 32'(p.net) < Nets);
-    else whose = r.valid && (r.software || r.kind inside {5'(hue_kinds_pkg::KIND_IPV4), 5'(hue_kinds_pkg::KIND_IPV6)});
+    else whose = r.valid && (r.software || r.kind inside {5'(hue_kinds_pkg::KIND_IPV4), 5'(hue_kinds_pkg::KIND_IPV6),
+                                                              5'(hue_kinds_pkg::KIND_L2)});
     becomes = '{
       port_in: p.port_in, len: p.len, decided: p.decided, verdict: p.verdict, outcome: p.outcome,
       port_out: p.port_out, net: whose ? p.net : '0, vport: whose ? p.vport : '0, vid: whose ? r.vid : '0,
       plane: whose ? r.plane : '0, root: whose ? r.root : '0, hop_base: whose ? r.hop_base : '0,
       hop_count: whose ? r.hop_count : '0, kind: whose ? r.kind : '0,
-      question: !whose ? '0 : r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6 : ipv4_question(entry.ipv4, r.forward_martians)
+      question: !whose ? '0 : r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6 : r.kind == 5'(hue_kinds_pkg::KIND_L2) ? entry.l2 :
+                ipv4_question(entry.ipv4, r.forward_martians),
+      flood: p.flood, ports: p.ports, note: p.note
     };
     if (!whose && !(p.decided && p.verdict == VerdictUnclaimed)) begin
       becomes.decided = 1'b1;
@@ -149,12 +153,17 @@ module hue_network_formal
     end
   endfunction
 
-  // The front of kind ipv6 for A's packet, from its vector and its length.
-  ipv6_t     front;
-  question_t front_question;
-  hue_ipv6_check u_front (.head_i(head_q), .len_i(entry_q[1].packet.len), .ipv6_o(front));
-  assign front_question = '{
-    asks: front.asks, outcome: front.outcome, total: 16'(front.total), ttl: front.hop_limit, checksum: '0, key: front.dst
+  // The fronts of kinds ipv6 and l2 for A's packet, from its vector and its length.
+  ipv6_t     ipv6;
+  l2_t       l2;
+  question_t ipv6_question, l2_question;
+  hue_ipv6_check u_ipv6 (.head_i(head_q), .len_i(entry_q[1].packet.len), .ipv6_o(ipv6));
+  hue_l2_check u_l2 (.head_i(head_q), .len_i(entry_q[1].packet.len), .l2_o(l2));
+  assign ipv6_question = '{
+    asks: ipv6.asks, outcome: ipv6.outcome, total: 16'(ipv6.total), ttl: ipv6.hop_limit, checksum: '0, key: ipv6.dst
+  };
+  assign l2_question = '{
+    asks: l2.asks, outcome: l2.outcome, total: 16'(l2.payload), ttl: '0, checksum: '0, key: {l2.dst, l2.src, 32'd0}
   };
 
   initial begun_q = 1'b0;
@@ -167,9 +176,10 @@ module hue_network_formal
     if (en_i) begin
       entry_q[3] <= entry_q[2];
       entry_q[2] <= entry_q[1];
-      entry_q[2].ipv6 <= front_question;
+      entry_q[2].ipv6 <= ipv6_question;
+      entry_q[2].l2 <= l2_question;
       entry_q[1] <= '{
-        packet: in[0], ipv4: in_ipv4[0], ipv6: '0, row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i
+        packet: in[0], ipv4: in_ipv4[0], ipv6: '0, l2: '0, row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i
       };
     end
     if (!rst_ni) begin

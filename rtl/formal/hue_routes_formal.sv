@@ -2,7 +2,8 @@
 // come before and after it.
 //
 // Place: scripts/formal. Inputs are free. Routes are arbitrary (any/hue_tcam_plane.sv, any/hue_dag36.sv, any/hue_dag36_sram.sv). The host
-// writes the rows of next hops, and the harness stores them too. With layout sram, packets are of kind ipv4 or ipv6. The marked packet comes in in clock `Start`; any number of packets may come before it.
+// writes the rows of next hops, and the harness stores them too. With layout sram, packets are of kind ipv4, ipv6 or l2; those of kind
+// l2 ask no route. The marked packet comes in in clock `Start`; any number of packets may come before it.
 module hue_routes_formal
   import hue_pkg::*;
   import hue_kinds_pkg::*;
@@ -24,7 +25,7 @@ module hue_routes_formal
 );
   localparam bit Tcam = Layout == 32'(LAYOUT_TCAM);
   localparam bit Sram = Layout == 32'(LAYOUT_SRAM);
-  localparam int unsigned Kinds = Sram ? 1 << KIND_IPV4 | 1 << KIND_IPV6 : 1 << KIND_IPV4;
+  localparam int unsigned Kinds = Sram ? 1 << KIND_IPV4 | 1 << KIND_IPV6 | 1 << KIND_L2 : 1 << KIND_IPV4;
   localparam int unsigned Planes = Tcam ? 2 : 1;
   localparam int unsigned HopRows = 2;
   localparam int unsigned LevelWords = 2;
@@ -159,17 +160,21 @@ module hue_routes_formal
   end
   hue_access_rules u_access (.clk_i, .rst_ni, .tbl_req_i, .mine_i(mine), .done_i(tbl_rsp_o.done));
 
-  // The expected verdict, as in crates/planes/src/ipv4.rs and ipv6.rs. An image with one kind ignores the packet's.
+  // The expected verdict, as in crates/planes/src/ipv4.rs, ipv6.rs and l2.rs. An image with one kind ignores the packet's.
   hue_verdict_t expected;
-  logic         is_ipv6;
+  logic         is_ipv6, is_l2, in_ipv6, in_l2;
   assign is_ipv6 = Sram && packet_q.kind == 5'(KIND_IPV6);
+  assign is_l2 = Sram && packet_q.kind == 5'(KIND_L2);
+  assign in_ipv6 = Sram && packet_i.kind == 5'(KIND_IPV6);
+  assign in_l2 = Sram && packet_i.kind == 5'(KIND_L2);
   int unsigned  sum;
   always_comb begin
     sum = 32'(packet_q.question.checksum) + 32'h100;
     if (sum >= 32'hffff) sum = sum - 32'hffff;
     expected = '{
       net: packet_q.net, vid: packet_q.vid, vport: packet_q.vport, port_in: packet_q.port_in, len: packet_q.len,
-      dst_mac: hop.dst, src_mac: hop.src, ttl: packet_q.question.ttl - 8'd1, checksum: 16'(sum), port_out: packet_q.port_in, default: '0
+      dst_mac: hop.dst, src_mac: hop.src, ttl: packet_q.question.ttl - 8'd1, checksum: 16'(sum), port_out: packet_q.port_in,
+      flood: Sram && packet_q.flood, ports: Sram ? packet_q.ports : '0, note: Sram && packet_q.note, default: '0
     };
     if (packet_q.decided) expected.outcome = packet_q.outcome;
     else if (!packet_q.question.asks) expected.outcome = packet_q.question.outcome;
@@ -180,11 +185,12 @@ module hue_routes_formal
     else if (packet_q.question.total > hop.mtu) expected.outcome = is_ipv6 ? IPV6_MTU : IPV4_MTU;
     else expected.outcome = is_ipv6 ? IPV6_FORWARD : IPV4_FORWARD;
     expected.verdict = packet_q.decided ? packet_q.verdict :
-                       is_ipv6 ? ipv6_verdict(expected.outcome) : ipv4_verdict(expected.outcome);
+                       is_ipv6 ? ipv6_verdict(expected.outcome) : is_l2 ? l2_verdict(expected.outcome) :
+                       ipv4_verdict(expected.outcome);
     if (expected.verdict == VerdictPunt) expected.port_out = {1'b1, packet_q.net[1:0]};
     if (expected.verdict == VerdictForward) begin
-      expected.edit = packet_q.decided ? EditNone : is_ipv6 ? EditIpv6 : EditIpv4;
-      expected.port_out = packet_q.decided ? packet_q.port_out : hop.port;
+      expected.edit = packet_q.decided || is_l2 ? EditNone : is_ipv6 ? EditIpv6 : EditIpv4;
+      expected.port_out = packet_q.decided || is_l2 ? packet_q.port_out : hop.port;
     end
   end
 
@@ -200,9 +206,9 @@ module hue_routes_formal
   always_comb begin
     assume (rst_ni == begun_q);
     if (wait_q) assume (!en_i);
-    // No front forwards: that takes a next hop.
-    assume ((Sram && packet_i.kind == 5'(KIND_IPV6) ? ipv6_verdict(packet_i.question.outcome) :
-                                                      ipv4_verdict(packet_i.question.outcome)) != VerdictForward);
+    // No front of a kind with routes forwards: that takes a next hop. hue_l2 has answered the questions of kind l2.
+    if (in_l2) assume (packet_i.decided || !packet_i.question.asks);
+    else assume ((in_ipv6 ? ipv6_verdict(packet_i.question.outcome) : ipv4_verdict(packet_i.question.outcome)) != VerdictForward);
     if (begun_q) begin
       assert (valid_o == inside_q[Latency]);
       if (mark_q[Latency] && has_hop) assert (counts(verdict_o) == counts(expected));

@@ -1,7 +1,7 @@
 // Proof harness of hue_scatter: the output for a verdict depends only on this verdict and its frame's body and tag.
 //
-// Place: scripts/formal. Inputs are free except for what the stages and the buffer guarantee. `mark_i` picks the verdict of the frame
-// with number `frame_i`. That frame's body and tag are constants; all other bodies, tags and verdicts are free.
+// Place: scripts/formal. Inputs are free except for what the stages and the buffer guarantee. `mark_i` picks a verdict of the frame
+// with number `frame_i`; a frame that leaves several times has a verdict for each copy. That frame's body and tag are constants; all other bodies, tags and verdicts are free.
 module hue_scatter_formal
   import hue_pkg::*;
 #(
@@ -55,7 +55,8 @@ module hue_scatter_formal
   );
 
   // Verdicts that send a frame which has not left yet, those before the marked one, and the beat that leaves next.
-  logic         take, sends, leaves, marked_q, sent_q, stalled_q;
+  logic         take, sends, leaves, marked_q, sent_q, stalled_q, more_q;
+  logic [13:0]  len_q;  // of the frame of the verdict before
   logic [3:0]   inside_q, before_q;
   logic [BeatBits-1:0] out_beat_q;
   hue_verdict_t mark_q, verdict_q;
@@ -80,10 +81,12 @@ module hue_scatter_formal
       marked_q <= 1'b0;
       sent_q <= 1'b0;
       stalled_q <= 1'b0;
+      more_q <= 1'b0;
       out_beat_q <= '0;
     end else begin
       stalled_q <= valid_i && !verdict_ready;
-      in_frame_q <= in_frame_q + 3'(take);
+      if (take) {more_q, len_q} <= {verdict_i.more, verdict_i.len};
+      in_frame_q <= in_frame_q + 3'(take && !verdict_i.more);
       if (take) beats_q[in_frame_q] <= beats_of(verdict_i.len, BusBytes);
       out_frame_q <= out_frame_q + 3'(release_);
       filled_q <= filled_q + 4'(fill_i && filled_q < 4'(FilledMax)) - (release_ ? release_beats[3:0] : 4'd0);
@@ -127,11 +130,13 @@ module hue_scatter_formal
     // What the stages guarantee.
     assume (verdict_i.edit inside {EditNone, EditIpv4, EditIpv6});
     if (begun_q && stalled_q) assume (valid_i && verdict_i == verdict_q);
+    // Copies of one frame have its length.
+    if (begun_q && valid_i && more_q) assume (verdict_i.len == len_q);
     if (begun_q && valid_i) assume (verdict_i.len >= 14'(FrameBytesMin) && verdict_i.len <= 14'(Beats * BusBytes));
     if (begun_q) begin
       // Only beats that are in the buffer are read.
       if (read) assert (offset < 11'(filled_q));
-      // Exactly the frame's own body is released, and its tag.
+      // Exactly the frame's own body is released, and its tag, once and with its last copy: see in_frame_q.
       if (release_) assert (release_beats <= 11'(filled_q) && tag_take && release_beats == beats_q[out_frame_q]);
       // A frame leaves only for a verdict that sends.
       assert (!m_valid || inside_q != '0);
@@ -139,12 +144,12 @@ module hue_scatter_formal
       if (m_valid && marked_q && before_q == '0) begin
         assert (((m_data ^ wanted) & mask) == '0);
         assert (m_last == (14'(out_beat_q) * 14'(BusBytes) + 14'(m_bytes) == mark_q.len));
-        assert (departure.net == mark_q.net && departure.tag == tag_q && departure.len == mark_q.len);
+        assert (departure.net == mark_q.net && departure.tag == (mark_q.note ? '0 : tag_q) && departure.len == mark_q.len);
         assert (departure.port == (mark_q.verdict == VerdictPunt ? {1'b1, mark_q.net[1:0]} : mark_q.port_out));
         assert (m_to_cpu == departure.port[2]);
         assert (header == hue_cpu_header_t'{
           vid: 16'(mark_q.vid), net: mark_q.net, vport: mark_q.vport, outcome: 8'(mark_q.outcome), port_in: 8'(mark_q.port_in),
-          port_out: 8'(mark_q.port_out), flags: '0, len: 16'(mark_q.len), reserved: '0
+          port_out: 8'(mark_q.port_out), flags: mark_q.note ? CpuFlagNote : '0, len: 16'(mark_q.len), reserved: '0
         });
       end
     end

@@ -59,7 +59,7 @@ module hue_l2_check
     l2_o.dst     = f.dst;
     l2_o.src     = f.src;
 `ifdef HUE_PLANT_L2_TAG
-    l2_o.payload = rest;  // for scripts/rtl-test
+    l2_o.payload = rest;  // for scripts/formal
 `else
     if (!has_tag) l2_o.payload = rest;
     else if (rest > 14'd4) l2_o.payload = rest - 14'd4;
