@@ -80,6 +80,7 @@ impl<R: Registers> Card<R> {
     /// # Errors
     /// Any error of discovery; `Access`, `Table`.
     pub fn new(registers: R) -> Result<Self, CardError> {
+        let is_new = registers.is_new();
         let mut device = Device::discover(registers)?;
         let description = device.description().clone();
         let ports = description.mac_ports + description.cpu_queues;
@@ -88,11 +89,11 @@ impl<R: Registers> Card<R> {
             for row in 0..description.select_rows {
                 device.write_row(row, &SelectRow::default())?;
             }
-            for row in 0..description.mac_rows {
-                device.write_row(row, &MacRow::default())?;
-            }
-            for row in 0..description.station_rows {
-                device.write_row(row, &StationRow::default())?;
+            // These are large.
+            if !is_new {
+                (0..description.mac_rows).try_for_each(|row| device.write_row(row, &MacRow::default()))?;
+                (0..description.station_rows)
+                    .try_for_each(|row| device.write_row(row, &StationRow::default()))?;
             }
             for row in 0..ports {
                 device.write_row(row, &AttachHeadRow::default())?;

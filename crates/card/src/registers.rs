@@ -56,6 +56,12 @@ pub trait Registers {
     fn write_all(&mut self, writes: &[(u32, u32)]) -> Result<(), AccessError> {
         writes.iter().try_for_each(|(address, value)| self.write(*address, *value))
     }
+
+    /// Whether all memories of the card are known to be zero, so that a driver need not clear them. An FPGA may have been used
+    /// before.
+    fn is_new(&self) -> bool {
+        false
+    }
 }
 
 /// Checks that an address can be a register of a space that ends at `end`.

@@ -132,7 +132,7 @@ fn bare(k: usize, on: &[usize], random: &mut Random) -> Program {
         entries: Entries::Lpm32(Vec::new()),
         rate_limit,
         weight: 1,
-        gated: random.chance(10),
+        gated: random.chance(12),
     }
 }
 

@@ -182,6 +182,8 @@ impl Cause {
 pub struct Twin {
     library: Arc<Loaded>,
     handle: NonNull<Handle>,
+    /// No register was written. A simulation begins with memories of zeros.
+    is_new: bool,
 }
 
 // SAFETY: a twin owns all it touches (the library keeps nothing of its own between calls), and `&self` only reads, so it
@@ -234,7 +236,7 @@ impl Image {
             path: self.library.path.clone(),
             reason: "no memory for a twin".to_owned(),
         })?;
-        Ok(Twin { library: Arc::clone(&self.library), handle })
+        Ok(Twin { library: Arc::clone(&self.library), handle, is_new: true })
     }
 }
 
@@ -424,8 +426,13 @@ impl Registers for Twin {
         answer(result, "read", address).map(|()| value)
     }
 
+    fn is_new(&self) -> bool {
+        self.is_new
+    }
+
     fn write(&mut self, address: u32, value: u32) -> Result<(), AccessError> {
         check(address, SPACE_BYTES)?;
+        self.is_new = false;
         // SAFETY: the handle is live and ours alone.
         let result = unsafe { (self.functions().write)(self.handle.as_ptr(), address, value) };
         answer(result, "write", address)
@@ -433,6 +440,7 @@ impl Registers for Twin {
 
     fn write_all(&mut self, writes: &[(u32, u32)]) -> Result<(), AccessError> {
         writes.iter().try_for_each(|(address, _)| check(*address, SPACE_BYTES))?;
+        self.is_new = false;
         let raw: Vec<RawWrite> =
             writes.iter().map(|(address, value)| RawWrite { address: *address, value: *value }).collect();
         let mut bad = 0;
