@@ -15,9 +15,9 @@ use crate::generated::{
     self as regs, AttachHeadRow, AttachRow, BytesRow, CopiesRow, CountRow, MacRow, NetworkRow, PortRow,
     QuantumRow, SelectRow, SramRow, StationRow, UnclaimedRow,
 };
+use crate::left::Left;
 use crate::macs::Macs;
 use crate::network::Loaded;
-use crate::offline::Left;
 use crate::planes::Plane;
 use crate::registers::Registers;
 use crate::routes::Shared;

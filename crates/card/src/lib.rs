@@ -13,6 +13,8 @@ mod error;
 mod follow;
 pub mod generated;
 mod images;
+mod learn;
+mod left;
 mod live;
 mod load;
 mod macs;
@@ -37,13 +39,14 @@ pub use cpu::{ToCpu, from_plane};
 pub use device::{Description, Device, Layout, out_drops_row};
 pub use error::{CardError, NAME};
 pub use images::Images;
+pub use left::Way;
 pub use live::{
     CardCounts, CardEvent, CardTotals, Crossings, Fail, Inside, LiveCard, LivePortTotals, Mishap,
     OUTPUT_FULL, Order, Phase, Proof, Report, Runner, Seen, Side, WAITING_MAX, make_live,
 };
 pub use memory::{CardBank, CardMemory, CardShare};
 pub use network::CardKey;
-pub use offline::{Kinds, Offered, Sent, Way};
+pub use offline::{Kinds, Offered, Sent};
 pub use registers::{AccessError, Registers, SPACE_BYTES};
 pub use rows::{FieldError, ROW_WORDS, Row, Table, Words};
 pub use stations::{LearntCounts, sender};

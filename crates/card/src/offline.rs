@@ -16,6 +16,7 @@ use crate::card::Card;
 use crate::cpu::ToCpu;
 use crate::error::CardError;
 use crate::generated as regs;
+use crate::left::{Left, Way};
 use crate::stations::sender;
 use crate::twin::{FRAME_BYTES_MAX, Twin};
 
@@ -34,22 +35,6 @@ pub struct Offered<'a> {
     pub time_ns: u64,
     /// Destination MAC to last byte.
     pub bytes: &'a [u8],
-}
-
-/// Where a frame left.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
-    /// On a port.
-    Port(PortId),
-    /// To a network's own control plane.
-    Control {
-        /// The network.
-        vid: Vid,
-        /// Index of the virtual port it arrived on.
-        vport: u16,
-        /// Why; `None` when the network's plane is gated and its packets go to the control plane.
-        outcome: Option<Reason>,
-    },
 }
 
 /// The kinds of the networks that a card had when these were read. The header of a frame on a CPU queue has only the
@@ -84,17 +69,6 @@ pub struct Sent<'a> {
     pub bytes: &'a [u8],
     /// Cycle in which its last beat left.
     pub cycle: u64,
-}
-
-/// A frame that left the card, not sorted yet.
-pub(crate) struct Left {
-    tag: u32,
-    vid: u16,
-    /// Where it is among the copies that its network made of it.
-    copy: u16,
-    way: Way,
-    bytes: Vec<u8>,
-    cycle: u64,
 }
 
 impl Card<Twin> {

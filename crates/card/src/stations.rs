@@ -11,13 +11,10 @@ use std::collections::{HashMap, VecDeque};
 
 use hue_substrate::Program;
 use hue_tables::cuckoo::Placed;
-use hue_tables::{Cuckoo, Learnt, MacEntry, MacKey, MacTable, Vid};
+use hue_tables::{Cuckoo, Learnt, MacEntry, MacKey, MacTable};
 use hue_wire::Mac;
 
-use crate::card::Card;
-use crate::error::CardError;
 use crate::generated::StationRow;
-use crate::registers::Registers;
 
 /// Of a hundred rows, those that networks can set aside. Above, a new address might find no place.
 const USABLE_PERCENT: usize = 90;
@@ -208,68 +205,14 @@ pub fn sender(frame: &[u8]) -> Option<MacKey> {
     Some(Mac(*frame.get(6..)?.first_chunk()?).to_u64())
 }
 
-impl<R: Registers> Card<R> {
-    /// Enters what a note says: a frame from an address arrived at a virtual port of a network. Does nothing if the network is gone,
-    /// or runs in software.
-    ///
-    /// # Errors
-    /// `Access`, `Table`.
-    pub fn learn(&mut self, vid: Vid, mac: MacKey, vport: u16, now_ns: u64) -> Result<(), CardError> {
-        self.with_learner(vid, |loaded, learner, stations, writes| {
-            learner.learn(loaded.0, loaded.1, (mac, vport), now_ns, stations, writes);
-        })
-    }
-
-    /// Brings the tables of networks that learn to this time.
-    ///
-    /// # Errors
-    /// `Access`, `Table`.
-    pub fn advance(&mut self, now_ns: u64) -> Result<(), CardError> {
-        let learning = self.networks.iter().filter(|(_, loaded)| loaded.learner.is_some());
-        let learning: Vec<Vid> = learning.map(|(vid, _)| *vid).collect();
-        learning.into_iter().try_for_each(|vid| {
-            self.with_learner(vid, |loaded, learner, stations, writes| {
-                learner.advance(loaded.0, loaded.1, now_ns, stations, writes);
-            })
-        })
-    }
-
-    /// The MAC addresses that a network knows, sorted, with the index of their virtual port; none for other kinds.
-    pub fn macs(&self, vid: Vid, now_ns: u64) -> Vec<MacEntry> {
-        let learner = self.networks.get(&vid).and_then(|loaded| loaded.learner.as_ref());
-        learner.map(|learner| learner.entries(now_ns)).unwrap_or_default()
-    }
-
-    /// What happened to the MAC addresses of a network since it was loaded; `None` if its kind does not learn.
-    pub fn learnt_counts(&self, vid: Vid) -> Option<LearntCounts> {
-        self.networks.get(&vid)?.learner.as_ref().map(Learner::counts)
-    }
-
-    /// Changes what a network knows, and then the card's rows.
-    fn with_learner(
-        &mut self,
-        vid: Vid,
-        change: impl FnOnce((&Program, u8), &mut Learner, &mut Stations, &mut StationWrites),
-    ) -> Result<(), CardError> {
-        let Self { device, networks, stations, .. } = self;
-        let Some(loaded) = networks.get_mut(&vid) else { return Ok(()) };
-        let Some(mut learner) = loaded.learner.take() else { return Ok(()) };
-        let mut writes = Vec::new();
-        change((loaded.program(), loaded.place.net), &mut learner, stations, &mut writes);
-        loaded.learner = Some(learner);
-        writes.iter().try_for_each(|(place, row)| device.get_mut().write_row(*place, row))
-    }
-}
-
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic: that is how it fails
 mod tests {
     use std::collections::BTreeMap;
 
     use hue_demux::PortId;
     use hue_planes::{Adjacency, Settings, l2};
     use hue_substrate::{Entries, VirtualPort};
-    use hue_tables::NextHop;
+    use hue_tables::{NextHop, Vid};
     use proptest::prelude::*;
 
     use super::*;
