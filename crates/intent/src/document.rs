@@ -3,8 +3,6 @@
 //! Flow: cursor → **drafts** (typed values with their places; invalid ones are missing) → validator →
 //! `types`. Decoding continues after an error, so that one load reports all of them.
 
-use std::iter;
-
 use hue_planes::{Kind, l2};
 use hue_tables::Vid;
 use hue_wire::Mac;
@@ -444,8 +442,14 @@ fn mtu(at: &Cursor<'_>) -> Option<u16> {
 }
 
 fn plane(at: &Cursor<'_>) -> Option<Plane> {
-    let settings = Kind::OFFERED.into_iter().flat_map(Kind::settings).copied();
-    at.mapping(&iter::once("kind").chain(settings).collect::<Vec<_>>())?;
+    let mut fields = vec!["kind"];
+    for setting in Kind::OFFERED.into_iter().flat_map(Kind::settings) {
+        // Kinds can have a setting in common.
+        if !fields.contains(setting) {
+            fields.push(setting);
+        }
+    }
+    at.mapping(&fields)?;
     let names = Kind::OFFERED.map(Kind::name);
     let field = at.required("kind", &one_of(names))?;
     let name = field.word(&names)?;

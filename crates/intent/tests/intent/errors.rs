@@ -348,7 +348,7 @@ fn unknown_kind_of_plane() {
     );
     assert_eq!(
         one("{kind: ipv4}", "{kind: echo}"),
-        "a.yaml:6:17: spec.plane.kind: found \"echo\", expected ipv4, ipv6 or l2",
+        "a.yaml:6:17: spec.plane.kind: found \"echo\", expected ipv4, ipv6, l2 or dual",
         "a kind that exists only in tests is compiled in here, and refused"
     );
     assert_eq!(

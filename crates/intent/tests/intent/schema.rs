@@ -25,12 +25,13 @@ fn a_plane_has_the_settings_of_the_specification() {
     let fields: BTreeSet<&str> = plane.keys().map(String::as_str).collect();
     let settings = Kind::OFFERED.into_iter().flat_map(Kind::settings).copied();
     assert_eq!(fields, settings.chain(["kind"]).collect());
-    // The comment of a field names its kind, unless all kinds have it.
-    for kind in Kind::OFFERED.into_iter().filter(|kind| *kind != Kind::Ipv4) {
-        for setting in kind.settings() {
-            let text = plane[*setting]["description"].as_str().unwrap();
-            assert!(text.starts_with(&format!("Kind `{}`: ", kind.name())), "{setting}: {text}");
-        }
+    // The comment of a field names its kinds.
+    for setting in fields.iter().filter(|field| **field != "kind") {
+        let having = Kind::OFFERED.into_iter().filter(|kind| kind.settings().contains(setting));
+        let names: Vec<String> = having.map(|kind| format!("`{}`", kind.name())).collect();
+        let kinds = if names.len() == 1 { "Kind" } else { "Kinds" };
+        let text = plane[*setting]["description"].as_str().unwrap();
+        assert!(text.starts_with(&format!("{kinds} {}: ", names.join(" and "))), "{setting}: {text}");
     }
 }
 

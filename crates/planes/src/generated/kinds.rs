@@ -144,7 +144,7 @@ impl Kind {
             Self::Ipv4 => &["martians"],
             Self::Ipv6 => &[],
             Self::L2 => &["macs_max", "ageing_seconds", "sticky", "storm_limit"],
-            Self::Dual => &["forward_martians"],
+            Self::Dual => &["martians"],
             #[cfg(feature = "test-kinds")]
             Self::Echo => &[],
         }
