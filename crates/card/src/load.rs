@@ -112,8 +112,8 @@ impl<R: Registers> Card<R> {
     /// `Unknown`; `ImageKind`; `ImageNetworks` if no plane is free; `Room`; `Broken`.
     pub fn take_plane(&mut self, vid: Vid) -> Result<(), SubstrateError> {
         let program = self.networks.get(&vid).ok_or(SubstrateError::Unknown(vid))?.program();
-        check_kind(program, self.device.get_mut().description())?;
         check_live(program, self.live)?;
+        check_kind(program, self.device.get_mut().description())?;
         if self.banks.is_some() {
             return self.take_banks(vid);
         }
@@ -237,8 +237,8 @@ impl<R: Registers> Card<R> {
         let description = self.device.get_mut().description();
         check_programs(programs, if software { SOFTWARE } else { NAME })?;
         if !software {
-            programs.iter().try_for_each(|program| check_image(program, description))?;
             programs.iter().try_for_each(|program| check_live(program, self.live))?;
+            programs.iter().try_for_each(|program| check_image(program, description))?;
         }
         let kept = |loaded: &&Loaded| !programs.iter().any(|program| program.vid == loaded.program().vid);
         let others: Vec<&Loaded> = self.networks.values().filter(kept).collect();

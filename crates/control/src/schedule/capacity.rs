@@ -132,11 +132,11 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
         return Some(Lack::Document);
     }
     let image = || card.image.clone();
-    if !card.kinds.contains(&demand.kind) {
-        return Some(Lack::Kind { kind: demand.kind.name(), image: image() });
-    }
     if Settings::of(demand.kind).learning().is_some() {
         return Some(Lack::Learns(demand.kind.name()));
+    }
+    if !card.kinds.contains(&demand.kind) {
+        return Some(Lack::Kind { kind: demand.kind.name(), image: image() });
     }
     if let Some(port) = demand.ports.iter().find(|port| !card.ports.contains(*port)) {
         return Some(Lack::Port(port.clone()));
