@@ -157,7 +157,10 @@ fn behind_a_card_a_switch_runs_in_software() {
     assert_eq!(hosts[0].ping(hosts[1].address, 20), 20);
     assert_eq!(four.left.ping(four.right.address, 20), 20);
     let moved = daemon.cli.run(&["migrate", &name, "--to", "card"]);
-    assert!(moved.code != 0 && moved.stderr.contains("networks of kind l2 run live in software only"), "{moved}");
+    assert!(
+        moved.code != 0 && moved.stderr.contains("networks of kind l2 run live in software only"),
+        "{moved}"
+    );
     for to in ["soft", "card"] {
         let _ = daemon.cli.run(&["migrate", four.name(), "--to", to]).expect_ok();
         assert_eq!(hosts[1].ping(hosts[0].address, 5), 5);
