@@ -52,12 +52,12 @@ pub struct Card<R> {
     pub(crate) networks: BTreeMap<Vid, Loaded>,
     /// Contents of design select, and each port's run in ATTACH with its head.
     pub(crate) macs: Macs,
+    pub(crate) select: Vec<Option<SelectRow>>,
+    pub(crate) attach: Vec<(AttachHeadRow, Vec<AttachRow>)>,
     /// Contents of STATION.
     pub(crate) stations: Stations,
     /// Frames that left during a run of captures.
     pub(crate) left: Vec<Left>,
-    pub(crate) select: Vec<Option<SelectRow>>,
-    pub(crate) attach: Vec<(AttachHeadRow, Vec<AttachRow>)>,
     /// Routes and next hops of all networks, if the image shares them.
     pub(crate) shared: Option<Shared>,
     /// Routes and next hops of all networks, if they are in two banks.

@@ -441,13 +441,12 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
     }
     let sram_words = number("words of external memory", regs::SRAM_WORDS, external.0, external.1)?;
     let out_bytes = number("bytes of the output queues", regs::OUT_BYTES, 1, OUT_BYTES_MAX)?;
-    if !cuckoo::is_size(mac_rows) {
-        let expected = "0, or 1024 to 16384 by powers of two";
-        return Err(unknown("rows of design select by MAC address", mac_rows.to_string(), expected));
-    }
-    if !cuckoo::is_size(station_rows) {
-        let expected = "0, or 1024 to 16384 by powers of two";
-        return Err(unknown("rows of STATION", station_rows.to_string(), expected));
+    for (what, rows) in
+        [("rows of design select by MAC address", mac_rows), ("rows of STATION", station_rows)]
+    {
+        if !cuckoo::is_size(rows) {
+            return Err(unknown(what, rows.to_string(), "0, or 1024 to 16384 by powers of two"));
+        }
     }
     let bus = registers.read(regs::BUS)?;
     let [bus_bytes, mac_ports, cpu_queues, _] = bus.to_le_bytes().map(u32::from);

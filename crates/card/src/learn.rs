@@ -2,13 +2,13 @@
 //!
 //! Flow: notes of the card, time → **learn** → stations → device.
 
-use hue_substrate::Program;
+use hue_substrate::{Program, SwitchCounts};
 use hue_tables::{MacEntry, MacKey, Vid};
 
 use crate::card::Card;
 use crate::error::CardError;
 use crate::registers::Registers;
-use crate::stations::{Learner, LearntCounts, StationWrites, Stations};
+use crate::stations::{Learner, StationWrites, Stations};
 
 impl<R: Registers> Card<R> {
     /// Enters what a note says: a frame from an address arrived at a virtual port of a network. Does nothing if the network is gone,
@@ -43,7 +43,7 @@ impl<R: Registers> Card<R> {
     }
 
     /// What happened to the MAC addresses of a network since it was loaded; `None` if its kind does not learn.
-    pub fn learnt_counts(&self, vid: Vid) -> Option<LearntCounts> {
+    pub fn learnt_counts(&self, vid: Vid) -> Option<SwitchCounts> {
         self.networks.get(&vid)?.learner.as_ref().map(Learner::counts)
     }
 

@@ -23,9 +23,6 @@ pub enum Way {
 /// A frame that left the card, not sorted yet.
 pub(crate) struct Left {
     pub tag: u32,
-    pub vid: u16,
-    /// Where it is among the copies that its network made of it.
-    pub copy: u16,
     pub way: Way,
     pub bytes: Vec<u8>,
     pub cycle: u64,

@@ -49,5 +49,4 @@ pub use network::CardKey;
 pub use offline::{Kinds, Offered, Sent};
 pub use registers::{AccessError, Registers, SPACE_BYTES};
 pub use rows::{FieldError, ROW_WORDS, Row, Table, Words};
-pub use stations::{LearntCounts, sender};
 pub use twin::{Cause, FRAME_BYTES_MAX, Image, Twin, TwinEnding, TwinFrame};

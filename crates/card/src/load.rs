@@ -8,9 +8,7 @@
 use std::collections::HashMap;
 
 use hue_planes::{Counters, Kind, UnclaimedCounters};
-use hue_substrate::{
-    Capacity, Claims, Entries, Program, Substrate, SubstrateError, check_programs, demux_of,
-};
+use hue_substrate::{Capacity, Claims, Program, Substrate, SubstrateError, check_programs, demux_of};
 use hue_tables::Vid;
 
 use crate::banks::Arrival;
@@ -277,11 +275,7 @@ impl<R: Registers> Card<R> {
             let program = match has_kind(description, program.kind()) {
                 true => program.clone(),
                 // Its place on the card only finds its frames; software has the rest.
-                false => Program {
-                    next_hops: Vec::new(),
-                    entries: Entries::none(program.kind()),
-                    ..program.clone()
-                },
+                false => program.without_tables(),
             };
             changes.push(Change { place, before, program, switch: None, arrival: None });
         }
@@ -587,11 +581,8 @@ fn write_claimed<R: Registers>(
 /// What a network has learnt after it is loaded, or loaded again.
 fn learner(program: &Program, before: Option<&Loaded>) -> Option<Learner> {
     let same_kind = before.filter(|before| before.program().kind() == program.kind());
-    let now = |vport: u16| {
-        let name = &before?.program().ports.get(usize::from(vport))?.name;
-        program.ports.iter().zip(0u16..).find(|(port, _)| port.name == *name).map(|(_, now)| now)
-    };
-    Learner::new(program, same_kind.and_then(|before| before.learner.as_ref()), now)
+    let known = same_kind.and_then(|before| Some((before.learner.as_ref()?, &*before.program().ports)));
+    Learner::new(program, known)
 }
 
 /// Writes the rows of STATION that a network has now, and clears those that it had before.
@@ -603,10 +594,8 @@ fn write_stations<R: Registers>(
     learner: Option<&Learner>,
 ) -> Result<(), CardError> {
     let mut writes = Vec::new();
-    stations.clear(net, &mut writes);
-    if let Some(learner) = learner {
-        learner.rows(program, net, 0).for_each(|row| stations.set(row, &mut writes));
-    }
+    let rows = learner.into_iter().flat_map(|learner| learner.rows(program, net, 0));
+    stations.replace(net, rows, &mut writes);
     writes.iter().try_for_each(|(place, row)| device.write_row(*place, row))
 }
 

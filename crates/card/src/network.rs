@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use hue_planes::{Adjacency, AdjacencyKind, Keys, Settings, l2};
-use hue_substrate::{Entries, Program, ProgramError, RouteKey, SubstrateError, check_hop};
+use hue_substrate::{Program, ProgramError, RouteKey, SubstrateError, check_hop};
 use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 
 use crate::device::Device;
@@ -198,11 +198,7 @@ impl Loaded {
 pub fn routed(program: &Program) -> Cow<'_, Program> {
     match program.settings.learning() {
         None => Cow::Borrowed(program),
-        Some(_) => Cow::Owned(Program {
-            next_hops: Vec::new(),
-            entries: Entries::none(program.kind()),
-            ..program.clone()
-        }),
+        Some(_) => Cow::Owned(program.without_tables()),
     }
 }
 

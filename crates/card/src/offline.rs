@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hue_demux::PortId;
 use hue_planes::{Kind, Reason};
+use hue_substrate::Program;
 use hue_tables::Vid;
-use hue_wire::Mac;
+use hue_wire::{Mac, ethernet};
 
 use crate::card::Card;
 use crate::cpu::ToCpu;
 use crate::error::CardError;
 use crate::generated as regs;
 use crate::left::{Left, Way};
-use crate::stations::sender;
 use crate::twin::{FRAME_BYTES_MAX, Twin};
 
 /// Cycles run between two checks of the watchdog.
@@ -71,6 +71,41 @@ pub struct Sent<'a> {
     pub cycle: u64,
 }
 
+/// Which network sends what leaves by a port: the one whose router has the source address there, or else the one that has the
+/// port as a whole.
+struct Senders {
+    routers: HashMap<(u8, Mac), u16>,
+    /// With the virtual port, which tells a switch's copies of a frame apart.
+    switches: HashMap<u8, (u16, u16)>,
+}
+
+impl Senders {
+    fn of<'a>(programs: impl Iterator<Item = &'a Program>) -> Self {
+        let mut all = Self { routers: HashMap::new(), switches: HashMap::new() };
+        for program in programs {
+            for (port, vport) in program.ports.iter().zip(0u16..) {
+                let (number, vid) = (port.port.get(), program.vid.get());
+                match program.settings.learning() {
+                    Some(_) => _ = all.switches.insert(number, (vid, vport)),
+                    None => _ = all.routers.entry((number, port.mac)).or_insert(vid),
+                }
+            }
+        }
+        all
+    }
+
+    /// The network of a frame that left, and where the frame is among the copies that the network made.
+    fn of_frame(&self, one: &Left) -> (u16, u16) {
+        let port = match one.way {
+            Way::Control { vid, .. } => return (vid.get(), 0),
+            Way::Port(port) => port.get(),
+        };
+        let source = ethernet::Header::over(&one.bytes).map(|(header, _)| header.source());
+        let router = source.and_then(|source| self.routers.get(&(port, source)));
+        router.map(|vid| (*vid, 0)).or(self.switches.get(&port).copied()).unwrap_or_default()
+    }
+}
+
 impl Card<Twin> {
     /// Sets the card up for captures: full queues apply back-pressure, and frames keep their order where it matters.
     ///
@@ -103,7 +138,8 @@ impl Card<Twin> {
     }
 
     /// Runs frames through the card and hands out those that left, in the order offered; copies of one are ordered by
-    /// network, and those of one network by virtual port. Bytes above the port's frame size limit are ignored: such a frame is too long in any case.
+    /// network, and those of one network by virtual port. Bytes above the port's frame size limit are ignored: such a frame is
+    /// too long in any case.
     ///
     /// # Errors
     /// `Stuck`, `Nonsense`, `Assertion`, or `Port` for a port that the card does not have; frames may then remain inside.
@@ -158,7 +194,8 @@ impl Card<Twin> {
         self.collect(frames, 0)?;
         let mut left = std::mem::take(&mut self.left);
         // Frames of one network on one port come out in order. Only frames of different networks overtake each other.
-        left.sort_by_key(|one| (one.tag, one.vid, one.copy));
+        let senders = Senders::of(self.programs());
+        left.sort_by_cached_key(|one| (one.tag, senders.of_frame(one)));
         for one in &left {
             each(Sent { frame: one.tag as usize, way: one.way, bytes: &one.bytes, cycle: one.cycle });
         }
@@ -186,17 +223,6 @@ impl Card<Twin> {
 
     /// Takes the frames that left, and learns what notes say. `now_ns` is the time of the frames that left notes.
     fn collect(&mut self, frames: usize, now_ns: u64) -> Result<(), CardError> {
-        // The network that sent a frame: the one with its source address, or else the one that has the port as a whole.
-        let mut switches: HashMap<u8, (u16, u16)> = HashMap::new();
-        let mut senders: HashMap<(u8, Mac), u16> = HashMap::new();
-        for program in self.programs() {
-            for (port, vport) in program.ports.iter().zip(0u16..) {
-                match program.settings.learning() {
-                    Some(_) => _ = switches.insert(port.port.get(), (program.vid.get(), vport)),
-                    None => _ = senders.entry((port.port.get(), port.mac)).or_insert(program.vid.get()),
-                }
-            }
-        }
         let mut notes = Vec::new();
         let mut left = std::mem::take(&mut self.left);
         let (ports, kinds) = (self.description().mac_ports, self.kinds());
@@ -207,20 +233,16 @@ impl Card<Twin> {
             }
             let (tag, cycle) = (frame.tag, frame.last_cycle);
             if u32::from(frame.port) < ports {
-                let source = frame.bytes.get(6..).and_then(|rest| rest.first_chunk::<6>()).copied();
-                let router = source.and_then(|source| senders.get(&(frame.port, Mac(source))));
-                let router = router.map(|vid| (*vid, 0));
-                let (vid, copy) = router.or(switches.get(&frame.port).copied()).unwrap_or_default();
                 let way = Way::Port(PortId::new(frame.port));
-                left.push(Left { tag, vid, copy, way, bytes: frame.bytes.to_vec(), cycle });
+                left.push(Left { tag, way, bytes: frame.bytes.to_vec(), cycle });
             } else {
                 let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
                 if header.is_note {
-                    notes.extend(sender(bytes).map(|mac| (header.vid, mac, header.vport)));
+                    let sender = ethernet::Header::over(bytes).map(|(header, _)| header.source().to_u64());
+                    notes.extend(sender.map(|mac| (header.vid, mac, header.vport)));
                     continue;
                 }
-                let (vid, way) = (header.vid.get(), kinds.way(header)?);
-                left.push(Left { tag, vid, copy: 0, way, bytes: bytes.to_vec(), cycle });
+                left.push(Left { tag, way: kinds.way(header)?, bytes: bytes.to_vec(), cycle });
             }
         }
         self.left = left;

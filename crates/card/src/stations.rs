@@ -1,34 +1,22 @@
 //! Where the MAC addresses of networks that learn are: the driver's tables, and the card's table of exact rows.
 //!
-//! Flow: static entries, notes from the card → **stations** → rows of STATION. Each network has its own [`MacTable`], which decides
+//! Flow: static entries, notes from the card → **stations** → rows of STATION. Each network has its own [`MacTable`](hue_tables::MacTable), which decides
 //! what is learnt and forgotten, as in software; the rows are a copy of all of them in one memory. The card looks addresses up in
 //! the rows, and sends the driver a note where a frame's sender is not as the row says (ADR 0055). The driver marks a row as old
 //! when the next frame from its address is worth recording, so that a note comes then.
 //!
 //! Room is set aside for the most entries that each network may have, so that none takes another's.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use hue_substrate::Program;
+use hue_substrate::{Addresses, Program, SwitchCounts, VirtualPort};
 use hue_tables::cuckoo::Placed;
-use hue_tables::{Cuckoo, Learnt, MacEntry, MacKey, MacTable};
-use hue_wire::Mac;
+use hue_tables::{Cuckoo, Learnt, MacEntry, MacKey};
 
 use crate::generated::StationRow;
 
 /// Of a hundred rows, those that networks can set aside. Above, a new address might find no place.
 const USABLE_PERCENT: usize = 90;
-
-/// What happened to addresses since the network was loaded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LearntCounts {
-    /// Addresses learnt.
-    pub learnt: u64,
-    /// Learnt addresses that moved to another port.
-    pub moved: u64,
-    /// Frames whose sender was not learnt, because the network has reached its limit.
-    pub not_learnt: u64,
-}
 
 /// The rows, and which are used.
 #[derive(Clone, Debug, Default)]
@@ -77,12 +65,18 @@ impl Stations {
         writes.extend(self.places.remove(key).map(|place| (place, StationRow::default())));
     }
 
-    /// Removes all rows of a network.
-    pub fn clear(&mut self, net: u8, writes: &mut StationWrites) {
-        let mut macs: Vec<MacKey> =
-            self.rows.values().filter(|row| row.net == net).map(|row| row.mac).collect();
-        macs.sort_unstable();
-        macs.into_iter().for_each(|mac| self.remove(net, mac, writes));
+    /// Makes these the rows of a network.
+    pub fn replace(
+        &mut self,
+        net: u8,
+        rows: impl IntoIterator<Item = StationRow>,
+        writes: &mut StationWrites,
+    ) {
+        let rows: BTreeMap<MacKey, StationRow> = rows.into_iter().map(|row| (row.mac, row)).collect();
+        let own = self.rows.values().filter(|row| row.net == net && !rows.contains_key(&row.mac));
+        let gone: BTreeSet<MacKey> = own.map(|row| row.mac).collect();
+        gone.into_iter().for_each(|mac| self.remove(net, mac, writes));
+        rows.into_values().for_each(|row| self.set(row, writes));
     }
 }
 
@@ -99,32 +93,25 @@ pub fn entries_max(program: &Program) -> usize {
 /// What the driver knows about a network that learns.
 #[derive(Clone, Debug)]
 pub struct Learner {
-    macs: MacTable,
-    counts: LearntCounts,
+    addresses: Addresses,
     /// Addresses whose rows are not old yet, and when they were seen, oldest first. Some have been seen again since.
     fresh: VecDeque<(u64, MacKey)>,
 }
 
 impl Learner {
-    /// That of a network that is loaded, or loaded again; `None` if its kind does not learn. `at` maps its former virtual ports to
-    /// the present ones.
-    pub fn new(program: &Program, before: Option<&Self>, at: impl Fn(u16) -> Option<u16>) -> Option<Self> {
+    /// That of a network that is loaded, or loaded again: `before` is that before, and the virtual ports that the network had. `None` if
+    /// its kind does not learn.
+    pub fn new(program: &Program, before: Option<(&Self, &[VirtualPort])>) -> Option<Self> {
         let learning = program.settings.learning()?;
-        let fixed: Vec<(MacKey, u16)> =
-            program.entries.macs().iter().map(|(mac, hop)| (mac.to_u64(), hop.get())).collect();
-        let (max, ageing_ns) = (learning.entries_max, learning.ageing_ns);
-        let Some(before) = before else {
-            let macs = MacTable::new(&fixed, max, ageing_ns);
-            return Some(Self { macs, counts: LearntCounts::default(), fresh: VecDeque::new() });
-        };
-        let macs = before.macs.with(&fixed, max, ageing_ns, at);
-        Some(Self { macs, counts: before.counts, fresh: before.fresh.clone() })
+        let known = before.map(|(before, ports)| (&before.addresses, ports));
+        let fresh = before.map(|(before, _)| before.fresh.clone()).unwrap_or_default();
+        Some(Self { addresses: Addresses::new(program, learning, known), fresh })
     }
 
     /// The rows of all entries.
     pub fn rows(&self, program: &Program, net: u8, now_ns: u64) -> impl Iterator<Item = StationRow> {
-        self.macs.entries(now_ns).filter_map(move |entry| {
-            let old = !entry.fixed && entry.age_ns >= self.macs.refresh_ns();
+        self.addresses.macs.entries(now_ns).filter_map(move |entry| {
+            let old = !entry.fixed && entry.age_ns >= self.addresses.macs.refresh_ns();
             row(program, net, entry.mac, entry.hop, entry.fixed, old)
         })
     }
@@ -138,15 +125,15 @@ impl Learner {
         stations: &mut Stations,
         writes: &mut StationWrites,
     ) {
-        while let Some(mac) = self.macs.expire(now_ns) {
+        while let Some(mac) = self.addresses.macs.expire(now_ns) {
             stations.remove(net, mac, writes);
         }
-        let refresh_ns = self.macs.refresh_ns();
+        let refresh_ns = self.addresses.macs.refresh_ns();
         while let Some((seen_ns, mac)) = self.fresh.front().copied()
             && now_ns.saturating_sub(seen_ns) >= refresh_ns
         {
             self.fresh.pop_front();
-            if let Some(found) = self.macs.get(mac, now_ns).filter(|found| !found.is_fresh)
+            if let Some(found) = self.addresses.macs.get(mac, now_ns).filter(|found| !found.is_fresh)
                 && let Some(row) = row(program, net, mac, found.hop, false, true)
             {
                 stations.set(row, writes);
@@ -164,15 +151,9 @@ impl Learner {
         stations: &mut Stations,
         writes: &mut StationWrites,
     ) {
-        match self.macs.learn(mac, vport, now_ns) {
-            Learnt::New => self.counts.learnt += 1,
-            Learnt::Moved => self.counts.moved += 1,
-            Learnt::Full => {
-                self.counts.not_learnt += 1;
-                return;
-            }
-            Learnt::Fixed => return,
-            Learnt::Known => {}
+        let became = self.addresses.learn(mac, vport, now_ns);
+        if matches!(became, Learnt::Full | Learnt::Fixed) {
+            return;
         }
         // Several notes may come before the row is written.
         if let Some(row) = row(program, net, mac, vport, false, false) {
@@ -182,13 +163,13 @@ impl Learner {
     }
 
     /// What happened to addresses.
-    pub fn counts(&self) -> LearntCounts {
-        self.counts
+    pub fn counts(&self) -> SwitchCounts {
+        self.addresses.counts()
     }
 
     /// The entries, sorted by address.
     pub fn entries(&self, now_ns: u64) -> Vec<MacEntry> {
-        let mut entries: Vec<MacEntry> = self.macs.entries(now_ns).collect();
+        let mut entries: Vec<MacEntry> = self.addresses.macs.entries(now_ns).collect();
         entries.sort_unstable_by_key(|entry| entry.mac);
         entries
     }
@@ -200,19 +181,13 @@ fn row(program: &Program, net: u8, mac: MacKey, vport: u16, fixed: bool, old: bo
     Some(StationRow { valid: true, mac, net, port, fixed, old })
 }
 
-/// The sender of a frame.
-pub fn sender(frame: &[u8]) -> Option<MacKey> {
-    Some(Mac(*frame.get(6..)?.first_chunk()?).to_u64())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use hue_demux::PortId;
     use hue_planes::{Adjacency, Settings, l2};
-    use hue_substrate::{Entries, VirtualPort};
+    use hue_substrate::Entries;
     use hue_tables::{NextHop, Vid};
+    use hue_wire::Mac;
     use proptest::prelude::*;
 
     use super::*;
@@ -272,7 +247,7 @@ mod tests {
             steps in prop::collection::vec((0usize..2, 0u64..12, 0u16..2, 0u64..4_000_000_000), 1..200)
         ) {
             let programs = [switch(1, 5, &[3]), switch(2, 100, &[])];
-            let mut learners = programs.each_ref().map(|program| Learner::new(program, None, |_| None).unwrap());
+            let mut learners = programs.each_ref().map(|program| Learner::new(program, None).unwrap());
             let (mut stations, mut card) = (Stations::new(ROWS).unwrap(), Card::default());
             let mut writes = Vec::new();
             for ((learner, program), net) in learners.iter().zip(&programs).zip(0..) {
@@ -329,7 +304,7 @@ mod tests {
         assert_eq!(card.0.len() as u64, count);
         assert!((0..count).all(|n| card.of((n % 7) as u8).contains_key(&row(n).mac)));
         let mut writes = Vec::new();
-        stations.clear(3, &mut writes);
+        stations.replace(3, [], &mut writes);
         card.write(&writes);
         assert!(card.of(3).is_empty());
         assert_eq!(card.0.len() as u64, count - (0..count).filter(|n| n % 7 == 3).count() as u64);

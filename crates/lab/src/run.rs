@@ -8,11 +8,12 @@
 use std::path::PathBuf;
 
 use hue_card::generated as regs;
-use hue_card::{Card, CardError, FRAME_BYTES_MAX, Kinds, ToCpu, Twin, TwinFrame, Way, sender};
+use hue_card::{Card, CardError, FRAME_BYTES_MAX, Kinds, ToCpu, Twin, TwinFrame, Way};
 use hue_demux::PortId;
 use hue_planes::UnclaimedCounters;
 use hue_substrate::Program;
 use hue_tables::{MacKey, Vid};
+use hue_wire::ethernet;
 
 use crate::capture::{Captured, Latency};
 use crate::counts::{self, NetworkCounts, PortCounts};
@@ -209,6 +210,8 @@ struct Lab {
     /// Of the networks on the card.
     kinds: Kinds,
     punted: u64,
+    /// What notes of the card say: a network, an address, and the virtual port that it is behind.
+    notes: Vec<(Vid, MacKey, u16)>,
     first_word: Latency,
     last_word: Latency,
 }
@@ -256,6 +259,7 @@ impl Lab {
             captured: vec![0; description.mac_ports as usize],
             kinds: card.kinds(),
             punted: 0,
+            notes: Vec::new(),
             first_word: Latency::default(),
             last_word: Latency::default(),
         };
@@ -390,22 +394,21 @@ impl Lab {
             return Err(CardError::Assertion(failure).into());
         }
         let now_ns = self.bus.nanoseconds(card.twin().cycles() - self.start);
-        let mut notes = Vec::new();
         while let Some(frame) = card.twin().pop() {
-            match note(&frame, self.mac_ports)? {
-                Some(note) => notes.push(note),
-                None => each(self.take(frame)?),
+            if let Some(captured) = self.take(frame)? {
+                each(captured);
             }
         }
         // The driver of a card does the same: it writes what notes tell it, while frames go on.
-        for (vid, mac, vport) in notes {
+        for (vid, mac, vport) in std::mem::take(&mut self.notes) {
             card.learn(vid, mac, vport, now_ns)?;
         }
         card.advance(now_ns)?;
         Ok(())
     }
 
-    fn take<'a>(&mut self, frame: TwinFrame<'a>) -> Result<Captured<'a>, LabError> {
+    /// A frame that left; `None` for a note, which is for the driver.
+    fn take<'a>(&mut self, frame: TwinFrame<'a>) -> Result<Option<Captured<'a>>, LabError> {
         let (first_cycle, last_cycle) = (frame.first_cycle - self.start, frame.last_cycle - self.start);
         let offered = self.arrivals.len();
         let Some(arrival) = self.arrivals.get_mut(frame.tag as usize) else {
@@ -431,12 +434,17 @@ impl Lab {
             }
             (Way::Port(PortId::new(frame.port)), frame.bytes)
         } else {
+            let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
+            if header.is_note {
+                let sender = ethernet::Header::over(bytes).map(|(header, _)| header.source().to_u64());
+                self.notes.extend(sender.map(|mac| (header.vid, mac, header.vport)));
+                return Ok(None);
+            }
             self.punted += 1;
             arrival.punted = true;
-            let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
             (self.kinds.way(header)?, bytes)
         };
-        Ok(Captured { way, bytes, first_cycle, last_cycle })
+        Ok(Some(Captured { way, bytes, first_cycle, last_cycle }))
     }
 
     /// Runs until the card is empty.
@@ -488,16 +496,6 @@ impl Lab {
         balance(&measured, &self.captured)?;
         Ok(measured)
     }
-}
-
-/// What a frame for the driver says: a network, an address, and the virtual port that it is behind. `None` for other frames.
-fn note(frame: &TwinFrame<'_>, mac_ports: u32) -> Result<Option<(Vid, MacKey, u16)>, CardError> {
-    if u32::from(frame.port) < mac_ports {
-        return Ok(None);
-    }
-    let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
-    let mac = header.is_note.then(|| sender(bytes)).flatten();
-    Ok(mac.map(|mac| (header.vid, mac, header.vport)))
 }
 
 /// Checks the streams. Returns whether ports wait (they all do, or none does).

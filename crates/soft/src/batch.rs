@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
+use hue_substrate::SwitchCounts;
 use hue_tables::Vid;
 
 use crate::engine::Soft;
 use crate::frame::{Fate, Frame};
 use crate::network::Network;
-use crate::switch::{MacRow, SwitchCounts};
+use crate::switch::MacRow;
 
 /// Frames in the order they arrived. Keeps its memory when cleared.
 #[derive(Clone, Default, Debug)]

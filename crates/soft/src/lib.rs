@@ -20,9 +20,10 @@ pub use engine::{BATCH_MAX, NETWORKS_MAX, Soft};
 pub use explain::{NetworkTrace, Trace};
 pub use flood::{COPIES_MAX, FloodCopy};
 pub use frame::{Fate, Frame};
+pub use hue_substrate::SwitchCounts;
 pub use live::{
     CaptureFilter, CaptureStream, Captured, CapturedFrame, Direction, Inside, Live, LiveConfig, LiveError,
     NetworkTotals, PortEvent, PortState, PortTotals, TotalsReader, VportTotals, WorkerTotals, add_unclaimed,
 };
 pub use load::NAME;
-pub use switch::{MacRow, SwitchCounts};
+pub use switch::MacRow;

@@ -237,7 +237,7 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
         carried: P::Carried,
         at: At,
     ) -> Option<(Answer<'a>, bool)> {
-        let macs = &network.switch.as_ref()?.macs;
+        let macs = &network.switch.as_ref()?.addresses.macs;
         if macs.fresh(P::source(carried)?, at.time_ns)? != at.vport {
             return None;
         }
@@ -272,7 +272,7 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
         if let Some(source) = P::source(carried)
             && P::teaches(outcome)
         {
-            switch.learn(source, at.vport, at.time_ns);
+            switch.addresses.learn(source, at.vport, at.time_ns);
         }
         if !outcome.is_flood() || switch.may_flood(at.time_ns, at.bytes) {
             return outcome;
@@ -292,7 +292,7 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
         at: At,
     ) -> (Looked, Option<IpAddr>) {
         let (Answer { hop, arrival, source }, _) = answer::<P>(network, switch, carried, at);
-        let found = switch.and_then(|switch| switch.macs.get(P::key(carried), at.time_ns));
+        let found = switch.and_then(|switch| switch.addresses.macs.get(P::key(carried), at.time_ns));
         let text = match found {
             Some(Found { fixed: true, .. }) => format!("static entry, port {}", hop.port()),
             Some(_) => format!("learnt at port {}", hop.port()),
@@ -309,7 +309,7 @@ fn answer<'a, P: Plane<Key = MacKey>>(
     carried: P::Carried,
     at: At,
 ) -> (Answer<'a>, bool) {
-    let get = |mac| switch.and_then(|switch| switch.macs.get(mac, at.time_ns));
+    let get = |mac| switch.and_then(|switch| switch.addresses.macs.get(mac, at.time_ns));
     let sender = P::source(carried).and_then(get);
     let arrival = network.hops.get(at.vport);
     let is_here = |sender: Found| sender.hop == at.vport;

@@ -3,10 +3,10 @@
 use hue_demux::Row;
 use hue_planes::{Adjacency, Class, Counters, Kind, Meter, Plane, RateLimit, Reason, Settings, with_plane};
 use hue_substrate::planted::{Bug, planted};
-use hue_substrate::{Program, VirtualPort};
+use hue_substrate::{Program, SwitchCounts, VirtualPort};
 use hue_tables::Vid;
 
-use crate::switch::{Switch, SwitchCounts};
+use crate::switch::Switch;
 
 /// Next-hop rows, followed by a row for "no route".
 #[derive(Clone, Debug)]
@@ -86,13 +86,9 @@ impl Network {
             Some(before) => before.meter.clone(),
             None => program.rate_limit.map(|limit| Box::new(Meter::new(limit))),
         };
-        let vport_now = |vport: u16| {
-            let name = &before?.shape.ports.get(usize::from(vport))?.name;
-            program.ports.iter().zip(0u16..).find(|(port, _)| port.name == *name).map(|(_, now)| now)
-        };
         let switch = settings.learning().map(|learning| {
-            let before = same_kind.and_then(|before| before.switch.as_deref());
-            Box::new(Switch::new(program, learning, before, vport_now))
+            let before = same_kind.and_then(|before| Some((before.switch.as_deref()?, &*before.shape.ports)));
+            Box::new(Switch::new(program, learning, before))
         });
         Self {
             switch,
@@ -119,7 +115,7 @@ impl Network {
 
     /// What happened to MAC addresses; zeros if its kind does not learn.
     pub fn switch_counts(&self) -> SwitchCounts {
-        self.switch.as_deref().map(Switch::counts).unwrap_or_default()
+        self.switch.as_deref().map(|switch| switch.addresses.counts()).unwrap_or_default()
     }
 
     /// Its kind.

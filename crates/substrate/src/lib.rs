@@ -6,6 +6,7 @@
 //! ([`handover`]), sleep ([`wake`]), share processors ([`scheduling`]), read the time from one [`clock`], and follow
 //! the frames of a network that moves ([`follow`]).
 
+mod addresses;
 pub mod clock;
 mod entries;
 pub mod follow;
@@ -21,6 +22,7 @@ use hue_planes::{Counters, Kind, UnclaimedCounters};
 use hue_tables::{TableError, Vid};
 use thiserror::Error;
 
+pub use addresses::{Addresses, SwitchCounts};
 pub use entries::{Entries, RouteKey};
 pub use program::{NAME_BYTES_MAX, PORTS_MAX, Program, ProgramError, VirtualPort, check_hop};
 pub use together::{Claims, check_programs, demux_of};

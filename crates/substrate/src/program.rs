@@ -173,6 +173,12 @@ impl Program {
         self.settings.kind()
     }
 
+    /// The same program without next hops and entries.
+    #[must_use]
+    pub fn without_tables(&self) -> Self {
+        Self { next_hops: Vec::new(), entries: Entries::none(self.kind()), ..self.clone() }
+    }
+
     /// The ports on which group frames reach the network.
     pub fn attachments(&self) -> impl Iterator<Item = Attachment> + '_ {
         let ports = self.ports.iter().zip(0u16..);

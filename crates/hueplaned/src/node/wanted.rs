@@ -12,7 +12,7 @@ use hue_host::control::{Config, Families, Owner, PortConfig, StaticRoute, Static
 use hue_intent::{Network, Select, Target};
 use hue_planes::Keys;
 use hue_routing::RibPort;
-use hue_substrate::{Entries, Program};
+use hue_substrate::Program;
 
 use crate::api;
 
@@ -47,11 +47,11 @@ pub fn all(networks: &[Network], compiled: &Compiled, owner: &Owner) -> Vec<(Str
 }
 
 fn wanted(network: &Network, program: &Program, compiled: &Compiled, owner: &Owner) -> Wanted {
-    let mut program = program.clone();
-    if has_routes(program.entries.keys()) {
-        // They come from the namespace.
-        (program.next_hops, program.entries) = (Vec::new(), Entries::none(program.kind()));
-    }
+    let program = match has_routes(program.entries.keys()) {
+        // Its next hops and entries come from the namespace.
+        true => program.without_tables(),
+        false => program.clone(),
+    };
     let names: Vec<&str> = program.ports.iter().map(|port| port.name.as_str()).collect();
     let interfaces = interface_names(&names);
     let ports = program.ports.iter().zip(&interfaces).map(|(port, interface)| RibPort {

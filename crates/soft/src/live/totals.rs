@@ -13,10 +13,10 @@ use std::time::SystemTime;
 use hue_demux::PortId;
 use hue_planes::{Counters, Kind, Loss, Losses, OUTCOMES_MAX, Reason, Unclaimed, UnclaimedCounters};
 use hue_ports::{Driver, DriverCounters};
+use hue_substrate::SwitchCounts;
 use hue_tables::Vid;
 
 use super::block::Block;
-use crate::switch::SwitchCounts;
 
 /// Counters of a network since it was loaded. `docs/reference/outcomes.md` has their sums.
 #[derive(Clone, PartialEq, Eq, Debug)]

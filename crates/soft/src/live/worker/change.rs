@@ -372,7 +372,7 @@ impl Worker {
     pub fn macs_learnt(&self, vid: Vid) -> usize {
         let network = self.slot(vid).and_then(|slot| self.engine.networks.get(slot));
         let switch = network.and_then(|network| network.switch.as_deref());
-        switch.map_or(0, |switch| switch.macs.learnt_count(self.now_ns))
+        switch.map_or(0, |switch| switch.addresses.macs.learnt_count(self.now_ns))
     }
 
     /// Gives a network's control plane its end of a virtual port.
