@@ -112,10 +112,11 @@ fn all_classes_flow(red: &Pair, daemon: &Daemon, mishap: Option<&str>) {
     assert_eq!(undecided, 0, "{all}");
     let expected: Vec<u64> =
         counted(&reports).iter().zip(pings).map(|(flows, pings)| flows + pings).collect();
-    // `ping` ends with its last answer, and does not see a copy of that one.
-    let unseen = u64::from(mishap == Some("doubled"));
-    assert_eq!(lost, expected[0], "{all}");
-    assert!((expected[1]..=expected[1] + unseen).contains(&doubled), "{doubled} doubled: {all}");
+    // `ping` ends with its last answer, and does not see a copy of that one. It waits for that answer for two round trips
+    // only, and a delayed one can take longer.
+    let unseen = |of| u64::from(mishap == Some(of));
+    assert!((lost..=lost + unseen("reordered")).contains(&expected[0]), "{lost} lost: {all}");
+    assert!((expected[1]..=expected[1] + unseen("doubled")).contains(&doubled), "{doubled} doubled: {all}");
     // `ping` does not report late answers.
     let pings_late = if mishap == Some("reordered") { PINGS / 10 } else { 0 };
     assert!(late >= expected[2] && late <= expected[2] + pings_late, "{late} late: {all}");
