@@ -2,8 +2,8 @@
 // one clock.
 //
 // Place: stages → **here** → hue_scatter; hue_output_queues reports which cells have become free. Verdicts leave in the order in
-// which they came. The verdict of a refused frame becomes a drop, which is counted for its port and network. With `offline_i`
-// the frame waits instead.
+// which they came. The verdict of a refused frame becomes a drop, which is counted for its port and network, unless it is a note: the
+// frame itself is not lost then, and its sender's next one leaves another note. With `offline_i` the frame waits instead.
 // A frame is admitted if its queue (of its network, for its port) would then hold no more cells than are free (dynamic
 // thresholds with alpha 1). So a network that sends more than its port can carry uses at most half of what others leave free,
 // and loses only its own frames. All CPU queues together may use half of the memory, by the same rule. So frames that software
@@ -72,6 +72,7 @@ module hue_admit
   typedef struct packed {
     logic               sends;
     logic               grows;
+    logic               note;
     logic               extra;  // it takes more of scatter's clocks than its frame took of gather's
     logic [2:0]         port;
     logic [NetBits-1:0] net;
@@ -106,6 +107,7 @@ module hue_admit
   always_comb begin
     in.sends = s_verdict_i.verdict == VerdictForward || s_verdict_i.verdict == VerdictPunt;
     in.grows = to_cpu;
+    in.note = s_verdict_i.note;
     in.extra = to_cpu || s_verdict_i.more;
     in.port = port;
     in.net = s_verdict_i.net[NetBits-1:0];
@@ -226,7 +228,11 @@ module hue_admit
 `else
       empty_o <= free_q == count_t'(Cells);
 `endif
-      dropped_o <= drop;
+`ifdef HUE_PLANT_ADMIT_NOTE
+      dropped_o <= drop;  // for scripts/rtl-test and scripts/formal: they must find this
+`else
+      dropped_o <= drop && !d_q.note;
+`endif
     end
   end
 

@@ -36,7 +36,7 @@ module hue_copies
   always_comb begin
     m_verdict_o = s_verdict_i;
     m_verdict_o.flood = 1'b0;
-    m_verdict_o.ports = '0;
+    if (!s_verdict_i.flood) m_verdict_o.ports = '0;
     m_verdict_o.note = !some_port;
 `ifdef HUE_PLANT_COPIES_MORE
     m_verdict_o.more = 1'b0;  // for scripts/formal

@@ -209,14 +209,17 @@ module hue_scatter
     m_header_o.len = 16'(sent.len);
   end
   assign idle_o = !v_valid && !r_valid_q && !m_valid_o;
-  logic unused_flood;
-  assign unused_flood = ^{v.flood, v.ports};
-
 `ifndef HUE_TWIN
   logic unused;
-  assign unused = v_refused;
+  assign unused = ^{v_refused, v.flood, v.ports};
 `else
+  logic first_copy, unused_flood;
+  assign unused_flood = v.flood;
+  assign first_copy = (v.ports & (MacPorts'(1) << v.port_out)) != '0 && (v.ports & ((MacPorts'(1) << v.port_out) - 1'b1)) == '0;
   always_ff @(posedge clk_i) begin
+    if (rst_ni && done && !v.note && first_copy && 32'($countones(v.ports)) > 1) begin
+      hue_card_ended(tag_i, 32'(v.net), EndedFlooded + 32'($countones(v.ports)));
+    end
     if (rst_ni && done && !sends && !v.note) begin
       if (v_refused) hue_card_ended(tag_i, 32'(v.net), EndedRefused);
       else if (v.verdict == VerdictUnclaimed) hue_card_ended(tag_i, 32'(v.net), EndedUnclaimed + 32'(v.outcome));

@@ -104,7 +104,7 @@ package hue_pkg;
     logic [15:0] checksum;
     // Frames of a network that floods and learns (kind l2). hue_copies makes one verdict of each copy.
     logic                flood;   // it leaves by each of `ports` instead of port_out
-    logic [MacPorts-1:0] ports;
+    logic [MacPorts-1:0] ports;   // of a copy: the ports that get one, for the report to the twin
     logic                note;    // the driver gets a copy, because the table does not say where the sender is; for one copy: it is this
     logic                more;    // of a copy: another copy of the same frame follows
   } hue_verdict_t;
@@ -231,6 +231,7 @@ package hue_pkg;
   localparam int EndedDropped   = 0;    // plus the outcome: the plane dropped it
   localparam int EndedUnclaimed = 256;  // plus the reason: no network claims it
   localparam int EndedRefused   = 512;  // hue_admit refused it
+  localparam int EndedFlooded   = 768;  // plus a number: it has not ended; each of this many copies ends by itself
   // For group frames, whatever networks they are for.
   localparam int EndedFlood     = 513;  // hue_flood had no room for it, so there will be no copies
   localparam int EndedCopied    = 514;  // its last copy is on its way to the stages

@@ -49,6 +49,7 @@ module hue_admit_formal
   count_t                       free_q, cpu_free_q, out_q, cpu_out_q, need;
   queue_t                       queue;
   logic                         admits, drops, grows, extra;
+  logic [7:0]                   notes_q;   // of verdicts inside, by place
   logic [7:0]                   extras_q;  // of verdicts inside, by place: the frame grows, or a copy of it follows
   logic [2:0]                   come_q, decided_q;
   assign admits = u_dut.admit;
@@ -92,7 +93,7 @@ module hue_admit_formal
       told_q <= 1'b0;
     end else begin
       stalled_q <= s_valid_i && !s_ready;
-      told_q <= drops;
+      told_q <= drops && !notes_q[decided_q];
       past_q <= {past_q[GoneClocks-2:0], gone_q};
       if (admits) put_q[queue] <= put_q[queue] + need;
       if (gone_i) gone_q[gone_queue_i] <= gone_q[gone_queue_i] + 1'b1;
@@ -104,6 +105,7 @@ module hue_admit_formal
       come_q <= come_q + 3'(take);
       decided_q <= decided_q + 3'(u_dut.d_v_q && !u_dut.again);
       if (take) begin
+        notes_q[come_q] <= s_verdict_i.note;
         extras_q[come_q] <= s_verdict_i.more || 32'(departs_by(s_verdict_i.verdict, s_verdict_i.net[1:0], s_verdict_i.port_out)) >= MacPorts;
       end
       if (take && mark_i && !marked_q) begin
@@ -137,7 +139,8 @@ module hue_admit_formal
       if (admits) assert (put_q[queue] - gone_q[queue] + need <= free_q && need <= free_q);
       if (admits && grows) assert (need <= cpu_free_q);
       if (admits && extra) assert (!late_q);
-      // A dropped frame would take too many, or is written more than once, or grows, while bodies wait. The drop is reported.
+      // A dropped frame would take too many, or is written more than once, or grows, while bodies wait. The drop is reported,
+      // unless it is a note's.
       if (drops) begin
         assert (!offline_q && counts_i);
         assert (put_q[queue] - past_q[GoneClocks-1][queue] + need > free_q

@@ -43,7 +43,8 @@ module hue_copies_formal
       count++;
     end
     for (int unsigned i = 0; i < CopiesMax; i++) begin
-      {want[i].flood, want[i].ports} = '0;
+      want[i].flood = 1'b0;
+      if (!s_verdict_i.flood) want[i].ports = '0;
       want[i].more = i + 1 < count;
     end
   end

@@ -2,11 +2,11 @@
 //! network is changed in `update`.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use hue_planes::{Counters, Kind, OUTCOMES_MAX, Reason, Unclaimed, UnclaimedCounters};
 use hue_substrate::Program;
-use hue_tables::Vid;
+use hue_tables::{MacKey, Vid};
 
 use crate::banks::Banks;
 use crate::device::{Description, Device, Layout};
@@ -64,8 +64,10 @@ pub struct Card<R> {
     pub(crate) banks: Option<Banks>,
     /// Tables of each plane, if planes have their own.
     pub(crate) planes: Vec<Plane>,
-    /// In live use: ARP goes to the owner of its destination, as in live software, and networks that learn are refused.
+    /// In live use: ARP goes to the owner of its destination, as in live software.
     pub(crate) live: bool,
+    /// Rows of STATION that do not say what the network has learnt: of networks that come to the card, or have left it.
+    pub(crate) unwritten: VecDeque<(Vid, MacKey)>,
     /// The lent index and its network; see `moving`.
     pub(crate) lent: Option<(u8, Vid)>,
     /// Contents of each row of QUANTUM; `None` before it is written.
@@ -131,6 +133,7 @@ impl<R: Registers> Card<R> {
             banks,
             planes: (0..description.planes).map(Plane::new).collect(),
             live: false,
+            unwritten: VecDeque::new(),
             lent: None,
             forced_gates: 0,
             quanta: vec![None; description.rows(QuantumRow::TABLE) as usize],
@@ -262,6 +265,11 @@ impl<R: Registers> Card<R> {
         self.networks.get(&vid).map(|loaded| loaded.place.net)
     }
 
+    /// Whether a network's kind learns.
+    pub fn learns(&self, vid: Vid) -> bool {
+        self.networks.get(&vid).is_some_and(|loaded| loaded.program().settings.learning().is_some())
+    }
+
     /// Counters of a network; `None` if it is not loaded.
     ///
     /// # Errors
@@ -303,10 +311,13 @@ impl<R: Registers> Card<R> {
     /// # Errors
     /// `Access`, `Table`.
     pub fn read_copies(&self, vid: Vid) -> Result<Option<u64>, CardError> {
-        let Some(loaded) = self.networks.get(&vid).filter(|loaded| loaded.learner.is_some()) else {
+        let learns = |loaded: &&Loaded| loaded.program().settings.learning().is_some();
+        let Some(loaded) = self.networks.get(&vid).filter(learns) else { return Ok(None) };
+        let mut device = self.device.borrow_mut();
+        if device.description().station_rows == 0 {
             return Ok(None);
-        };
-        Ok(Some(self.device.borrow_mut().read_row::<CopiesRow>(loaded.place.net.into())?.value))
+        }
+        Ok(Some(device.read_row::<CopiesRow>(loaded.place.net.into())?.value))
     }
 
     /// Bytes of a network's frames: received, sent; `None` if it is not loaded.

@@ -120,12 +120,21 @@ pub struct Description {
     pub out_bytes: u32,
 }
 
+/// Of a hundred rows of STATION, those that networks can set aside.
+const STATIONS_USABLE_PERCENT: u64 = 90;
+
 impl Description {
     /// Single-address rows of each network that neighbours may use too. An image of an earlier version reserves these
     /// rows for the router's own addresses.
     #[must_use]
     pub const fn neighbour_rows(&self) -> u32 {
         if self.version.1 >= 3 { self.local_rows } else { 0 }
+    }
+
+    /// How many MAC addresses networks can set aside, all networks together. In the rest of the rows, new addresses find places.
+    #[must_use]
+    pub const fn stations_max(&self) -> u32 {
+        (self.station_rows as u64 * STATIONS_USABLE_PERCENT / 100) as u32
     }
 
     /// Rows of a table of this image; 0 if the image does not have the table.

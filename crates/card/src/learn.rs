@@ -2,6 +2,7 @@
 //!
 //! Flow: notes of the card, time → **learn** → stations → device.
 
+use hue_substrate::handover::Sighting;
 use hue_substrate::{Program, SwitchCounts};
 use hue_tables::{MacEntry, MacKey, Vid};
 
@@ -12,7 +13,7 @@ use crate::stations::{Learner, StationWrites, Stations};
 
 impl<R: Registers> Card<R> {
     /// Enters what a note says: a frame from an address arrived at a virtual port of a network. Does nothing if the network is gone,
-    /// or runs in software.
+    /// or runs in software and does not come to the card.
     ///
     /// # Errors
     /// `Access`, `Table`.
@@ -34,6 +35,54 @@ impl<R: Registers> Card<R> {
                 learner.advance(loaded.0, loaded.1, now_ns, stations, writes);
             })
         })
+    }
+
+    /// Takes over what a network has learnt in software, before it comes to the card. Its rows are written by
+    /// [`Card::write_stations`]; until the network is on the card, no frame uses them. What it learns meanwhile is entered by
+    /// [`Card::learn`]. Does nothing for a network on the card, or of a kind that does not learn.
+    pub fn adopt(&mut self, vid: Vid, known: &[Sighting], now_ns: u64) {
+        self.forget_learnt(vid);
+        let Some(loaded) = self.networks.get_mut(&vid).filter(|loaded| loaded.software) else { return };
+        loaded.learner = Learner::adopted(loaded.program(), known, now_ns);
+        let macs = loaded.learner.iter().flat_map(Learner::macs);
+        self.unwritten.extend(macs.map(|mac| (vid, mac)));
+    }
+
+    /// Forgets what a network in software has learnt: it has left the card, or does not come after [`Card::adopt`].
+    pub fn forget_learnt(&mut self, vid: Vid) {
+        let Self { networks, stations, unwritten, .. } = self;
+        if let Some(loaded) = networks.get_mut(&vid).filter(|loaded| loaded.software) {
+            loaded.learner = None;
+            unwritten.extend(stations.macs(loaded.place.net).map(|mac| (vid, mac)));
+        }
+    }
+
+    /// Writes at most `most` rows of addresses of networks that come to the card or have left it. Returns whether any may be
+    /// left.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn write_stations(&mut self, most: usize, now_ns: u64) -> Result<bool, CardError> {
+        let Self { device, networks, stations, unwritten, .. } = self;
+        let mut writes = Vec::new();
+        for _ in 0..most {
+            let Some((vid, mac)) = unwritten.pop_front() else { break };
+            // The rows of a network that was removed are gone.
+            let Some(loaded) = networks.get(&vid) else { continue };
+            let learner = loaded.learner.as_ref();
+            let net = loaded.place.net;
+            match learner.and_then(|learner| learner.row(loaded.program(), net, mac, now_ns)) {
+                Some(row) => stations.set(row, &mut writes),
+                None => stations.remove(net, mac, &mut writes),
+            }
+        }
+        writes.iter().try_for_each(|(place, row)| device.get_mut().write_row(*place, row))?;
+        Ok(!unwritten.is_empty())
+    }
+
+    /// Whether rows of addresses have to be written, see [`Card::write_stations`].
+    pub fn has_unwritten_stations(&self) -> bool {
+        !self.unwritten.is_empty()
     }
 
     /// The MAC addresses that a network knows, sorted, with the index of their virtual port; none for other kinds.

@@ -25,7 +25,7 @@ use crate::plan::{self, NO_PLANE, Place, PlaneRows};
 use crate::registers::Registers;
 use crate::routes::{Held, HopRows, Shared, Switch, write_words};
 use crate::rows::Row;
-use crate::stations::{Learner, Stations, entries_max};
+use crate::stations::{Learner, Stations};
 
 /// The writes for one program, once all checks have passed.
 struct Change {
@@ -110,8 +110,12 @@ impl<R: Registers> Card<R> {
     /// `Unknown`; `ImageKind`; `ImageNetworks` if no plane is free; `Room`; `Broken`.
     pub fn take_plane(&mut self, vid: Vid) -> Result<(), SubstrateError> {
         let program = self.networks.get(&vid).ok_or(SubstrateError::Unknown(vid))?.program();
-        check_live(program, self.live)?;
-        check_kind(program, self.device.get_mut().description())?;
+        let on_card = self.networks.values().filter(|loaded| !loaded.software).map(Loaded::program);
+        let others = on_card.filter(|other| other.vid != vid);
+        let description = self.device.borrow();
+        check_kind(program, description.description())?;
+        check_stations(description.description(), others.chain([program]))?;
+        drop(description);
         if self.banks.is_some() {
             return self.take_banks(vid);
         }
@@ -161,13 +165,18 @@ impl<R: Registers> Card<R> {
     }
 
     /// Sets whether software or the card decides a network's packets. This changes one row, so exactly one of them
-    /// decides each packet.
+    /// decides each packet. A network that learns comes to the card with what [`Card::adopt`] took over, and forgets it there
+    /// when it leaves.
     ///
     /// # Errors
     /// `Unknown`; `ImageKind` and `ImageNetworks` if the network has no plane; `Broken`.
     pub fn steer(&mut self, vid: Vid, software: bool) -> Result<(), SubstrateError> {
         if !software {
             self.take_plane(vid)?;
+            if self.networks.get(&vid).is_some_and(|loaded| loaded.learner.is_none()) {
+                self.adopt(vid, &[], 0);
+            }
+            self.write_stations(usize::MAX, 0).map_err(broken)?;
         }
         let Self { device, networks, shared, .. } = self;
         let loaded = networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
@@ -185,6 +194,8 @@ impl<R: Registers> Card<R> {
         let written = device.write_row(u32::from(loaded.place.net), &loaded.row(root));
         if written.is_err() {
             loaded.software = before;
+        } else {
+            self.forget_learnt(vid);
         }
         written.map_err(broken)
     }
@@ -235,7 +246,6 @@ impl<R: Registers> Card<R> {
         let description = self.device.get_mut().description();
         check_programs(programs, if software { SOFTWARE } else { NAME })?;
         if !software {
-            programs.iter().try_for_each(|program| check_live(program, self.live))?;
             programs.iter().try_for_each(|program| check_image(program, description))?;
         }
         let kept = |loaded: &&Loaded| !programs.iter().any(|program| program.vid == loaded.program().vid);
@@ -439,7 +449,7 @@ impl<R: Registers> Card<R> {
         software: bool,
         claimed: Claimed,
     ) -> Result<Vec<(Option<Vid>, Held)>, CardError> {
-        let Self { device, networks, macs, stations, select, attach, shared, banks, planes, .. } = self;
+        let Self { device, networks, macs, stations, unwritten, select, attach, shared, banks, planes, .. } = self;
         let mut gone = Vec::new();
         device.get_mut().in_hold(|device| {
             for Change { place, before, program, switch, arrival } in changes {
@@ -489,7 +499,12 @@ impl<R: Registers> Card<R> {
                 };
                 let old = networks.get(&program.vid);
                 let learner = if software { None } else { learner(&program, old) };
-                write_stations(device, stations, place.net, &program, learner.as_ref())?;
+                if software {
+                    // No frame uses its rows any more.
+                    unwritten.extend(stations.macs(place.net).map(|mac| (program.vid, mac)));
+                } else {
+                    replace_stations(device, stations, place.net, &program, learner.as_ref())?;
+                }
                 let mut loaded = Loaded::new(place, software, program, held);
                 loaded.learner = learner;
                 networks.insert(loaded.program().vid, loaded);
@@ -520,7 +535,7 @@ impl<R: Registers> Card<R> {
             write_claimed(device, macs, select, attach, claimed)?;
             for loaded in &gone {
                 device.write_row(u32::from(loaded.place.net), &NetworkRow::default())?;
-                write_stations(device, stations, loaded.place.net, loaded.program(), None)?;
+                replace_stations(device, stations, loaded.place.net, loaded.program(), None)?;
             }
             Ok(())
         });
@@ -586,7 +601,7 @@ fn learner(program: &Program, before: Option<&Loaded>) -> Option<Learner> {
 }
 
 /// Writes the rows of STATION that a network has now, and clears those that it had before.
-fn write_stations<R: Registers>(
+fn replace_stations<R: Registers>(
     device: &mut Device<R>,
     stations: &mut Stations,
     net: u8,
@@ -660,14 +675,6 @@ fn check_kind(program: &Program, description: &Description) -> Result<(), Substr
     Err(SubstrateError::ImageKind { name: program.name.clone(), kind, image: description.name.clone() })
 }
 
-/// Checks whether a card decides the program's packets in live use. What a network has learnt does not move with it yet.
-fn check_live(program: &Program, live: bool) -> Result<(), SubstrateError> {
-    if !live || program.settings.learning().is_none() {
-        return Ok(());
-    }
-    Err(SubstrateError::LearnsLive { name: program.name.clone(), kind: program.kind() })
-}
-
 /// Checks whether an empty image could hold the program.
 fn check_image(program: &Program, description: &Description) -> Result<(), SubstrateError> {
     let name = &program.name;
@@ -698,11 +705,11 @@ fn check_stations<'a>(
     description: &Description,
     programs: impl Iterator<Item = &'a Program>,
 ) -> Result<(), SubstrateError> {
-    let max = Stations::capacity(description.station_rows);
+    let max = description.stations_max();
     let mut needed = 0;
     for program in programs.filter(|program| has_kind(description, program.kind())) {
-        needed += entries_max(program);
-        room(description, &program.name, "MAC addresses, static and learnt ones", needed, max as u32)?;
+        needed += program.addresses_max();
+        room(description, &program.name, "MAC addresses, static and learnt ones", needed, max)?;
     }
     Ok(())
 }

@@ -2,13 +2,14 @@
 //! still in software have arrived.
 //!
 //! Flow: transfer → **moving** → registers. Meanwhile, frames from software use the queues of a second, unused index.
-//! A hold ends by itself, so a driver that dies does not stop a network. The debts of a network's meter move with the
-//! network.
+//! A hold ends by itself, so a driver that dies does not stop a network. The debts of a network's meters move with
+//! the network.
 
 use std::ops::Range;
 
 use hue_planes::{Debts, RateLimit};
 use hue_substrate::SubstrateError;
+use hue_substrate::handover::AllDebts;
 use hue_tables::Vid;
 
 use crate::card::Card;
@@ -16,6 +17,7 @@ use crate::device::{Device, out_drops_row};
 use crate::error::{CardError, broken};
 use crate::generated as regs;
 use crate::registers::Registers;
+use crate::rows::Row;
 
 /// Longest hold of a network, in clocks: 67 ms at 250 MHz.
 const HOLD_CLOCKS: u32 = regs::OUT_HOLD_CLOCKS;
@@ -97,49 +99,87 @@ impl<R: Registers> Card<R> {
         Ok((out_drops(device, net, 0..macs)?, out_drops(device, net, macs..macs + queues)?))
     }
 
-    /// Whether a network has a rate limit, and therefore debts.
+    /// Whether a network has limits, and therefore debts.
     pub fn tells_debts(&self, vid: Vid) -> bool {
-        self.metered(vid).is_some()
+        self.limits(vid).is_some_and(|(_, rate, storm)| rate.is_some() || storm.is_some())
     }
 
-    /// The debts of the card's meter of a network. `None` if the network has no rate limit or is not loaded.
+    /// The debts of the card's meters of a network, of those limits that it has; none if it is not loaded.
     ///
     /// # Errors
     /// `Access`, `Table`.
-    pub fn debts(&mut self, vid: Vid) -> Result<Option<Debts>, CardError> {
-        let Some((net, limit)) = self.metered(vid) else { return Ok(None) };
-        let row = self.device.get_mut().read_row::<regs::DebtRow>(net)?;
-        let wide = |low: u64, high: u8| u128::from(high) << 64 | u128::from(low);
-        let packets = wide(row.packets_low, row.packets_high);
-        let bits = wide(row.bits_low, row.bits_high);
-        Ok(Some(Debts { packets, bits, last_ns: row.time_ns }.within(limit)))
+    pub fn debts(&mut self, vid: Vid) -> Result<AllDebts, CardError> {
+        let Some((net, rate, storm)) = self.limits(vid) else { return Ok(AllDebts::default()) };
+        let device = self.device.get_mut();
+        let mut debts = AllDebts::default();
+        if let Some(limit) = rate {
+            debts.rate = Some(device.read_row::<regs::DebtRow>(net)?.debts().within(limit));
+        }
+        if let Some(limit) = storm {
+            debts.storm = Some(device.read_row::<regs::StormDebtRow>(net)?.debts().within(limit));
+        }
+        Ok(debts)
     }
 
-    /// Sets the debts of the card's meter of a network. Does nothing if [`Self::debts`] returns `None`.
+    /// Sets the debts of the card's meters of a network, of those limits that it has.
     ///
     /// # Errors
     /// `Access`, `Table`.
-    pub fn set_debts(&mut self, vid: Vid, debts: Debts) -> Result<(), CardError> {
-        let Some((net, limit)) = self.metered(vid) else { return Ok(()) };
-        let debts = debts.within(limit);
-        let (low, high) = (|debt: u128| debt as u64, |debt: u128| (debt >> 64) as u8); // 70 bits
-        let row = regs::DebtRow {
-            packets_low: low(debts.packets),
-            packets_high: high(debts.packets),
-            bits_low: low(debts.bits),
-            bits_high: high(debts.bits),
-            time_ns: debts.last_ns,
-        };
-        self.device.get_mut().write_row(net, &row)
+    pub fn set_debts(&mut self, vid: Vid, debts: AllDebts) -> Result<(), CardError> {
+        let Some((net, rate, storm)) = self.limits(vid) else { return Ok(()) };
+        let device = self.device.get_mut();
+        if let Some((debts, limit)) = debts.rate.zip(rate) {
+            device.write_row(net, &regs::DebtRow::of(debts.within(limit)))?;
+        }
+        if let Some((debts, limit)) = debts.storm.zip(storm) {
+            device.write_row(net, &regs::StormDebtRow::of(debts.within(limit)))?;
+        }
+        Ok(())
     }
 
-    /// Index and limit of a network, if it has a rate limit.
-    fn metered(&self, vid: Vid) -> Option<(u32, RateLimit)> {
+    /// Index of a network, its rate limit and its storm limit. An image without storm meters limits no storms.
+    fn limits(&self, vid: Vid) -> Option<(u32, Option<RateLimit>, Option<RateLimit>)> {
         let loaded = self.networks.get(&vid)?;
-        let limit = loaded.program().rate_limit?;
-        Some((u32::from(loaded.place.net), limit))
+        let program = loaded.program();
+        let learning = program.settings.learning().filter(|_| self.device.borrow().description().station_rows > 0);
+        let storm = learning.and_then(|learning| learning.storm_limit);
+        Some((u32::from(loaded.place.net), program.rate_limit, storm))
     }
 }
+
+/// A row with the debts of a meter.
+trait DebtsRow: Row {
+    fn of(debts: Debts) -> Self;
+    fn debts(&self) -> Debts;
+}
+
+macro_rules! debts_rows {
+    ($($row:ident),*) => {$(
+        impl DebtsRow for regs::$row {
+            fn of(Debts { packets, bits, last_ns }: Debts) -> Self {
+                let (low, high) = (|debt: u128| debt as u64, |debt: u128| (debt >> 64) as u8); // 70 bits
+                Self {
+                    packets_low: low(packets),
+                    packets_high: high(packets),
+                    bits_low: low(bits),
+                    bits_high: high(bits),
+                    time_ns: last_ns,
+                }
+            }
+
+            fn debts(&self) -> Debts {
+                let wide = |low: u64, high: u8| u128::from(high) << 64 | u128::from(low);
+                Debts {
+                    packets: wide(self.packets_low, self.packets_high),
+                    bits: wide(self.bits_low, self.bits_high),
+                    last_ns: self.time_ns,
+                }
+            }
+        }
+    )*};
+}
+
+debts_rows!(DebtRow, StormDebtRow);
 
 fn out_drops<R: Registers>(device: &mut Device<R>, net: u8, ports: Range<u32>) -> Result<u64, CardError> {
     ports.map(|port| Ok(device.read_row::<regs::OutDropsRow>(out_drops_row(port, net))?.value)).sum()

@@ -77,7 +77,7 @@ pub struct Loaded {
     at: Positions,
     /// Its part of the shared tables.
     pub held: Option<Held>,
-    /// What it has learnt, if the card decides its packets and its kind learns.
+    /// What it has learnt, if its kind learns and the card decides its packets, or soon will.
     pub learner: Option<Learner>,
     /// When its routes last changed: earlier records may hold a next hop that no route refers to any more.
     pub changed: Option<Mark>,

@@ -9,14 +9,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
+use hue_substrate::handover::Sighting;
 use hue_substrate::{Addresses, Program, SwitchCounts, VirtualPort};
 use hue_tables::cuckoo::Placed;
 use hue_tables::{Cuckoo, Learnt, MacEntry, MacKey};
 
 use crate::generated::StationRow;
-
-/// Of a hundred rows, those that networks can set aside. Above, a new address might find no place.
-const USABLE_PERCENT: usize = 90;
 
 /// The rows, and which are used.
 #[derive(Clone, Debug, Default)]
@@ -33,11 +31,6 @@ impl Stations {
     /// An empty table of `rows` rows; `None` if no card has a table of this size.
     pub fn new(rows: u32) -> Option<Self> {
         Some(Self { places: Cuckoo::new(rows)?, rows: HashMap::new() })
-    }
-
-    /// How many entries networks can set aside, in a table of `rows` rows.
-    pub const fn capacity(rows: u32) -> usize {
-        rows as usize * USABLE_PERCENT / 100
     }
 
     /// Enters a row, or replaces that of its address. An address that finds no place stays unknown to the card.
@@ -65,6 +58,11 @@ impl Stations {
         writes.extend(self.places.remove(key).map(|place| (place, StationRow::default())));
     }
 
+    /// The addresses that a network has rows for.
+    pub fn macs(&self, net: u8) -> impl Iterator<Item = MacKey> + '_ {
+        self.rows.values().filter(move |row| row.net == net).map(|row| row.mac)
+    }
+
     /// Makes these the rows of a network.
     pub fn replace(
         &mut self,
@@ -73,8 +71,7 @@ impl Stations {
         writes: &mut StationWrites,
     ) {
         let rows: BTreeMap<MacKey, StationRow> = rows.into_iter().map(|row| (row.mac, row)).collect();
-        let own = self.rows.values().filter(|row| row.net == net && !rows.contains_key(&row.mac));
-        let gone: BTreeSet<MacKey> = own.map(|row| row.mac).collect();
+        let gone: BTreeSet<MacKey> = self.macs(net).filter(|mac| !rows.contains_key(mac)).collect();
         gone.into_iter().for_each(|mac| self.remove(net, mac, writes));
         rows.into_values().for_each(|row| self.set(row, writes));
     }
@@ -83,11 +80,6 @@ impl Stations {
 /// The key of a row, as rtl/planes/hue_l2.sv has it.
 const fn key_of(net: u8, mac: MacKey) -> u64 {
     (net as u64) << 48 | mac
-}
-
-/// Most entries that a network can have, static and learnt ones together; 0 if its kind does not learn.
-pub fn entries_max(program: &Program) -> usize {
-    program.settings.learning().map_or(0, |learning| program.entries.macs().len() + learning.entries_max)
 }
 
 /// What the driver knows about a network that learns.
@@ -106,6 +98,41 @@ impl Learner {
         let known = before.map(|(before, ports)| (&before.addresses, ports));
         let fresh = before.map(|(before, _)| before.fresh.clone()).unwrap_or_default();
         Some(Self { addresses: Addresses::new(program, learning, known), fresh })
+    }
+
+    /// That of a network that comes from software, which has learnt this.
+    pub fn adopted(program: &Program, known: &[Sighting], now_ns: u64) -> Option<Self> {
+        let mut learner = Self::new(program, None)?;
+        let entry = |seen: &Sighting| MacEntry {
+            mac: seen.mac,
+            hop: seen.vport,
+            fixed: false,
+            age_ns: now_ns.saturating_sub(seen.seen_ns),
+        };
+        learner.addresses.macs.adopt(&known.iter().map(entry).collect::<Vec<_>>(), now_ns);
+        // Those whose rows are old from the beginning are not waited for.
+        let refresh_ns = learner.addresses.macs.refresh_ns();
+        let mut fresh: Vec<(u64, MacKey)> = learner
+            .addresses
+            .macs
+            .entries(now_ns)
+            .filter(|entry| !entry.fixed && entry.age_ns < refresh_ns)
+            .map(|entry| (now_ns.saturating_sub(entry.age_ns), entry.mac))
+            .collect();
+        fresh.sort_unstable();
+        learner.fresh = fresh.into();
+        Some(learner)
+    }
+
+    /// The addresses that it has rows for.
+    pub fn macs(&self) -> impl Iterator<Item = MacKey> + '_ {
+        self.addresses.macs.entries(0).map(|entry| entry.mac)
+    }
+
+    /// The row of an address, if it has one.
+    pub fn row(&self, program: &Program, net: u8, mac: MacKey, now_ns: u64) -> Option<StationRow> {
+        let found = self.addresses.macs.get(mac, now_ns)?;
+        row(program, net, mac, found.hop, found.fixed, !found.is_fresh)
     }
 
     /// The rows of all entries.
@@ -151,6 +178,8 @@ impl Learner {
         stations: &mut Stations,
         writes: &mut StationWrites,
     ) {
+        // Also removes the rows of addresses that would otherwise make room in the table only.
+        self.advance(program, net, now_ns, stations, writes);
         let became = self.addresses.learn(mac, vport, now_ns);
         if matches!(became, Learnt::Full | Learnt::Fixed) {
             return;
@@ -295,7 +324,7 @@ mod tests {
             fixed: false,
             old: false,
         };
-        let count = Stations::capacity(ROWS) as u64;
+        let count = u64::from(ROWS) * 9 / 10;
         for n in 0..count {
             let mut writes = Vec::new();
             stations.set(row(n), &mut writes);

@@ -38,6 +38,7 @@ pub fn card_site(description: &Description, ports: &[Name]) -> CardSite {
         ports: ports.iter().map(ToString::to_string).collect(),
         networks_max,
         table,
+        macs: description.stations_max(),
         // One beat per clock.
         bps: u64::from(description.bus_bytes) * 8 * u64::from(description.clock_khz) * 1_000,
         // The node's document says it (`Site::of`).

@@ -272,7 +272,7 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
         if let Some(source) = P::source(carried)
             && P::teaches(outcome)
         {
-            switch.addresses.learn(source, at.vport, at.time_ns);
+            switch.learn(source, at.vport, at.time_ns);
         }
         if !outcome.is_flood() || switch.may_flood(at.time_ns, at.bytes) {
             return outcome;

@@ -91,6 +91,8 @@ fn hash(parts: &[&[u8]]) -> u64 {
 pub enum Ending {
     /// It left through a port that the card's thread does not observe.
     Left,
+    /// It has not ended: it goes to this many ports, and each copy ends by itself.
+    Copied(u16),
     /// It went to the network's namespace.
     Punted(Reason),
     /// The plane dropped it.
@@ -114,6 +116,7 @@ impl Ending {
     pub const fn code(self) -> u16 {
         match self {
             Self::Left => 0,
+            Self::Copied(count) => LEFT << WHAT_AT | if count < 1 << WHAT_AT { count } else { (1 << WHAT_AT) - 1 },
             Self::Dropped(reason) => DROPPED << WHAT_AT | of_reason(reason),
             Self::Refused(loss) | Self::Lost(loss) => LOST << WHAT_AT | loss.code() as u16,
             Self::Punted(reason) => PUNTED << WHAT_AT | of_reason(reason),
@@ -130,7 +133,8 @@ impl Ending {
             DROPPED => Some(Self::Dropped(reason()?)),
             LOST if id == 0 => Some(Self::of_loss(Loss::from_code(low)?)),
             PUNTED => Some(Self::Punted(reason()?)),
-            _ if code == 0 => Some(Self::Left),
+            LEFT if code == 0 => Some(Self::Left),
+            LEFT => Some(Self::Copied(code)),
             _ => None,
         }
     }
@@ -138,6 +142,7 @@ impl Ending {
 
 const KIND_AT: u32 = 5;
 const WHAT_AT: u32 = 14;
+const LEFT: u16 = 0;
 const DROPPED: u16 = 1;
 const LOST: u16 = 2;
 const PUNTED: u16 = 3;
@@ -255,14 +260,14 @@ mod tests {
     #[test]
     fn endings_have_codes() {
         let reasons = Kind::ALL.into_iter().flat_map(Reason::all);
-        let endings = [Ending::Left]
+        let endings = [Ending::Left, Ending::Copied(2), Ending::Copied(500)]
             .into_iter()
             .chain(reasons.flat_map(|one| [Ending::Dropped(one), Ending::Punted(one)]))
             .chain(Loss::ALL.into_iter().map(Ending::of_loss));
         for ending in endings {
             assert_eq!(Ending::from_code(ending.code()), Some(ending));
         }
-        for nonsense in [1, 0x20, 0x4000, 0x4001, 0x401f, 0x4020, 0x7fff, 0x801f, 0x8021, 0xc000, u16::MAX] {
+        for nonsense in [0x4000, 0x4001, 0x401f, 0x4020, 0x7fff, 0x801f, 0x8021, 0xc000, u16::MAX] {
             assert_eq!(Ending::from_code(nonsense), None);
         }
     }

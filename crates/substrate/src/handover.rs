@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use hue_demux::PortId;
 use hue_planes::Debts;
 use hue_ports::{Packet, Pool};
-use hue_tables::Vid;
+use hue_tables::{MacKey, Vid};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::follow::{Ending, Followed, FrameKey};
@@ -25,8 +25,14 @@ pub const RING_BYTES: usize = 1 << 20;
 const RECORD_BYTES: usize = 20;
 /// More records than a ring holds.
 pub const RING_RECORDS_MAX: usize = RING_BYTES / RECORD_BYTES;
-/// Bytes of debts, which follow their record.
+/// Bytes of the debts of one meter.
 const DEBTS_BYTES: usize = 40;
+/// Bytes of [`AllDebts`], which follow their record: which debts there are, and the debts.
+const ALL_DEBTS_BYTES: usize = 1 + 2 * DEBTS_BYTES;
+/// Bytes of a [`Sighting`] behind its record.
+const SIGHTING_BYTES: usize = 16;
+/// Most sightings in one record.
+pub const SIGHTINGS_MAX: usize = 64;
 
 /// What the other worker must do with a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,14 +48,45 @@ pub enum Crossing {
     Fence,
     /// Not a frame: a frame of the followed network has ended. `time_ns` is its key, `vport` the [`Ending`]'s code.
     Ended,
-    /// Not a frame: the debts of the network's meter, which its home adopts. A record without debts asks for them;
+    /// Not a frame: the debts of the network's meters, which its home adopts. A record without debts asks for them;
     /// the home answers immediately, with the same `time_ns`.
     Debts,
+    /// Not a frame: where MAC addresses are, as the sender has learnt ([`Sighting`]). The receiver learns it too. A record
+    /// without sightings asks a network's home for all that it has learnt; it answers with such records, then with the
+    /// debts of the network, all with the same `time_ns`. Until the next fence, it also tells what it learns meanwhile.
+    Learnt,
 }
 
 impl Crossing {
-    const ALL: [Self; 6] =
-        [Self::Arrived, Self::Leaves, Self::FromControl, Self::Fence, Self::Ended, Self::Debts];
+    const ALL: [Self; 7] = [
+        Self::Arrived,
+        Self::Leaves,
+        Self::FromControl,
+        Self::Fence,
+        Self::Ended,
+        Self::Debts,
+        Self::Learnt,
+    ];
+}
+
+/// The debts of a network's meters, as far as it has them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct AllDebts {
+    /// Of its rate limit.
+    pub rate: Option<Debts>,
+    /// Of its storm limit.
+    pub storm: Option<Debts>,
+}
+
+/// A MAC address that was seen at a virtual port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sighting {
+    /// The address.
+    pub mac: MacKey,
+    /// Index of the virtual port.
+    pub vport: u16,
+    /// When, nanoseconds.
+    pub seen_ns: u64,
 }
 
 /// The thread that decides a network's frames.
@@ -96,6 +133,13 @@ impl Record {
         Self { crossing, port, vid, generation, vport: 0, time_ns: name, len: 0 }
     }
 
+    /// Sightings of MAC addresses in a network, or a request for them; `name` identifies the answer.
+    #[must_use]
+    pub const fn of_learnt(vid: Vid, generation: u16, name: u64) -> Self {
+        let (crossing, port) = (Crossing::Learnt, PortId::new(0));
+        Self { crossing, port, vid, generation, vport: 0, time_ns: name, len: 0 }
+    }
+
     fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         bytes[0] = self.crossing as u8;
@@ -139,7 +183,9 @@ pub struct Incoming {
     /// A record whose bytes have not arrived yet.
     pending: Option<Record>,
     /// Debts of the latest such record; `None` if it was a request.
-    debts: Option<Debts>,
+    debts: Option<AllDebts>,
+    /// Sightings of the latest such record; none if it was a request.
+    sightings: Vec<Sighting>,
 }
 
 /// Another thread of the data plane, as seen from this one.
@@ -176,7 +222,13 @@ pub fn ring() -> (Outgoing, Incoming) {
     let given = vec![0; networks].into_boxed_slice();
     (
         Outgoing { ring: producer, given, taken: taken.clone() },
-        Incoming { ring: consumer, taken, pending: None, debts: None },
+        Incoming {
+            ring: consumer,
+            taken,
+            pending: None,
+            debts: None,
+            sightings: Vec::with_capacity(SIGHTINGS_MAX),
+        },
     )
 }
 
@@ -184,8 +236,23 @@ impl Outgoing {
     /// Hands over debts with their record ([`Record::of_debts`]); returns `false` if the network has no room left in
     /// the ring.
     #[must_use]
-    pub fn push_debts(&mut self, record: &Record, debts: &Debts) -> bool {
+    pub fn push_debts(&mut self, record: &Record, debts: &AllDebts) -> bool {
         self.push(record, &encode_debts(debts))
+    }
+
+    /// Hands over sightings with their record ([`Record::of_learnt`]), at most [`SIGHTINGS_MAX`]; returns `false` if the
+    /// network has no room left in the ring.
+    #[must_use]
+    pub fn push_sightings(&mut self, record: &Record, sightings: &[Sighting]) -> bool {
+        let mut bytes = [0; SIGHTINGS_MAX * SIGHTING_BYTES];
+        let places = bytes.chunks_exact_mut(SIGHTING_BYTES);
+        for (place, Sighting { mac, vport, seen_ns }) in places.zip(sightings) {
+            let (what, when) = place.split_at_mut(8);
+            what.copy_from_slice(&(mac << 16 | u64::from(*vport)).to_ne_bytes());
+            when.copy_from_slice(&seen_ns.to_ne_bytes());
+        }
+        let len = sightings.len() * SIGHTING_BYTES;
+        bytes.get(..len).is_some_and(|bytes| self.push(record, bytes))
     }
 
     /// Copies a frame into the ring; returns `false` if the network has no room left in the ring.
@@ -210,19 +277,34 @@ impl Outgoing {
     }
 }
 
-fn encode_debts(debts: &Debts) -> [u8; DEBTS_BYTES] {
-    let mut bytes = [0; DEBTS_BYTES];
-    bytes[..16].copy_from_slice(&debts.packets.to_ne_bytes());
-    bytes[16..32].copy_from_slice(&debts.bits.to_ne_bytes());
-    bytes[32..].copy_from_slice(&debts.last_ns.to_ne_bytes());
+fn encode_debts(debts: &AllDebts) -> [u8; ALL_DEBTS_BYTES] {
+    let mut bytes = [0; ALL_DEBTS_BYTES];
+    bytes[0] = u8::from(debts.rate.is_some()) | u8::from(debts.storm.is_some()) << 1;
+    for (place, debts) in bytes[1..].chunks_exact_mut(DEBTS_BYTES).zip([debts.rate, debts.storm]) {
+        let debts = debts.unwrap_or_default();
+        place[..16].copy_from_slice(&debts.packets.to_ne_bytes());
+        place[16..32].copy_from_slice(&debts.bits.to_ne_bytes());
+        place[32..].copy_from_slice(&debts.last_ns.to_ne_bytes());
+    }
     bytes
 }
 
-fn decode_debts(bytes: &[u8; DEBTS_BYTES]) -> Option<Debts> {
-    let (packets, rest) = bytes.split_first_chunk()?;
-    let (bits, rest) = rest.split_first_chunk()?;
-    let last_ns = u64::from_ne_bytes(*rest.first_chunk()?);
-    Some(Debts { packets: u128::from_ne_bytes(*packets), bits: u128::from_ne_bytes(*bits), last_ns })
+fn decode_debts(bytes: &[u8; ALL_DEBTS_BYTES]) -> Option<AllDebts> {
+    let (which, rest) = bytes.split_first()?;
+    let one = |at: u8| {
+        let (packets, rest) = rest.get(usize::from(at) * DEBTS_BYTES..)?.split_first_chunk()?;
+        let (bits, rest) = rest.split_first_chunk()?;
+        let last_ns = u64::from_ne_bytes(*rest.first_chunk()?);
+        let debts = Debts { packets: u128::from_ne_bytes(*packets), bits: u128::from_ne_bytes(*bits), last_ns };
+        (which >> at & 1 != 0).then_some(debts)
+    };
+    Some(AllDebts { rate: one(0), storm: one(1) })
+}
+
+fn decode_sighting(bytes: &[u8]) -> Option<Sighting> {
+    let (what, when) = bytes.split_first_chunk()?;
+    let what = u64::from_ne_bytes(*what);
+    Some(Sighting { mac: what >> 16, vport: what as u16, seen_ns: u64::from_ne_bytes(*when.first_chunk()?) })
 }
 
 impl Incoming {
@@ -233,15 +315,20 @@ impl Incoming {
     }
 
     /// The debts of the record that [`Incoming::pop`] returned last, if it had any.
-    pub fn take_debts(&mut self) -> Option<Debts> {
+    pub fn take_debts(&mut self) -> Option<AllDebts> {
         self.debts.take()
+    }
+
+    /// The sightings of the record that [`Incoming::pop`] returned last; none if it was another record, or a request.
+    pub fn sightings(&self) -> &[Sighting] {
+        &self.sightings
     }
 
     /// Copies the next frame into a slot of `pool`. `Ok(None)` if the ring is empty.
     ///
     /// # Errors
-    /// The record of a frame for which there is no free slot; the frame is lost. Or a record of debts: these need no
-    /// slot and are not lost, see [`Incoming::take_debts`].
+    /// The record of a frame for which there is no free slot; the frame is lost. Or a record of debts or sightings: these
+    /// need no slot and are not lost, see [`Incoming::take_debts`] and [`Incoming::sightings`].
     pub fn pop(&mut self, pool: &mut Pool) -> Result<Option<(Record, Packet)>, Record> {
         let record = match self.pending.take() {
             Some(record) => record,
@@ -261,10 +348,20 @@ impl Incoming {
             self.pending = Some(record);
             return Ok(None);
         }
+        self.sightings.clear();
         if record.crossing == Crossing::Debts {
-            let mut bytes = [0; DEBTS_BYTES];
-            let whole = len == DEBTS_BYTES && self.ring.pop_entire_slice(&mut bytes).is_ok();
+            let mut bytes = [0; ALL_DEBTS_BYTES];
+            let whole = len == ALL_DEBTS_BYTES && self.ring.pop_entire_slice(&mut bytes).is_ok();
             self.debts = if whole { decode_debts(&bytes) } else { None };
+            self.took(record.vid, len);
+            return Err(record);
+        }
+        if record.crossing == Crossing::Learnt {
+            let mut bytes = [0; SIGHTINGS_MAX * SIGHTING_BYTES];
+            let bytes = bytes.get_mut(..len).unwrap_or_default();
+            if self.ring.pop_entire_slice(bytes).is_ok() {
+                self.sightings.extend(bytes.chunks_exact(SIGHTING_BYTES).filter_map(decode_sighting));
+            }
             self.took(record.vid, len);
             return Err(record);
         }
@@ -358,18 +455,39 @@ mod tests {
         let (mut out, mut into) = ring();
         let mut pool = Pool::new(1, 2048).unwrap();
         let debts = Debts { packets: Debts::MAX, bits: 1 << 65, last_ns: 1 << 60 };
+        let debts = AllDebts { rate: None, storm: Some(debts) };
         let name = Record::of_debts(Vid::new(2).unwrap(), 7, 1 << 50);
         assert!(out.push(&record(2), &[1; 100]));
         assert!(out.push_debts(&name, &debts) && out.push(&name, &[]) && out.push(&record(2), &[2; 100]));
         let (_, first) = into.pop(&mut pool).unwrap().unwrap();
         assert!(pool.free() == 0 && into.take_debts().is_none());
-        assert_eq!(into.pop(&mut pool).unwrap_err(), Record { len: 40, ..name });
+        assert_eq!(into.pop(&mut pool).unwrap_err(), Record { len: 81, ..name });
         assert_eq!((into.take_debts(), into.take_debts()), (Some(debts), None));
         assert_eq!(into.pop(&mut pool).unwrap_err(), name);
         assert_eq!(into.take_debts(), None, "a question");
         pool.give(first.slot);
         assert_eq!(into.pop(&mut pool).unwrap().unwrap().1.bytes(&pool), [2; 100]);
         assert!(into.is_empty());
+    }
+
+    #[test]
+    fn sightings_cross_in_their_place_and_need_no_slot() {
+        let (mut out, mut into) = ring();
+        let mut pool = Pool::new(1, 2048).unwrap();
+        let all: Vec<Sighting> = (0..SIGHTINGS_MAX as u64)
+            .map(|n| Sighting { mac: 0xffff_ffff_ffff - n, vport: n as u16 * 1000, seen_ns: u64::MAX - n })
+            .collect();
+        let name = Record::of_learnt(Vid::new(2).unwrap(), 7, 1 << 50);
+        assert!(out.push_sightings(&name, &all) && out.push_sightings(&name, &all[3..4]));
+        assert!(out.push_sightings(&name, &[]) && out.push(&record(2), &[2; 100]));
+        for sightings in [&all[..], &all[3..4], &[]] {
+            let len = 16 * sightings.len() as u32;
+            assert_eq!(into.pop(&mut pool).unwrap_err(), Record { len, ..name });
+            assert_eq!(into.sightings(), sightings);
+        }
+        assert_eq!(into.pop(&mut pool).unwrap().unwrap().1.bytes(&pool), [2; 100]);
+        assert!(into.is_empty());
+        assert!(!out.push_sightings(&name, &[all[0]; SIGHTINGS_MAX + 1]));
     }
 
     #[test]

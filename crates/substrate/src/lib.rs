@@ -86,14 +86,6 @@ pub enum SubstrateError {
         /// Name of the image.
         image: String,
     },
-    /// A card in live use does not decide the frames of networks that learn.
-    #[error("network '{name}': networks of kind {} run live in software only; choose substrate soft", kind.name())]
-    LearnsLive {
-        /// Name of the network.
-        name: String,
-        /// Its kind.
-        kind: Kind,
-    },
     /// A running network cannot become one of another kind (the caller's fault).
     #[error(
         "network '{name}' runs as kind {now}: unload it before it is loaded as kind {to}",

@@ -24,6 +24,8 @@ pub enum Bug {
     BypassEarly,
     /// Rate limits start with full buckets on the other side.
     DebtsStay,
+    /// A network that learns comes to the card without what it has learnt.
+    AddressesStay,
     /// The answer to an image load comes while networks are still moving.
     AnswerEarly,
     /// Networks return to another image in the order of their names.
@@ -38,7 +40,7 @@ pub enum Bug {
 
 impl Bug {
     /// All bugs.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::NoFence,
         Self::HoldStays,
         Self::NetStays,
@@ -48,6 +50,7 @@ impl Bug {
         Self::SeatForgotten,
         Self::BypassEarly,
         Self::DebtsStay,
+        Self::AddressesStay,
         Self::AnswerEarly,
         Self::ByName,
         Self::NotReserved,

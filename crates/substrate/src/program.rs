@@ -173,6 +173,12 @@ impl Program {
         self.settings.kind()
     }
 
+    /// Most MAC addresses that it can have, static and learnt ones together; 0 if its kind does not learn.
+    #[must_use]
+    pub fn addresses_max(&self) -> usize {
+        self.settings.learning().map_or(0, |learning| self.entries.macs().len() + learning.entries_max)
+    }
+
     /// The same program without next hops and entries.
     #[must_use]
     pub fn without_tables(&self) -> Self {

@@ -26,6 +26,7 @@ struct Verdict {
   unsigned verdict = 0, net = 0, port = 0, len = 0;
   bool more = false;
   uint64_t rest = 0;  // identifies the verdict; in the field of a MAC address
+  bool note = false;  // of a sender; its drop is not counted
   unsigned out() const { return verdict == Punt ? MacPorts + net % 4 : port; }
   bool sends() const { return verdict == Forward || verdict == Punt; }
   bool grows() const { return sends() && out() >= MacPorts; }
@@ -144,6 +145,7 @@ class Bench {
     bench::set(top->s_verdict_i, hue_verdict_t::ttl, 7);
     bench::set(top->s_verdict_i, hue_verdict_t::checksum, 0x1234);
     bench::set(top->s_verdict_i, hue_verdict_t::more, v.more);
+    bench::set(top->s_verdict_i, hue_verdict_t::note, v.note);
   }
 
   // A frame leaves a queue, and cells are freed.
@@ -193,7 +195,7 @@ class Bench {
       }
     }
     decided_.push_back(lets);
-    if (!lets) drop_ = {true, v};
+    if (!lets) drop_ = {!v.note, v};
   }
 
   void admit(const Verdict& v) {
@@ -285,6 +287,7 @@ Verdict verdict_of(bench::Random& random, uint64_t number, unsigned nets) {
   v.verdict = verdicts[random.below(8)];
   v.net = random.below(nets);
   v.more = random.percent(10);
+  v.note = v.verdict == Punt && random.percent(30);
   v.port = random.percent(90) ? random.below(MacPorts) : random.below(Ports);
   const unsigned sort = random.below(100);
   v.len = sort < 60 ? random.between(FrameBytesMin, 200) : sort < 96 ? random.between(FrameBytesMin, 1600) : random.between(FrameBytesMin, FrameBytesMax);

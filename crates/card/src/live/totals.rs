@@ -38,6 +38,8 @@ pub struct CardCounts {
     pub received_bytes: u64,
     /// Bytes of frames sent, including frames that software sends through the card.
     pub sent_bytes: u64,
+    /// Frames that left because of a flood, a copy for each port.
+    pub copies: u64,
     /// Frames that found no room in the output queues of ports.
     pub port_full: u64,
     /// Frames for software that found no room in the output queues of the CPU.
@@ -52,6 +54,7 @@ impl CardCounts {
             outcomes: Counters::new(kind),
             received_bytes: 0,
             sent_bytes: 0,
+            copies: 0,
             port_full: 0,
             handover_full: 0,
         }

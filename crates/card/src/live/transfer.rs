@@ -16,15 +16,16 @@
 //! 4. *join*: frames from software use the network's own queues again; when the separate queues are empty, the hold
 //!    ends.
 //!
-//! Immediately before the row changes, the debts of the network's meter are sent to the other side (`debts`).
+//! Immediately before the row changes, the debts of the network's meters are sent to the other side (`debts`). A network
+//! that learns is known on the card before the first step; its worker always knows it (`learning`).
 //!
 //! If a step fails, the remaining steps take the network back, in an order that keeps the order of frames.
 
 use std::time::Duration;
 
 use hue_demux::Demux;
-use hue_planes::Debts;
 use hue_planes::Loss;
+use hue_substrate::handover::{AllDebts, Record, Sighting};
 use hue_tables::Vid;
 
 use super::witness::{Proof, Witness};
@@ -181,12 +182,21 @@ pub(super) struct Transfer {
 }
 
 /// The question to a worker, and its answer.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub(super) struct Asked {
     /// Name of the question, and when it was last sent.
     pub(super) question: Option<(u64, u64)>,
-    /// The worker's answer.
-    pub(super) debts: Option<Debts>,
+    /// What the network has learnt, as far as the worker has told it.
+    pub(super) known: Vec<Sighting>,
+    /// The worker's answer, or the end of it.
+    pub(super) debts: Option<AllDebts>,
+}
+
+impl Asked {
+    /// Whether a record answers the question.
+    pub(super) fn is_answer(&self, record: &Record) -> bool {
+        self.question.is_some_and(|(name, _)| name == record.time_ns)
+    }
 }
 
 /// Progress of the check that no followed frame is inside any more.

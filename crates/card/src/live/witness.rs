@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hue_demux::{Demux, PortId, Selection};
-use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Loss, Reason};
+use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Loss, Reason, Settings};
 use hue_substrate::follow::{Ending, FrameKey};
 use hue_tables::Vid;
 use hue_wire::ethernet::is_group;
@@ -82,13 +82,8 @@ struct Frame {
 struct Tagged {
     key: u64,
     number: Option<u32>,
-}
-
-#[derive(Default)]
-struct Flow {
-    arrived: u32,
-    /// One more than the highest number that left.
-    left: u32,
+    /// Copies of it that leave besides the next one.
+    more: u32,
 }
 
 /// See the head of this file.
@@ -97,7 +92,11 @@ pub struct Witness {
     vid: Vid,
     kind: Kind,
     frames: HashMap<u64, Frame>,
-    flows: HashMap<u64, Flow>,
+    /// Number of frames that arrived, by flow.
+    flows: HashMap<u64, u32>,
+    /// One more than the highest number that left, by flow and, for kinds that flood, port: copies of a frame keep their
+    /// order at each port by itself.
+    left: HashMap<(u64, u8), u32>,
     /// Frames in the card, by tag.
     tags: HashMap<u32, Tagged>,
     /// Group frames whose copies the card has not made yet, by tag: the number of the network's copies.
@@ -126,6 +125,7 @@ impl Witness {
             kind,
             frames: HashMap::new(),
             flows: HashMap::new(),
+            left: HashMap::new(),
             tags: HashMap::new(),
             copying: HashMap::new(),
             proof: Proof::default(),
@@ -176,7 +176,7 @@ impl Witness {
             return !self.over && self.enter(key, tag, 1);
         }
         let Some(frame) = self.frames.get(&key.frame) else { return false };
-        self.tags.insert(tag, Tagged { key: key.frame, number: frame.number });
+        self.tags.insert(tag, Tagged { key: key.frame, number: frame.number, more: 0 });
         self.returning.insert(tag);
         true
     }
@@ -187,19 +187,24 @@ impl Witness {
             return false;
         }
         let count = self.flows.entry(key.flow).or_default();
-        let number = count.arrived;
-        count.arrived += 1;
+        let number = *count;
+        *count += 1;
         let frame = self.frames.entry(key.frame).or_insert(Frame { flow: key.flow, number: None, inside: 0 });
         frame.number = (frame.inside == 0).then_some(number);
         frame.inside += copies;
         self.inside += u64::from(copies);
-        self.tags.insert(tag, Tagged { key: key.frame, number: Some(number) });
+        self.tags.insert(tag, Tagged { key: key.frame, number: Some(number), more: 0 });
         true
     }
 
-    /// A frame left the card with this tag and goes to a wire, which accepted it or refused it for this reason.
-    pub fn left(&mut self, tag: u32, taken: Result<(), Loss>, now_ns: u64) {
-        let Some(Tagged { key, number }) = self.tags.remove(&tag) else { return };
+    /// A frame left the card with this tag and goes to the wire of a port, which accepted it or refused it for this reason.
+    pub fn left(&mut self, tag: u32, port: u8, taken: Result<(), Loss>, now_ns: u64) {
+        let Some(tagged) = self.tags.get_mut(&tag) else { return };
+        let Tagged { key, number, more } = *tagged;
+        tagged.more = more.saturating_sub(1);
+        if more == 0 {
+            self.tags.remove(&tag);
+        }
         self.returning.remove(&tag);
         if let Err(loss) = taken {
             return self.lose(key, loss.name());
@@ -211,10 +216,11 @@ impl Witness {
         }
         frame.inside -= 1;
         self.inside -= 1;
-        let flow = self.flows.entry(frame.flow).or_default();
         if let Some(number) = number {
-            self.proof.reordered += u64::from(number < flow.left);
-            flow.left = flow.left.max(number + 1);
+            let floods = Settings::of(self.kind).learning().is_some();
+            let left = self.left.entry((frame.flow, if floods { port } else { 0 })).or_default();
+            self.proof.reordered += u64::from(number < *left);
+            *left = (*left).max(number + 1);
         }
         if let Some(seen) = self.proof.seen.get_mut(self.at) {
             seen.sent += 1;
@@ -235,7 +241,9 @@ impl Witness {
             _ => 0,
         };
         let Some(key) = self.tags.get(&tag).map(|tagged| tagged.key) else { return };
-        self.returning.remove(&tag);
+        if !matches!(cause, Cause::Flooded(_)) {
+            self.returning.remove(&tag);
+        }
         match cause {
             Cause::Dropped(code) => match Reason::new(self.kind, code) {
                 Some(reason) => self.drop(key, reason.name()),
@@ -246,6 +254,21 @@ impl Witness {
             Cause::Refused => self.lose(key, OUTPUT_FULL),
             Cause::FloodFull => (0..copies).for_each(|_| self.lose(key, FLOOD_FULL)),
             Cause::Copied => {}
+            Cause::Flooded(count) => {
+                let more = u32::from(count).saturating_sub(1);
+                if let Some(tagged) = self.tags.get_mut(&tag) {
+                    tagged.more += more;
+                }
+                self.copied(key, more);
+            }
+        }
+    }
+
+    /// One of the frames of a key becomes several: `more` besides itself.
+    fn copied(&mut self, key: u64, more: u32) {
+        if let Some(frame) = self.frames.get_mut(&key).filter(|frame| frame.inside > 0) {
+            frame.inside += more;
+            self.inside += u64::from(more);
         }
     }
 
@@ -259,6 +282,7 @@ impl Witness {
                     seen.sent += 1;
                 }
             }
+            Ending::Copied(count) => self.copied(key, u32::from(count).saturating_sub(1)),
             Ending::Punted(outcome) => {
                 if self.end(key) {
                     *self.proof.punted.entry(outcome.name()).or_default() += 1;
@@ -408,7 +432,7 @@ mod tests {
     #[test]
     fn lost_duplicated_and_late_frames_are_found() {
         let mut witness = witness();
-        witness.left(tag(0, 5), Ok(()), 1);
+        witness.left(tag(0, 5), 0, Ok(()), 1);
         for number in 0..8 {
             assert!(arrives(&mut witness, number, 5, 5) && arrives(&mut witness, number, 6, 5));
         }
@@ -418,12 +442,12 @@ mod tests {
         assert!(!witness.arrived(0, 99, &frame(MAC, 9, 64, 5)[..13], 5), "a runt belongs to no network");
         // Flow 5: 2 after 3, 5 twice, 6 lost. Flow 6 is in order.
         for (at, number) in [0u16, 1, 3, 2, 4, 5, 7].into_iter().enumerate() {
-            witness.left(tag(number, 5), Ok(()), 10 + 10 * at as u64);
+            witness.left(tag(number, 5), 0, Ok(()), 10 + 10 * at as u64);
         }
         assert!(witness.handed_over(false, 77, &frame(MAC, 5, 63, 5)));
-        witness.left(77, Ok(()), 75);
+        witness.left(77, 0, Ok(()), 75);
         witness.turn(100);
-        (0..8).for_each(|number| witness.left(tag(number, 6), Ok(()), 200));
+        (0..8).for_each(|number| witness.left(tag(number, 6), 0, Ok(()), 200));
         witness.turn(300);
         witness.close(350);
         assert!(!arrives(&mut witness, 50, 5, 360) && !witness.is_done());
@@ -438,15 +462,63 @@ mod tests {
     }
 
     #[test]
+    fn each_copy_of_a_flood_is_followed() {
+        let vid = Vid::new(1).unwrap();
+        let row = |vport: u16| Row { vid, vport, select: Match::Port(PortId::new(vport as u8)) };
+        let attached = |vport: u16| Attachment { port: PortId::new(vport as u8), vid, vport };
+        let demux = Demux::new(&[0, 1, 2, 3].map(row), &[0, 1, 2, 3].map(attached)).unwrap();
+        let mut witness = Witness::new(vid, Kind::L2, demux, 0);
+        (0..4).for_each(|number| assert!(arrives(&mut witness, number, 5, 5)));
+        // In the card: the first to three ports, one of which has no room; the second overtakes at no port.
+        witness.ended_in_card(tag(0, 5), Cause::Flooded(3));
+        witness.left(tag(0, 5), 1, Ok(()), 10);
+        witness.ended_in_card(tag(1, 5), Cause::Flooded(2));
+        witness.left(tag(1, 5), 1, Ok(()), 11);
+        witness.ended_in_card(tag(0, 5), Cause::Refused);
+        witness.left(tag(0, 5), 2, Ok(()), 12);
+        assert_eq!(witness.inside, 3);
+        witness.left(tag(1, 5), 2, Ok(()), 13);
+        // In software: the third to two ports, and one of them twice.
+        let bytes = frame(MAC, 2, 64, 5);
+        witness.ended_in_software(FrameKey::of(&bytes).frame, Ending::Copied(2));
+        assert!((70..73).all(|tag| witness.handed_over(false, tag, &bytes)));
+        (70..73).zip([1, 3, 3]).for_each(|(tag, port)| witness.left(tag, port, Ok(()), 20));
+        witness.close(30);
+        assert!(!witness.is_done(), "the fourth is inside");
+        let last = frame(MAC, 3, 64, 5);
+        witness.ended_in_software(FrameKey::of(&last).frame, Ending::Left);
+        assert!(witness.is_done());
+        let proof = witness.proof();
+        assert_eq!((proof.lost, proof.doubled, proof.reordered), (BTreeMap::from([(OUTPUT_FULL, 1)]), 1, 0));
+        assert_eq!(proof.seen[0].sent, 6);
+    }
+
+    #[test]
+    fn copies_keep_their_order_at_each_port() {
+        let vid = Vid::new(1).unwrap();
+        let row = Row { vid, vport: 0, select: Match::Port(PortId::new(0)) };
+        let attached = Attachment { port: PortId::new(0), vid, vport: 0 };
+        let mut witness = Witness::new(vid, Kind::L2, Demux::new(&[row], &[attached]).unwrap(), 0);
+        for number in 0..2 {
+            assert!(arrives(&mut witness, number, 5, 5));
+            witness.ended_in_card(tag(number, 5), Cause::Flooded(2));
+        }
+        for (number, port) in [(0, 1), (1, 1), (1, 2), (0, 2)] {
+            witness.left(tag(number, 5), port, Ok(()), 10);
+        }
+        assert_eq!(witness.proof().reordered, 1, "at port 2");
+    }
+
+    #[test]
     fn a_second_copy_inside_is_waited_for() {
         let mut witness = witness();
         assert!(arrives(&mut witness, 0, 5, 5));
         let bytes = frame(MAC, 0, 63, 5);
         assert!((70..74).all(|tag| witness.handed_over(false, tag, &bytes)));
-        witness.left(70, Ok(()), 10);
+        witness.left(70, 0, Ok(()), 10);
         witness.close(20);
         assert!(!witness.is_done(), "three copies are in the card");
-        witness.left(71, Ok(()), 30);
+        witness.left(71, 0, Ok(()), 30);
         witness.ended_in_card(72, Cause::Refused);
         assert!(!witness.is_done());
         witness.not_sent(73);
@@ -459,7 +531,7 @@ mod tests {
         let mut witness = witness();
         (0..9).for_each(|number| assert!(arrives(&mut witness, number, 5, 5)));
         let key = |number| FrameKey::of(&frame(MAC, number, 63, 5)).frame;
-        witness.left(tag(0, 5), Err(Loss::PortFull), 10);
+        witness.left(tag(0, 5), 0, Err(Loss::PortFull), 10);
         witness.ended_in_card(tag(1, 5), Cause::Dropped(Outcome::Checksum.code()));
         witness.ended_in_card(tag(2, 5), Cause::Refused);
         witness.ended_in_card(tag(3, 5), Cause::Unclaimed(Unclaimed::NoNetwork));
@@ -541,8 +613,8 @@ mod tests {
         let (one, other) = (frame(MAC, 1, 63, 5), frame(MAC, 2, 63, 5));
         assert!(!witness.handed_over(false, 1, &one), "it arrived before");
         assert!(witness.handed_over(true, 2, &one) && witness.handed_over(true, 3, &other));
-        witness.left(3, Ok(()), 10);
-        witness.left(2, Ok(()), 11);
+        witness.left(3, 0, Ok(()), 10);
+        witness.left(2, 0, Ok(()), 11);
         witness.close(20);
         let proof = witness.proof();
         assert_eq!((proof.reordered, proof.doubled, proof.lost(), proof.undecided), (1, 0, 0, 0));
@@ -555,12 +627,12 @@ mod tests {
         // In the card each has its tag.
         assert!(witness.handed_over(true, 1, &same) && witness.handed_over(true, 2, &other));
         assert!(witness.handed_over(true, 3, &same));
-        witness.left(2, Ok(()), 10);
-        witness.left(3, Ok(()), 11);
+        witness.left(2, 0, Ok(()), 10);
+        witness.left(3, 0, Ok(()), 11);
         // For frames from software, it is not known which of the two this is.
         assert!(witness.arrived(0, 4, &frame(MAC, 1, 64, 5), 12));
         assert!(witness.handed_over(false, 5, &same));
-        witness.left(5, Ok(()), 13);
+        witness.left(5, 0, Ok(()), 13);
         witness.close(20);
         witness.vanished(0);
         let proof = witness.proof();
@@ -581,7 +653,7 @@ mod tests {
     fn a_gap_that_reaches_out_of_the_move_is_its_own() {
         let mut witness = witness();
         (0..6).for_each(|number| assert!(arrives(&mut witness, number, 5, 5)));
-        let left = |witness: &mut Witness, number, ns| witness.left(tag(number, 5), Ok(()), ns);
+        let left = |witness: &mut Witness, number, ns| witness.left(tag(number, 5), 0, Ok(()), ns);
         left(&mut witness, 0, 10);
         left(&mut witness, 1, 20);
         witness.turn(30);
@@ -600,7 +672,7 @@ mod tests {
         (0..2).for_each(|number| assert!(arrives(&mut witness, number, 5, 5 + u64::from(number))));
         witness.turn(30);
         witness.turn(100);
-        witness.left(tag(0, 5), Ok(()), 150);
+        witness.left(tag(0, 5), 0, Ok(()), 150);
         assert_eq!(witness.proof().seen.map(|seen| seen.gap_ns_max), [0, 145, 0]);
     }
 }

@@ -158,6 +158,8 @@ pub enum Cause {
     Unclaimed(Unclaimed),
     /// The output queues had no room.
     Refused,
+    /// It has not ended: the network sends it to this many ports, and each copy ends by itself.
+    Flooded(u8),
     /// A group frame: there was no room to copy it, so none of its networks gets it.
     FloodFull,
     /// A group frame: its last copy is on its way to the stages. The ends of the copies are reported separately.
@@ -171,6 +173,7 @@ impl Cause {
         match (code >> 8, Unclaimed::from_code(low)) {
             (0, _) => Self::Dropped(low),
             (1, Some(reason)) => Self::Unclaimed(reason),
+            (3, _) => Self::Flooded(low),
             _ if code == FLOOD_FULL => Self::FloodFull,
             _ if code == COPIED => Self::Copied,
             _ => Self::Refused,

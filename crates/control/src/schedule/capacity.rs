@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::{CardSite, Demand, Side, Site, TableSite};
 use hue_intent::{Latency, Placement};
-use hue_planes::Settings;
 use hue_tables::dir::{DirNeeds, DirUsage, SLOTS};
 
 /// Estimated words of a route in the card's shared memories. Routes in large tables need about 2
@@ -33,8 +32,6 @@ pub enum Lack {
         /// The image.
         image: String,
     },
-    /// Networks of its kind learn, and a card decides their frames only in captures.
-    Learns(&'static str),
     /// One of its ports does not belong to the card.
     Port(String),
     /// Its table exceeds the image's limit, even without other networks.
@@ -68,7 +65,6 @@ impl fmt::Display for Lack {
             Self::Document => f.write_str("its document says soft"),
             Self::Drained => f.write_str(DRAINED),
             Self::Kind { kind, image } => write!(f, "image '{image}' has no plane of kind {kind}"),
-            Self::Learns(kind) => write!(f, "networks of kind {kind} run live in software only"),
             Self::Port(port) => write!(f, "its port '{port}' is not a port of the card"),
             Self::Large { what, needs, max, image } => {
                 write!(f, "it needs {needs} {what}, but image '{image}' has {max}")
@@ -84,10 +80,20 @@ impl fmt::Display for Lack {
 }
 
 /// The resources that a network needs, by name.
-type Needs = [(&'static str, u64); 3];
+type Needs = [(&'static str, u64); 4];
 
 /// The resources that a network needs, and the limits for one network or for all together.
-fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; 3]) {
+fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; 4]) {
+    let ([a, b, c], [a_max, b_max, c_max]) = match demand.macs {
+        0 => needs_of_routes(card, demand),
+        // A network that learns has no routes, and its next hops are its ports.
+        _ => ([("words", 0), ("next hops", 0), ("addresses", 0)], [0; 3]),
+    };
+    ([a, b, c, (MACS, demand.macs.into())], [a_max, b_max, c_max, card.macs.into()])
+}
+
+/// The same without those of networks that learn.
+fn needs_of_routes(card: &CardSite, demand: &Demand) -> ([(&'static str, u64); 3], [u64; 3]) {
     match card.table {
         TableSite::Each { routes, locals, neighbours, hops } => {
             let room = if neighbours { locals.saturating_sub(demand.locals) } else { 0 };
@@ -110,6 +116,8 @@ fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; 3]) {
     }
 }
 
+/// The resource of networks that learn.
+const MACS: &str = "MAC addresses";
 /// Resources of two banks.
 const SETS: &str = "sets of the second bank";
 const ROWS: &str = "rows of the Conflict CAM";
@@ -132,9 +140,6 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
         return Some(Lack::Document);
     }
     let image = || card.image.clone();
-    if Settings::of(demand.kind).learning().is_some() {
-        return Some(Lack::Learns(demand.kind.name()));
-    }
     if !card.kinds.contains(&demand.kind) {
         return Some(Lack::Kind { kind: demand.kind.name(), image: image() });
     }
@@ -154,7 +159,7 @@ pub struct CardRoom<'s> {
     card: Option<&'s CardSite>,
     networks: u64,
     /// Used parts of the tables that networks share.
-    taken: [u64; 3],
+    taken: [u64; 4],
     /// The networks in two banks, in their order.
     banks: Option<DirNeeds>,
 }
@@ -164,7 +169,7 @@ impl<'s> CardRoom<'s> {
     pub fn new(site: &'s Site) -> Self {
         let card = site.card.as_ref();
         let has_banks = card.is_some_and(|card| matches!(card.table, TableSite::Banks { .. }));
-        Self { card, networks: 0, taken: [0; 3], banks: has_banks.then(DirNeeds::default) }
+        Self { card, networks: 0, taken: [0; 4], banks: has_banks.then(DirNeeds::default) }
     }
 
     /// The capacity of the card with the networks that are on it.
@@ -246,12 +251,15 @@ impl<'s> CardRoom<'s> {
         let Some(card) = self.card else { return Vec::new() };
         let mut uses = vec![("networks", self.networks, u64::from(card.networks_max))];
         if let TableSite::Shared { words, hops } = card.table {
-            let [words_used, hops_used, _] = self.taken;
+            let [words_used, hops_used, ..] = self.taken;
             uses.extend([("words", words_used, words), ("next hops", hops_used, hops.into())]);
         }
         if let (TableSite::Banks { sets, cam_rows, hops }, Some(banks)) = (card.table, &self.banks) {
             uses.extend(in_banks(&banks.usage(), sets, cam_rows));
             uses.push(("next hops", self.taken[1], hops.into()));
+        }
+        if card.macs > 0 {
+            uses.push((MACS, self.taken[3], card.macs.into()));
         }
         uses
     }
@@ -263,7 +271,7 @@ pub fn shared_rows(card: &CardSite, demands: &[&Demand]) -> Vec<(Vec<u64>, u64)>
     let mut rows = vec![(vec![1; demands.len()], u64::from(card.networks_max))];
     if let TableSite::Shared { words, hops } = card.table {
         let takes = |which: usize| demands.iter().map(|demand| needs(card, demand).0[which].1).collect();
-        rows.extend([(takes(0), words), (takes(1), hops.into())]);
+        rows.extend([(takes(0), words), (takes(1), hops.into()), (takes(3), card.macs.into())]);
     }
     rows
 }

@@ -81,6 +81,7 @@ impl Demand {
             locals: count(locals),
             neighbours: count(neighbours),
             hops: count(program.next_hops.len()),
+            macs: count(program.addresses_max()),
             shape: None,
             now: None,
         }

@@ -21,6 +21,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
         locals: 2,
         neighbours: 0,
         hops: 4,
+        macs: 0,
         shape: None,
         now: None,
     }
@@ -117,6 +118,7 @@ fn site(cores: u16, core_mbps: u64, places: u32) -> Site {
             ports: ["p0", "p1", "p2"].map(str::to_owned).into(),
             networks_max: places,
             table: TableSite::Shared { words: 10_000, hops: 500 },
+            macs: 1_000,
             bps: 10_000 * M,
             drained: false,
         }),
@@ -330,13 +332,14 @@ prop_compose! {
         routes in prop_oneof![8 => 2..200u32, 1 => 2..4_000u32],
         neighbours in 0..40u32,
         hops in 1..60u32,
+        macs in prop_oneof![4 => Just(0u32), 1 => 1..600u32],
         now in any_side(),
     ) -> Demand {
         Demand {
             ports: ports.into_iter().map(|port| format!("p{port}")).collect(),
             latency: if low { Latency::Low } else { Latency::Normal },
             bandwidth_bps: mbps * M,
-            placement, routes, locals: 2, neighbours, hops, now,
+            placement, routes, locals: 2, neighbours, hops, macs, now,
             ..demand("", 0)
         }
     }
@@ -350,15 +353,15 @@ prop_compose! {
             (50..4_000u32, 1..40u32, any::<bool>(), 1..80u32)
                 .prop_map(|(routes, locals, neighbours, hops)| TableSite::Each { routes, locals, neighbours, hops }),
             (100..20_000u64, 1..200u32).prop_map(|(words, hops)| TableSite::Shared { words, hops }),
-        ], 1..8_000u64, prop::collection::btree_set(0..5usize, 1..5), prop::bool::weighted(0.1))),
+        ], 1..1_000u32, 1..8_000u64, prop::collection::btree_set(0..5usize, 1..5), prop::bool::weighted(0.1))),
         ports in prop::collection::btree_map((0..5usize).prop_map(|port| format!("p{port}")), (1..3_000u64).prop_map(|mbps| mbps * M), 0..3),
         move_cost_bps in prop_oneof![1..5 * M, 1..100 * M],
     ) -> Site {
         Site {
             soft: SoftSite { cores, core_bps: core_mbps * M },
-            card: card.map(|(networks_max, table, mbps, ports, drained)| CardSite {
+            card: card.map(|(networks_max, table, macs, mbps, ports, drained)| CardSite {
                 ports: ports.into_iter().map(|port| format!("p{port}")).collect(),
-                networks_max, table, drained, bps: mbps * M,
+                networks_max, table, macs, drained, bps: mbps * M,
                 image: "test".to_owned(),
                 kinds: vec![Kind::Ipv4],
             }),
@@ -379,7 +382,7 @@ fn any_demands(most: usize) -> impl Strategy<Value = Vec<Demand>> {
 fn check(site: &Site, demands: &[Demand], made: &Schedule) {
     assert_eq!(made.networks.len(), demands.len());
     let mut cores = vec![0; usize::from(site.soft.cores)];
-    let (mut on_card, mut card_bps, mut words, mut hops) = (0, 0, 0, 0);
+    let (mut on_card, mut card_bps, mut words, mut hops, mut macs) = (0, 0, 0, 0, 0);
     let mut ports: BTreeMap<&str, u64> = BTreeMap::new();
     for (network, demand) in made.networks.iter().zip(demands) {
         assert_eq!(network.name, demand.name);
@@ -396,9 +399,12 @@ fn check(site: &Site, demands: &[Demand], made: &Schedule) {
                 assert!(!card.drained);
                 assert!(demand.ports.is_subset(&card.ports));
                 (on_card, card_bps) = (on_card + 1, card_bps + network.served_bps);
-                words += 32 + 4 * u64::from(demand.routes);
-                hops += demand.hops;
-                if let TableSite::Each { routes, locals, neighbours, hops } = card.table {
+                macs += demand.macs;
+                if demand.macs == 0 {
+                    words += 32 + 4 * u64::from(demand.routes);
+                    hops += demand.hops;
+                }
+                if demand.macs == 0 && let TableSite::Each { routes, locals, neighbours, hops } = card.table {
                     let room = if neighbours { locals.saturating_sub(demand.locals) } else { 0 };
                     let others = demand.routes.saturating_sub(demand.locals + demand.neighbours.min(room));
                     assert!(others <= routes && demand.locals <= locals && demand.hops <= hops);
@@ -412,7 +418,7 @@ fn check(site: &Site, demands: &[Demand], made: &Schedule) {
     if let Some(card) = &site.card {
         assert!(on_card <= card.networks_max && card_bps <= card.bps);
         if let TableSite::Shared { words: words_max, hops: hops_max } = card.table {
-            assert!(words <= words_max && hops <= hops_max);
+            assert!(words <= words_max && hops <= hops_max && macs <= card.macs);
         }
         // A network whose document requests the card is elsewhere only if it does not fit beside others that
         // also request it.

@@ -100,6 +100,10 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard, started: Ti
     // Frames count as sent when a worker passes them to the card's thread, or when the card forwards them.
     let not_sent: u64 = departed.iter().map(|(_, count)| count).sum();
     let forwarded = totals.outcomes.forwarded() + counted.outcomes.forwarded();
+    // Of those that the card sends to several ports, each copy is sent.
+    let floods: u64 =
+        counted.outcomes.iter().filter(|(outcome, _)| outcome.is_flood()).map(|(_, count)| count).sum();
+    let sent_by_card = counted.outcomes.forwarded() - floods + counted.copies;
     let (punted, dropped) = (totals.outcomes.punted(), drops.values().sum());
     let ports = view.api.ports.iter().enumerate().map(|(vport, port)| {
         let counted = totals.ports.get(vport).copied().unwrap_or_default();
@@ -128,14 +132,14 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard, started: Ti
         forwarded,
         punted,
         dropped,
-        sent: (totals.sent_packets() + counted.outcomes.forwarded()).saturating_sub(not_sent),
+        sent: (totals.sent_packets() + sent_by_card).saturating_sub(not_sent),
         sent_bytes: totals.sent_bytes() + counted.sent_bytes.saturating_sub(crossed.from_software_bytes),
         from_control: totals.from_control_packets,
         punts: of(Verdict::Punt),
         drops,
         losses,
         families,
-        copies: totals.copies,
+        copies: totals.copies + counted.copies,
         macs: learns.then_some(MacStats { learnt, moved, not_learnt }),
         ports: ports.collect(),
     }

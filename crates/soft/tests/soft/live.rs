@@ -9,10 +9,10 @@ use crate::common::{PORTS, hop, mac, packet, prefix, program, vid};
 use crate::world::{PATIENCE, World, until, wire, world};
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::{Adjacency, Outcome};
-use hue_planes::{Debts, Loss, Rate, RateLimit, Unclaimed};
+use hue_planes::{Debts, Loss, Rate, RateLimit, Settings, Unclaimed, l2};
 use hue_ports::{Driver, MemoryHandle, MemoryPort, Pool};
 use hue_soft::live::{CaptureFilter, Captured, Direction, Live, LiveError};
-use hue_substrate::handover::{Crossing, Peer, Record};
+use hue_substrate::handover::{AllDebts, Crossing, Peer, Record, Sighting};
 use hue_substrate::wake::Wake;
 use hue_substrate::{Entries, Program, Substrate};
 use hue_wire::{Mac, arp};
@@ -172,8 +172,8 @@ fn a_guest_hands_frames_over_and_has_ports() {
     }
 }
 
-/// The debts of a network's meter, as its home reports them.
-fn debts(world: &World, peers: &mut [Peer], id: u16, name: u64) -> Debts {
+/// The debts of a network's meter, as its home reports them; `None` if it has none.
+fn debts(world: &World, peers: &mut [Peer], id: u16, name: u64) -> Option<Debts> {
     let home = world.live.home(vid(id)).unwrap();
     let question = Record::of_debts(vid(id), home.generation, name);
     let peer = &mut peers[home.worker];
@@ -187,7 +187,7 @@ fn debts(world: &World, peers: &mut [Peer], id: u16, name: u64) -> Debts {
     });
     let answer = answer.unwrap();
     assert_eq!((answer.crossing, answer.vid, answer.time_ns), (Crossing::Debts, vid(id), name));
-    peer.into.take_debts().unwrap()
+    peer.into.take_debts().unwrap().rate
 }
 
 /// The debts of a network's meter move with it, from a card and to a card.
@@ -197,27 +197,118 @@ fn a_guest_says_and_hears_what_a_meter_lacks() {
     let limited = Program { rate_limit: Some(rate), ..program(1) };
     let mut world = world(2, &[limited, program(2)]);
     let mut peers = world.live.invite(&Arc::new(Wake::new().unwrap())).unwrap();
-    assert_eq!(debts(&world, &mut peers, 2, 7), Debts::default(), "it has no meter");
+    assert_eq!(debts(&world, &mut peers, 2, 7), None, "it has no meter");
     let frame = packet(mac(1, 0), [10, 9, 9, 9]);
     (0..4).for_each(|_| world.feed(0, &frame));
     assert_eq!(world.settled(1, 4).outcomes.forwarded(), 4);
-    let before = debts(&world, &mut peers, 1, 8);
+    let before = debts(&world, &mut peers, 1, 8).unwrap();
     assert!((1..=4_000_000_000).contains(&before.packets) && before.bits == 0, "{before:?}");
 
     // The card passed the rest of the burst. A debt cannot exceed the burst. The time is an hour later, so that
     // nothing is earned.
+    let of_rate = |debts| AllDebts { rate: Some(debts), storm: None };
     let there = Debts { packets: Debts::MAX, bits: 5, last_ns: before.last_ns + 3_600_000_000_000 };
     let home = world.live.home(vid(1)).unwrap();
     let told = Record::of_debts(vid(1), home.generation, 0);
     let gone = Record { generation: home.generation.wrapping_sub(1), ..told };
     let peer = &mut peers[home.worker];
-    assert!(peer.out.push_debts(&told, &there) && peer.out.push_debts(&gone, &Debts::default()));
+    assert!(peer.out.push_debts(&told, &of_rate(there)) && peer.out.push_debts(&gone, &of_rate(Debts::default())));
     peer.wake.notify();
     let most = Debts { packets: 10_000_000_000, bits: 0, ..there };
-    assert_eq!(debts(&world, &mut peers, 1, 9), most);
+    assert_eq!(debts(&world, &mut peers, 1, 9), Some(most));
     (0..4).for_each(|_| world.feed(0, &frame));
     assert_eq!(world.settled(1, 8).outcomes.get(Outcome::RateLimited), 4);
-    assert_eq!(debts(&world, &mut peers, 1, 10), most);
+    assert_eq!(debts(&world, &mut peers, 1, 10), Some(most));
+    world.live.stop();
+}
+
+/// A switch that has ports 0 to 2 to itself, and a storm limit.
+fn switch(id: u16) -> Program {
+    let storm_limit = Some(RateLimit { packets: Some(Rate::new(1, 10).unwrap()), bits: None });
+    let ports = [0, 1, 2].map(PortId::new);
+    let select = |(port, vport): (PortId, u16)| Row { vid: vid(id), vport, select: Match::Port(port) };
+    Program {
+        settings: Settings::L2(l2::Settings { storm_limit, ..l2::Settings::default() }),
+        rows: ports.into_iter().zip(0..).map(select).collect(),
+        next_hops: ports.map(|port| Adjacency::out(port, 1500)).to_vec(),
+        entries: Entries::Exact(Vec::new()),
+        ..program(id)
+    }
+}
+
+/// What a network's home tells its guest next that is not a frame; frames are discarded.
+fn told(peer: &mut Peer, pool: &mut Pool) -> Record {
+    let mut found = None;
+    until("a record", || {
+        match peer.into.pop(pool) {
+            Ok(None) => {}
+            Ok(Some((_, packet))) => pool.give(packet.slot),
+            Err(record) => found = Some(record),
+        }
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+/// Before a switch moves to a card, its home tells what it has learnt, then its debts, then what it still learns; and it learns
+/// what the card has seen.
+#[test]
+fn a_guest_says_and_hears_what_a_switch_learns() {
+    let mut world = world(2, &[switch(1)]);
+    let mut peers = world.live.invite(&Arc::new(Wake::new().unwrap())).unwrap();
+    let mut pool = Pool::new(8, 2048).unwrap();
+    let host = |n: u8| Mac([2, 0xaa, 0, 0, 0, n]);
+    let frame = |from: u8| [&host(0).0[..], &host(from).0, &[0x12, 0x34], &[7; 46]].concat();
+    world.feed(0, &frame(1));
+    world.feed(1, &frame(2));
+    assert_eq!(world.settled(1, 2).outcomes.forwarded(), 2);
+    let home = world.live.home(vid(1)).unwrap();
+    let peer = &mut peers[home.worker];
+    let question = Record::of_learnt(vid(1), home.generation, 77);
+    assert!(peer.out.push(&question, &[]));
+    peer.wake.notify();
+    let answer = told(peer, &mut pool);
+    assert_eq!((answer.crossing, answer.vid, answer.time_ns), (Crossing::Learnt, vid(1), 77));
+    let mut known: Vec<_> = peer.into.sightings().iter().map(|seen| (seen.mac, seen.vport)).collect();
+    known.sort_unstable();
+    assert_eq!(known, [(host(1).to_u64(), 0), (host(2).to_u64(), 1)]);
+    let end = told(peer, &mut pool);
+    assert_eq!((end.crossing, end.time_ns), (Crossing::Debts, 77));
+    let debts = peer.into.take_debts().unwrap();
+    assert!(debts.rate.is_none() && debts.storm.unwrap().packets > 0, "{debts:?}");
+
+    world.feed(2, &frame(3));
+    let news = told(peer, &mut pool);
+    assert_eq!((news.crossing, news.time_ns), (Crossing::Learnt, 0));
+    let [seen] = peer.into.sightings() else { panic!("{:?}", peer.into.sightings()) };
+    assert_eq!((seen.mac, seen.vport), (host(3).to_u64(), 2));
+    let seen_ns = seen.seen_ns;
+
+    // Behind a fence, it tells nothing more.
+    let fence = Record { crossing: Crossing::Fence, time_ns: 5, ..question };
+    assert!(peer.out.push(&fence, &[]));
+    peer.wake.notify();
+    until("the fence", || match peer.into.pop(&mut pool) {
+        Ok(Some((record, packet))) => {
+            pool.give(packet.slot);
+            record.crossing == Crossing::Fence
+        }
+        other => other.unwrap().is_some(),
+    });
+    let seen = Sighting { mac: host(4).to_u64(), vport: 1, seen_ns };
+    let gone = Record { generation: home.generation.wrapping_sub(1), ..question };
+    let stray = Sighting { mac: host(5).to_u64(), ..seen };
+    assert!(peer.out.push_sightings(&question, &[seen]) && peer.out.push_sightings(&gone, &[stray]));
+    peer.wake.notify();
+    let row = |n: u8| world.live.macs(vid(1)).unwrap().into_iter().find(|row| row.mac == host(n));
+    until("it is learnt", || row(4).is_some());
+    assert_eq!(row(4).unwrap().vport, 1);
+    world.feed(0, &frame(6));
+    until("the last is learnt", || row(6).is_some());
+    assert!(row(5).is_none(), "of a network that is gone");
+    while let Some((_, packet)) = peer.into.pop(&mut pool).expect("no record but frames") {
+        pool.give(packet.slot);
+    }
     world.live.stop();
 }
 

@@ -6,6 +6,7 @@ use hue_demux::{Match, PortId, Row};
 use hue_differential::{ALL_IMAGES, IMAGES, Random, full, image};
 use hue_planes::ipv4::{Adjacency, Outcome};
 use hue_planes::{Debts, Kind, Meter, Rate, RateLimit, Settings};
+use hue_substrate::handover::AllDebts;
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
@@ -162,14 +163,14 @@ fn a_meter_goes_on_with_what_another_lacks() {
         let (mut now_ns, mut passed, mut given) = (1_000_000_000, [0; 2], 0);
         for tag in 0..600 {
             match random.below(10) {
-                0 => assert_eq!(card.debts(vid).unwrap(), Some(meter.debts()), "{name}, {tag}"),
+                0 => assert_eq!(card.debts(vid).unwrap().rate, Some(meter.debts()), "{name}, {tag}"),
                 1 => {
                     let debt = |random: &mut Random, most: u128| u128::from(random.word()) % (most + 1);
                     let packets = debt(&mut random, 20_000_000_000);
                     let bits = debt(&mut random, 50_000_000_000_000);
                     let debts = Debts { packets, bits, last_ns: now_ns - random.below(100_000) as u64 };
                     meter.set_debts(debts);
-                    card.set_debts(vid, debts).unwrap();
+                    card.set_debts(vid, AllDebts { rate: Some(debts), storm: None }).unwrap();
                     given += 1;
                 }
                 _ => {

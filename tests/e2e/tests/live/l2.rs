@@ -2,12 +2,14 @@
 
 use hue_e2e::document::all;
 use hue_e2e::lab::{Host, text};
-use hue_e2e::raw::{Raw, Sniffer};
+use hue_e2e::raw::{Flood, Raw, Sniffer};
+use hue_e2e::traffic::Flow;
 use hue_e2e::{Daemon, Lab, can_run, http, until};
 use serde_json::Value;
 
 use crate::card::{node, runs_on, start};
 use crate::forwarding::transfer;
+use crate::migrate::is_whole;
 
 /// A switch on the first `ports` ports of the node, which are its own.
 pub fn document(lab: &Lab, ports: usize, plane: &str, more: &str) -> String {
@@ -140,7 +142,7 @@ fn a_switch_holds_its_hosts_to_their_ports_and_limits_floods() {
 }
 
 #[test]
-fn behind_a_card_a_switch_runs_in_software() {
+fn behind_a_card_whose_image_lacks_the_kind_a_switch_runs_in_software() {
     if !can_run(&[]) {
         return;
     }
@@ -158,11 +160,106 @@ fn behind_a_card_a_switch_runs_in_software() {
     assert_eq!(four.left.ping(four.right.address, 20), 20);
     let moved = daemon.cli.run(&["migrate", &name, "--to", "card"]);
     assert!(
-        moved.code != 0 && moved.stderr.contains("networks of kind l2 run live in software only"),
+        moved.code != 0 && moved.stderr.contains("image default has no kind l2"),
         "{moved}"
     );
     for to in ["soft", "card"] {
         let _ = daemon.cli.run(&["migrate", four.name(), "--to", to]).expect_ok();
         assert_eq!(hosts[1].ping(hosts[0].address, 5), 5);
     }
+}
+
+/// Sends from more and more senders, so that the switch has something to learn all the time, and from one sender that moves
+/// between two ports.
+fn newcomers(hosts: &[Host]) -> [Flood; 2] {
+    let from = |host: &Host, senders: &mut dyn Iterator<Item = [u8; 6]>| -> Vec<Vec<u8>> {
+        senders.map(|sender| [&host.mac[..], &sender, &[0x12, 0x36], &[7; 46]].concat()).collect()
+    };
+    let many = from(&hosts[0], &mut (0..200u8).map(|n| [2, 0xcc, 0, 0, 0, n]));
+    let one = from(&hosts[0], &mut std::iter::once([2, 0xcc, 0, 0, 1, 0]));
+    [Flood::start(&hosts[2].space, many, 150), Flood::start(&hosts[1].space, one, 40)]
+}
+
+/// A switch moves between card and software while its hosts talk, while new senders appear, and while it floods. Nothing is
+/// lost, and what is known stays known.
+#[test]
+fn a_switch_moves_while_it_learns() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(3);
+    let hosts = hosts(&lab, 3);
+    let four = lab.pair("four", 2, 2, [0, 1]);
+    let name = lab.name("lan");
+    let documents = [node(&lab, "sram"), document(&lab, 3, "", ""), four.document.yaml()];
+    let daemon = start(&lab, &["sram"], &documents);
+    runs_on(&daemon, four.name(), "card");
+    runs_on(&daemon, &name, "card");
+    for (from, to) in [(0, 1), (1, 2), (2, 0)] {
+        until("hosts reach each other", 20, || hosts[from].ping(hosts[to].address, 1) == 1);
+    }
+    let known = macs(&daemon, &name);
+    for (host, at) in hosts.iter().zip(0..) {
+        assert!(known.contains(&(text(host.mac), format!("v{at}"))), "learnt on the card: {known:?}");
+    }
+    let stats = daemon.cli.stats(&name);
+    assert!(stats["copies"].as_u64().unwrap() > 0, "the card flooded: {stats}");
+    // To nobody: each frame is sent to two ports.
+    let unknown = vec![[&[2, 0xbb, 0, 0, 0, 99][..], &hosts[0].mac, &[0x12, 0x35], &[7; 46]].concat()];
+    let flood = Flood::start(&hosts[0].space, unknown, 100);
+    let news = newcomers(&hosts);
+    let flows = [
+        Flow::start(&hosts[0], &hosts[1], 400, 64),
+        Flow::start(&hosts[1], &hosts[2], 200, 1_400),
+        Flow::start(&four.left, &four.right, 200, 200),
+    ];
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 20));
+    for to in ["soft", "card", "soft", "card"] {
+        let report = daemon.cli.json(&["migrate", &name, "--to", to, "--look-ms", "300"]);
+        let sums = ["lost", "doubled", "reordered", "undecided"].map(|field| report[field].as_u64().unwrap());
+        assert_eq!(sums, [0; 4], "{report}");
+        assert_eq!(report["to"], to, "{report}");
+        let now = macs(&daemon, &name);
+        assert!(known.iter().all(|one| now.contains(one)), "known before the move to {to}: {now:?}");
+    }
+    flows.into_iter().for_each(is_whole);
+    // What happens to frames of a flood is seen too.
+    for (to, mishap, field) in [("soft", "doubled", "doubled"), ("card", "packets", "lost")] {
+        let report = daemon.cli.json(&["migrate", &name, "--to", to, "--look-ms", "300", "--fail", mishap]);
+        assert!(report[field].as_u64().unwrap() > 5, "{report}");
+    }
+    assert!(flood.stop() > 0 && news.map(Flood::stop).into_iter().all(|sent| sent > 0));
+    // After the move, frames for a known host go to its port only.
+    let to = hosts[1].mac;
+    let watch = Sniffer::start(&hosts[2].space, "eth0", move |frame| frame.starts_with(&to));
+    assert_eq!(hosts[0].ping(hosts[1].address, 10), 10);
+    assert_eq!(watch.stop().wanted, 0, "the third host saw frames for the second");
+    let stats = daemon.cli.stats(&name);
+    assert!(stats["macs"]["moved"].as_u64().unwrap() == 0 && stats["macs"]["learnt"].as_u64().unwrap() >= 204, "{stats}");
+}
+
+/// A card that is taken away leaves its networks in software: a switch knows all that it knew.
+#[test]
+fn a_switch_that_loses_its_card_knows_its_hosts() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(3);
+    let hosts = hosts(&lab, 3);
+    let name = lab.name("lan");
+    let daemon = start(&lab, &["sram"], &[node(&lab, "sram"), document(&lab, 3, "", "")]);
+    runs_on(&daemon, &name, "card");
+    for (from, to) in [(0, 1), (1, 2), (2, 0)] {
+        until("hosts reach each other", 20, || hosts[from].ping(hosts[to].address, 1) == 1);
+    }
+    let known = macs(&daemon, &name);
+    let failed = daemon.cli.run(&["migrate", &name, "--to", "soft", "--fail", "card"]);
+    assert!(failed.stdout.contains("soft") || failed.stderr.contains("failed"), "{failed}");
+    runs_on(&daemon, &name, "soft");
+    let now = macs(&daemon, &name);
+    assert!(known.iter().all(|one| now.contains(one)), "{known:?}, now {now:?}");
+    let to = hosts[1].mac;
+    let watch = Sniffer::start(&hosts[2].space, "eth0", move |frame| frame.starts_with(&to));
+    assert_eq!(hosts[0].ping(hosts[1].address, 10), 10);
+    assert_eq!(watch.stop().wanted, 0, "the third host saw frames for the second");
 }

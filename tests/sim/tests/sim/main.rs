@@ -10,3 +10,4 @@ mod histories;
 mod kinds;
 mod planted;
 mod replay;
+mod switches;

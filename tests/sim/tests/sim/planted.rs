@@ -14,6 +14,8 @@ const LIMITED: [Bug; 1] = [Bug::DebtsStay];
 const DRAINED: [Bug; 1] = [Bug::DrainForgotten];
 /// Bugs that are found only on a crowded card, by [`crate::crowded`].
 const CROWDED: [Bug; 2] = [Bug::ByName, Bug::NotReserved];
+/// Bugs of networks that learn, which [`crate::switches`] finds.
+const LEARNING: [Bug; 1] = [Bug::AddressesStay];
 /// Bugs of the engine, which [`crate::kinds`] finds.
 const ENGINE: [Bug; 1] = [Bug::KindIgnored];
 
@@ -41,7 +43,7 @@ fn found_in(bugs: &[Bug], seeds: &[u64]) {
 
 #[test]
 fn a_planted_bug_is_found() {
-    let listed: Vec<Bug> = [&EARLY[..], &LATE, &LIMITED, &DRAINED, &CROWDED, &ENGINE].concat();
+    let listed: Vec<Bug> = [&EARLY[..], &LATE, &LIMITED, &DRAINED, &CROWDED, &LEARNING, &ENGINE].concat();
     assert!(Bug::ALL.iter().all(|bug| listed.contains(bug)), "not every bug is in a list: {listed:?}");
     found_within(&EARLY, 10);
 }

@@ -33,8 +33,14 @@ impl Runner {
                     self.debts_answered(&record, debts);
                     continue;
                 }
+                if record.crossing == Crossing::Learnt {
+                    self.heard.clear();
+                    self.heard.extend_from_slice(into.sightings());
+                    self.take_learnt(&record);
+                    continue;
+                }
                 match (record.crossing, packet) {
-                    (Crossing::Fence | Crossing::Ended | Crossing::Debts, packet) => {
+                    (Crossing::Fence | Crossing::Ended | Crossing::Debts | Crossing::Learnt, packet) => {
                         self.take_mark(&record);
                         if let Some(packet) = packet {
                             self.pool.give(packet.slot);

@@ -5,6 +5,7 @@ use hue_ports::Pool;
 use hue_substrate::handover::{Crossing, Record};
 use hue_substrate::planted::{Bug, planted};
 use hue_tables::Vid;
+use hue_wire::ethernet;
 
 use super::{Runner, Wire};
 use crate::cpu::ToCpu;
@@ -21,7 +22,7 @@ impl Runner {
             if let Some(place) = self.wires.get_mut(number) {
                 let taken = send_by(place, &mut self.pool, frame.bytes, self.now_ns);
                 if let Some(witness) = witness {
-                    witness.left(frame.tag, taken, self.clock.now_ns());
+                    witness.left(frame.tag, frame.port, taken, self.clock.now_ns());
                 }
                 if let Err(loss) = taken {
                     let source = frame.bytes.get(6..12).and_then(|mac| mac.try_into().ok());
@@ -37,6 +38,13 @@ impl Runner {
                 continue;
             };
             let ToCpu { mut vid, vport, port_in, .. } = header;
+            if header.is_note {
+                if let Some((header, _)) = ethernet::Header::over(bytes) {
+                    let mac = header.source().to_u64();
+                    self.take_note(vid, mac, vport);
+                }
+                continue;
+            }
             if planted(Bug::WrongNetwork) && bytes.len() % 8 == 5 {
                 vid = Vid::new(vid.get() + 1).unwrap_or(vid);
             }

@@ -6,6 +6,7 @@
 
 mod drains;
 mod from_workers;
+mod learning;
 mod leaving;
 mod losses;
 mod transfer;
@@ -16,11 +17,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
-use hue_planes::{Debts, UnclaimedCounters};
+use hue_planes::UnclaimedCounters;
 use hue_ports::{ClassRule, DriverCounters, Packet, Pool, Port, PortError, release_all};
 use hue_substrate::Program;
 use hue_substrate::clock::Clock;
-use hue_substrate::handover::{Crossing, Home, Outgoing, Peer, Record};
+use hue_substrate::handover::{AllDebts, Crossing, Home, Outgoing, Peer, Record, SIGHTINGS_MAX, Sighting};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::scheduling::Bound;
 use hue_substrate::wake::{Poller, Wake};
@@ -65,6 +66,9 @@ const REPAIRS_MAX: usize = 64;
 /// Number of deferred words of tables of networks in software that are written in one round. This takes about 500
 /// cycles, in which frames keep flowing.
 const DEFERRED_WORDS: usize = 128;
+
+/// Number of rows of MAC addresses of networks that move that are written in one round.
+const DEFERRED_STATIONS: usize = 32;
 
 /// A wire of the card.
 pub(super) struct Wire {
@@ -139,6 +143,10 @@ pub struct Runner {
     published_ns: u64,
     asked_ns: u64,
     repaired_ns: u64,
+    /// When the tables of networks that learn were last brought to the present.
+    aged_ns: u64,
+    /// What a worker has told about a network that learns.
+    heard: Vec<Sighting>,
 }
 
 /// Contents of a running card between two rounds. All numbers must be zero when no work is left.
@@ -202,6 +210,8 @@ impl Runner {
             published_ns: 0,
             asked_ns: 0,
             repaired_ns: 0,
+            aged_ns: 0,
+            heard: Vec::with_capacity(SIGHTINGS_MAX),
             card,
             pool,
             peers,
@@ -354,6 +364,7 @@ impl Runner {
         let mut worked = self.tend_transfer()?;
         worked |= self.tend_drains()?;
         worked |= self.card.write_deferred(DEFERRED_WORDS).map_err(|error| error.to_string())?;
+        worked |= self.tend_stations()?;
         self.repair()?;
         worked |= self.receive();
         worked |= self.receive_from_workers();
@@ -572,6 +583,7 @@ impl Runner {
         let (received_bytes, sent_bytes) = self.card.read_bytes(vid).ok()??;
         counts.received_bytes += received_bytes;
         counts.sent_bytes += sent_bytes;
+        counts.copies += self.card.read_copies(vid).ok()?.unwrap_or_default();
         let net = self.card.net(vid)?;
         let (port_full, handover_full) = self.card.read_out_drops_apart(net).ok()?;
         counts.port_full += port_full;
@@ -641,7 +653,7 @@ impl Runner {
     }
 
     /// Hands debts to their network's worker; `false` as for [`Self::give`].
-    pub(super) fn give_debts(&mut self, record: &Record, debts: &Debts) -> bool {
+    pub(super) fn give_debts(&mut self, record: &Record, debts: &AllDebts) -> bool {
         self.homes.give_by(&mut self.peers, record.vid, |out| out.push_debts(record, debts))
     }
 

@@ -1,6 +1,7 @@
 //! Debts of the card's meters, as the driver reads and writes them.
 
 use hue_planes::{Debts, Rate, RateLimit};
+use hue_substrate::handover::AllDebts;
 
 use super::*;
 
@@ -19,17 +20,18 @@ fn limit() -> Option<RateLimit> {
 fn debts_are_those_of_the_network_and_of_its_limit() {
     let mut card = Card::new(Memory::new(regs::LAYOUT_DAG36, 1, [4096; 4], 64)).unwrap();
     card.load(&[limited(1, limit()), limited(2, None), limited(3, limit())]).unwrap();
-    assert_eq!(card.debts(vid(1)).unwrap(), Some(Debts::default()));
-    assert_eq!((card.debts(vid(2)).unwrap(), card.debts(vid(9)).unwrap()), (None, None));
+    let of_rate = |debts| AllDebts { rate: Some(debts), storm: None };
+    let none = AllDebts::default();
+    assert_eq!(card.debts(vid(1)).unwrap(), of_rate(Debts::default()));
+    assert_eq!((card.debts(vid(2)).unwrap(), card.debts(vid(9)).unwrap()), (none, none));
     assert!(card.tells_debts(vid(1)) && !card.tells_debts(vid(2)) && !card.tells_debts(vid(9)));
     // Each debt has more than 64 bits.
     let debts = Debts { packets: 4 * UNIT, bits: u128::from(Rate::MAX) * UNIT - 1, last_ns: u64::MAX };
-    card.set_debts(vid(3), debts).unwrap();
-    card.set_debts(vid(2), debts).unwrap();
-    card.set_debts(vid(9), debts).unwrap();
-    assert_eq!(card.debts(vid(3)).unwrap(), Some(debts));
-    assert_eq!(card.debts(vid(1)).unwrap(), Some(Debts::default()));
+    let both = AllDebts { rate: Some(debts), storm: Some(debts) };
+    [3, 2, 9].into_iter().for_each(|id| card.set_debts(vid(id), both).unwrap());
+    assert_eq!(card.debts(vid(3)).unwrap(), of_rate(debts));
+    assert_eq!(card.debts(vid(1)).unwrap(), of_rate(Debts::default()));
     // No debt exceeds the capacity of its bucket.
-    card.set_debts(vid(1), Debts { packets: Debts::MAX, bits: 0, last_ns: 3 }).unwrap();
-    assert_eq!(card.debts(vid(1)).unwrap(), Some(Debts { packets: 5 * UNIT, bits: 0, last_ns: 3 }));
+    card.set_debts(vid(1), of_rate(Debts { packets: Debts::MAX, bits: 0, last_ns: 3 })).unwrap();
+    assert_eq!(card.debts(vid(1)).unwrap(), of_rate(Debts { packets: 5 * UNIT, bits: 0, last_ns: 3 }));
 }

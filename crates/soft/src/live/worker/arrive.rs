@@ -1,10 +1,10 @@
 //! The first half of a round: frames from ports, namespaces and other workers to the queues of their networks.
 
 use hue_demux::{By, PortId, Selection, Target};
-use hue_planes::{Class, Debts, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Reason, Unclaimed};
+use hue_planes::{Class, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Loss, Reason, Unclaimed};
 use hue_ports::{Packet, Pool};
 use hue_substrate::follow::Ending;
-use hue_substrate::handover::{Crossing, Record};
+use hue_substrate::handover::{AllDebts, Crossing, Record};
 use hue_tables::Vid;
 use hue_wire::ethernet;
 
@@ -364,6 +364,7 @@ impl Worker {
                     let debts = other.into.take_debts();
                     self.take_debts(&record, debts);
                 }
+                Err(record) if record.crossing == Crossing::Learnt => self.take_learnt(peer, &record),
                 Err(record) => self.lose_crossing(&record),
             }
         }
@@ -371,7 +372,7 @@ impl Worker {
     }
 
     /// The place of a network, if its generation is the one in a record.
-    fn slot_of_generation(&self, vid: Vid, generation: u16) -> Option<usize> {
+    pub(super) fn slot_of_generation(&self, vid: Vid, generation: u16) -> Option<usize> {
         let slot = self.slot(vid)?;
         self.networks.get(slot).is_some_and(|network| network.generation == generation).then_some(slot)
     }
@@ -401,7 +402,7 @@ impl Worker {
                 self.send_here(slot, vport, port, packet);
             }
             Crossing::Fence => self.line_up_fence(slot, port, vport, packet),
-            Crossing::Ended | Crossing::Debts => self.pool.give(packet.slot), // no frames
+            Crossing::Ended | Crossing::Debts | Crossing::Learnt => self.pool.give(packet.slot), // no frames
         }
     }
 
@@ -421,24 +422,32 @@ impl Worker {
         network.fences += 1;
     }
 
-    /// The guest sets the debts of a network's meter, or asks for them. An answer for which there is no room is lost;
+    /// The guest sets the debts of a network's meters, or asks for them. An answer for which there is no room is lost;
     /// the guest asks again.
     #[cold]
-    fn take_debts(&mut self, record: &Record, debts: Option<Debts>) {
-        let guest = self.guest();
+    fn take_debts(&mut self, record: &Record, debts: Option<AllDebts>) {
         let Some(slot) = self.slot_of_generation(record.vid, record.generation) else { return };
-        let meter = self.engine.networks.get_mut(slot).and_then(|network| network.meter.as_mut());
-        match (meter, debts) {
-            (Some(meter), Some(debts)) => meter.set_debts(debts.within(meter.limit())),
-            (None, Some(_)) => {}
-            (meter, None) => {
-                let debts = meter.map(|meter| meter.debts()).unwrap_or_default();
-                if let Some(Some(other)) = self.peers.get_mut(guest)
-                    && other.out.push_debts(record, &debts)
-                {
-                    self.notify[guest] = true;
-                }
-            }
+        let Some(network) = self.engine.networks.get_mut(slot) else { return };
+        let Some(AllDebts { rate, storm }) = debts else { return self.answer_debts(slot, record) };
+        if let Some((meter, debts)) = network.meter.as_mut().zip(rate) {
+            meter.set_debts(debts.within(meter.limit()));
+        }
+        if let Some((switch, debts)) = network.switch.as_mut().zip(storm) {
+            switch.set_debts(debts);
+        }
+    }
+
+    /// Tells the guest the debts of a network, in an answer to `record`.
+    pub(super) fn answer_debts(&mut self, slot: usize, record: &Record) {
+        let guest = self.guest();
+        let Some(network) = self.engine.networks.get(slot) else { return };
+        let rate = network.meter.as_ref().map(|meter| meter.debts());
+        let storm = network.switch.as_ref().and_then(|switch| switch.debts());
+        let record = Record { crossing: Crossing::Debts, ..*record };
+        if let Some(Some(other)) = self.peers.get_mut(guest)
+            && other.out.push_debts(&record, &AllDebts { rate, storm })
+        {
+            self.notify[guest] = true;
         }
     }
 
@@ -461,7 +470,8 @@ impl Worker {
                 ledger.taken_packets += 1;
                 ledger.losses.add(Loss::PortFull, 1);
             }
-            Crossing::Fence | Crossing::Ended | Crossing::Debts => {} // the sender of a fence sends another
+            // The sender of a fence sends another.
+            Crossing::Fence | Crossing::Ended | Crossing::Debts | Crossing::Learnt => {}
         }
     }
 

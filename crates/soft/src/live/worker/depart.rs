@@ -66,13 +66,23 @@ impl Worker {
     fn flood(&mut self, slot: usize, arrival: u16, outcome: Reason, packet: Packet) {
         let vports = self.networks.get(slot).map_or(0, |network| network.vports.len() as u16);
         let others = (0..vports).filter(|vport| *vport != arrival);
-        let Some(last) = others.clone().next_back() else { return self.pool.give(packet.slot) };
+        let key = self.followed_key(slot, &packet);
+        let Some(last) = others.clone().next_back() else {
+            self.ended(slot, key, Ending::Dropped(outcome));
+            return self.pool.give(packet.slot);
+        };
+        if vports > 2 {
+            self.ended(slot, key, Ending::Copied(vports - 1));
+        }
         let mut copies: u64 = 0;
         for vport in others.take_while(|vport| *vport != last) {
             copies += 1;
             match self.pool.duplicate(&packet) {
                 Some(copy) => self.leave_by(slot, vport, outcome, copy),
-                None => self.lose(slot, Loss::CopyFull, None),
+                None => {
+                    self.lose(slot, Loss::CopyFull, None);
+                    self.ended(slot, key, Ending::of_loss(Loss::CopyFull));
+                }
             }
         }
         if let Some(network) = self.networks.get_mut(slot) {
@@ -218,6 +228,7 @@ impl Worker {
             network.fences -= 1;
             self.pool.give(queued.packet.slot);
         }
+        self.stop_telling(slot);
         true
     }
 

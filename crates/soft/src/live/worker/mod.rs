@@ -13,6 +13,7 @@ mod change;
 mod depart;
 mod follow;
 mod inside;
+mod learnt;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -149,6 +150,8 @@ pub(crate) struct Worker {
     watch: Watch,
     /// The network whose frames the guest follows.
     followed: Option<Vid>,
+    /// The network that tells the guest what its frames teach.
+    telling: Option<usize>,
     batch: Batch,
     arrivals: Vec<Packet>,
     broken: Vec<(PortId, PortError)>,
@@ -190,6 +193,7 @@ impl Worker {
             peers,
             watch: Watch::default(),
             followed: None,
+            telling: None,
             batch: Batch {
                 packets: Vec::with_capacity(BATCH_MAX),
                 frames: Vec::with_capacity(BATCH_MAX),

@@ -30,6 +30,7 @@ impl Worker {
             self.watch_before();
         }
         self.engine.process_claimed(self.pool.bytes_mut(), &mut self.batch.frames, &self.batch.claims);
+        self.tell_learnt();
         if self.watch.is_on() {
             self.watch_after();
         }

@@ -6,8 +6,7 @@
 //! card, the worker is asked for the debts, and its answer is written before the row changes. Both sides use the same
 //! clock, so times need no conversion. Networks without a rate limit skip all of this.
 
-use hue_planes::Debts;
-use hue_substrate::handover::Record;
+use hue_substrate::handover::{AllDebts, Record};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{Program, SubstrateError};
 use hue_tables::Vid;
@@ -15,7 +14,7 @@ use hue_tables::Vid;
 use super::super::Runner;
 use super::fence::{AGAIN_NS, fence_name};
 use crate::error::{CardError, broken};
-use crate::live::transfer::{Side, Transfer};
+use crate::live::transfer::{Phase, Side, Transfer};
 
 impl Runner {
     /// Brings the debts to the side that will decide. Returns whether they have arrived; if not, it has to be called
@@ -28,14 +27,34 @@ impl Runner {
         if planted(Bug::DebtsStay) || !self.card().tells_debts(vid) || transfer.asked.debts.is_some() {
             return Ok(true);
         }
+        self.ask(transfer, now_ns, Record::of_debts);
+        Ok(false)
+    }
+
+    /// Brings what a network has learnt to the card's memory, where it waits for the network. Returns whether this is done; if
+    /// not, it has to be called again.
+    pub(super) fn bring_addresses(&mut self, transfer: &mut Transfer, now_ns: u64) -> bool {
+        let vid = transfer.order.vid;
+        if planted(Bug::AddressesStay) || !self.card().learns(vid) {
+            return true;
+        }
+        if transfer.asked.debts.is_none() {
+            self.ask(transfer, now_ns, Record::of_learnt);
+            return false;
+        }
+        !self.card().has_unwritten_stations()
+    }
+
+    /// Asks the worker, and again if there is no answer.
+    fn ask(&mut self, transfer: &mut Transfer, now_ns: u64, question: impl Fn(Vid, u16, u64) -> Record) {
+        let vid = transfer.order.vid;
         let (name, asked_ns) = transfer.asked.question.unzip();
         if asked_ns.is_none_or(|asked_ns| now_ns.saturating_sub(asked_ns) >= AGAIN_NS) {
             let name = name.unwrap_or_else(fence_name);
-            if self.give(&Record::of_debts(vid, self.generation(vid), name)) {
+            if self.give(&question(vid, self.generation(vid), name)) {
                 transfer.asked.question = Some((name, now_ns));
             }
         }
-        Ok(false)
     }
 
     /// As [`Self::bring_debts`], but a move that is late continues without the debts.
@@ -52,7 +71,10 @@ impl Runner {
         if planted(Bug::DebtsStay) {
             return Ok(true);
         }
-        let Some(debts) = self.card().debts(vid)? else { return Ok(true) };
+        if !self.card().tells_debts(vid) {
+            return Ok(true);
+        }
+        let debts = self.card().debts(vid)?;
         let record = Record::of_debts(vid, self.generation(vid), 0);
         Ok(self.give_debts(&record, &debts))
     }
@@ -89,11 +111,15 @@ impl Runner {
         self.card().load_in_software(programs)
     }
 
-    /// Takes a worker's answer with the debts.
-    pub(in crate::live) fn debts_answered(&mut self, record: &Record, debts: Option<Debts>) {
-        let Some(transfer) = &mut self.transfer else { return };
-        if transfer.asked.question.is_some_and(|(name, _)| name == record.time_ns) {
-            transfer.asked.debts = debts;
+    /// Takes a worker's answer with the debts. Before a network that learns moves to the card, its addresses have come before.
+    pub(in crate::live) fn debts_answered(&mut self, record: &Record, debts: Option<AllDebts>) {
+        let Some(transfer) = self.transfer.as_mut().filter(|transfer| transfer.asked.is_answer(record)) else {
+            return;
+        };
+        transfer.asked.debts = debts;
+        if transfer.phase == Phase::Before && transfer.goal == Side::Card {
+            let (vid, known) = (transfer.order.vid, std::mem::take(&mut transfer.asked.known));
+            self.card.adopt(vid, &known, self.now_ns);
         }
     }
 }

@@ -149,6 +149,9 @@ impl Runner {
                 {
                     return Ok(false);
                 }
+                if transfer.goal == Side::Card && !late && !self.bring_addresses(transfer, now_ns) {
+                    return Ok(false);
+                }
                 if let Some(witness) = &mut transfer.witness {
                     witness.turn(now_ns);
                 }
@@ -330,6 +333,9 @@ impl Runner {
                 self.send_fence(transfer, now_ns);
             }
             Phase::After => {
+                if transfer.at == Side::Software {
+                    self.card().forget_learnt(transfer.order.vid);
+                }
                 if transfer.switched_cycles != 0 {
                     transfer.cycles = self.card().twin().cycles() - transfer.switched_cycles;
                 }

@@ -1,0 +1,58 @@
+//! Networks that learn: notes of the card, what workers tell, and time, to rows of the card.
+//!
+//! Flow: a note → **learning** → the network's worker, and the card's rows. While the card decides a network's frames, its
+//! worker enters the same addresses, so that the table goes nowhere when the network moves to software, also if the card
+//! fails. When it moves to the card, the worker is asked for its table first, and tells what its last frames teach.
+
+use hue_substrate::handover::{Record, Sighting};
+use hue_tables::{MacKey, Vid};
+
+use super::{ASK_NS, DEFERRED_STATIONS, Runner};
+
+impl Runner {
+    /// Enters what a note says: a frame from `mac` arrived at a virtual port. A note for which the worker has no room is
+    /// ignored on both sides: the next frame from the address leaves another one.
+    pub(super) fn take_note(&mut self, vid: Vid, mac: MacKey, vport: u16) {
+        let record = Record::of_learnt(vid, self.generation(vid), 0);
+        let seen = Sighting { mac, vport, seen_ns: self.now_ns };
+        let given = self.homes.give_by(&mut self.peers, vid, |out| out.push_sightings(&record, &[seen]));
+        if given && self.card.is_in_software(vid) == Some(false) {
+            self.learn(vid, seen);
+        }
+    }
+
+    /// Takes what a worker has told (`heard`).
+    pub(super) fn take_learnt(&mut self, record: &Record) {
+        let heard = std::mem::take(&mut self.heard);
+        if record.generation == self.generation(record.vid) {
+            let transfer = self.transfer.as_mut().filter(|transfer| transfer.order.vid == record.vid);
+            let asked = transfer.map(|transfer| &mut transfer.asked);
+            match asked.filter(|asked| asked.is_answer(record)) {
+                Some(asked) => asked.known.extend_from_slice(&heard),
+                None => heard.iter().for_each(|seen| self.learn(record.vid, *seen)),
+            }
+        }
+        self.heard = heard;
+    }
+
+    fn learn(&mut self, vid: Vid, Sighting { mac, vport, seen_ns }: Sighting) {
+        if let Err(error) = self.card.learn(vid, mac, vport, seen_ns) {
+            self.give_up(error.to_string());
+        }
+    }
+
+    /// Writes rows of addresses that are still to be written, and brings rows to the present. Returns whether there was
+    /// anything to write.
+    pub(super) fn tend_stations(&mut self) -> Result<bool, String> {
+        let text = |error: crate::CardError| error.to_string();
+        if self.now_ns.saturating_sub(self.aged_ns) >= ASK_NS {
+            self.aged_ns = self.now_ns;
+            self.card.advance(self.now_ns).map_err(text)?;
+        }
+        if !self.card.has_unwritten_stations() {
+            return Ok(false);
+        }
+        self.card.write_stations(DEFERRED_STATIONS, self.now_ns).map_err(text)?;
+        Ok(true)
+    }
+}
