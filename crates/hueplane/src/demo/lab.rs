@@ -60,13 +60,13 @@ impl Lab {
         let node = namespace(&place.node_namespace())?;
         let mut links = Links::inside(&node)?;
         links.set_up("lo", true)?;
-        for port in 0..plan.ports() {
+        for port in 0..PORTS {
             bridge_of_port(&mut links, port)?;
             for (outside, inside) in wires(port, nics) {
                 wire_of_node(&mut links, port, &outside, &inside)?;
             }
         }
-        let outsides = (0..plan.ports()).flat_map(|port| wires(port, nics)).map(|(outside, _)| outside);
+        let outsides = (0..PORTS).flat_map(|port| wires(port, nics)).map(|(outside, _)| outside);
         node.run(|| outsides.into_iter().try_for_each(|name| ethtool::set_tx_checksum(&name, false)))??;
         let numbered: Vec<(usize, &Network)> = plan.networks.iter().enumerate().collect();
         let hosts = probe::all(&numbered, |(index, network)| {
@@ -116,7 +116,7 @@ fn wire_of_node(links: &mut Links, port: usize, outside: &str, inside: &str) -> 
 /// The links from a bridge to the node, by the names of their ends: on the bridge, and at the node.
 fn wires(port: usize, nics: bool) -> Vec<(String, String)> {
     let of_card = (format!("u{port}"), format!("p{port}"));
-    let of_nic = (nics && port < PORTS).then(|| (format!("v{port}"), format!("n{port}")));
+    let of_nic = nics.then(|| (format!("v{port}"), format!("n{port}")));
     [of_card].into_iter().chain(of_nic).collect()
 }
 

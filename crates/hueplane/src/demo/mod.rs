@@ -21,7 +21,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use hue_host::netns::Namespace;
-use hue_planes::Kind;
 use hueplaned::api::{ApplyRequest, NetworkFilter, NetworkState, SourceText, TurnQuery};
 
 use crate::cli::Demo;
@@ -33,7 +32,7 @@ use daemon::Daemon;
 use lab::Lab;
 use moves::CardReport;
 use place::Place;
-use plan::{CARD_MAX, ON_CARD, Plan, SIDES};
+use plan::{CARD_MAX, ON_CARD, PORTS, Plan, SIDES};
 use probe::{Ping, Pinged};
 use report::Report;
 use watch::Watch;
@@ -127,7 +126,7 @@ impl Run<'_> {
         let lab = step("lab", || {
             let lab = Lab::build(plan, place, nics)?;
             let beside = if nics { " and a NIC beside each of the card's" } else { "" };
-            let (ports, hosts) = (plan.ports(), plan.hosts());
+            let (ports, hosts) = (PORTS, plan.hosts());
             Ok((format!("a node with {ports} ports on bridges{beside}, {hosts} hosts in namespaces"), lab))
         })?;
         let watch = Watch::start(lab.watchers(plan)?);
@@ -209,11 +208,10 @@ impl Run<'_> {
         let can = |image: &&hueplaned::api::ImageInfo| {
             !image.running && image.problem.is_none() && image.networks_max as usize >= ON_CARD
         };
-        // One with IPv6, if there is one: then an IPv6 network can move to the card.
-        let six =
-            images.iter().filter(can).find(|image| image.kinds.iter().any(|kind| kind == Kind::Ipv6.name()));
-        match six.or_else(|| images.iter().find(can)) {
-            Some(other) => moves::images(daemon, self.plan, lab, card, (&other.name, six.is_some())),
+        // One with many kinds: then networks of these kinds can move to the card.
+        let most = images.iter().filter(can).rev().max_by_key(|image| image.kinds.len());
+        match most {
+            Some(other) => moves::images(daemon, self.plan, lab, card, other),
             None => Ok("no other image exists (make images)".to_owned()),
         }
     }
@@ -302,9 +300,9 @@ impl Run<'_> {
         let copies: u64 = stats.networks.iter().map(|network| network.copies).sum();
         if let Some(row) = self.report.networks.get_mut(at) {
             row.macs = Some(known.len() as u64);
-            // Hosts find each other by a few broadcasts. A switch that learns nothing makes two copies of each ping and
-            // of each answer.
-            if copies > 2 * row.sent {
+            // Hosts find each other by a few broadcasts. A switch that learns nothing makes a copy of each ping and of each
+            // answer.
+            if copies > row.sent {
                 let text = format!(
                     "network {name}: {copies} copies of frames were flooded, after {} pings",
                     row.sent
@@ -314,7 +312,8 @@ impl Run<'_> {
         }
         let hosts = network.hosts.len();
         let learnt = if learnt.is_empty() { "nothing".to_owned() } else { learnt.join(", ") };
-        Ok(format!("{name}: {hosts} hosts on one link; learnt {learnt}; {copies} copies flooded"))
+        let floods = if copies == 1 { "1 frame".to_owned() } else { format!("{copies} frames") };
+        Ok(format!("{name}: {hosts} hosts on one link; learnt {learnt}; {floods} flooded"))
     }
 
     /// Measures the first networks, all at the same time.

@@ -1,11 +1,13 @@
 //! The demo's moves: one network to software and back, and a change of the card's image with all its
-//! networks, while hosts communicate. If the other image has kind `ipv6`, a network of this kind moves to the card and
+//! networks, while hosts communicate. For each further kind that the other image has, a network of this kind moves to the card and
 //! back.
 
 use std::time::Duration;
 
 use hue_planes::Kind;
-use hueplaned::api::{ImageLoaded, LoadImageRequest, MigrateRequest, Migration, SubstrateName, TurnQuery};
+use hueplaned::api::{
+    ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, SubstrateName, TurnQuery,
+};
 use serde::Serialize;
 
 use super::daemon::Daemon;
@@ -110,17 +112,22 @@ fn step(
     Ok(text)
 }
 
-/// Loads another image, and then the first one again, while hosts of the card's networks communicate. If the other
-/// image has kind `ipv6`, the first network of this kind moves to the card and back in between.
+/// Loads another image, and then the first one again, while hosts of the card's networks communicate. In between, the first
+/// network of each further kind that the other image has moves to the card and back.
 pub fn images(
     daemon: &Daemon,
     plan: &Plan,
     lab: &Lab,
     report: &mut CardReport,
-    (other, has_ipv6): (&str, bool),
+    other: &ImageInfo,
 ) -> Result<String, Failure> {
-    let six = plan.networks.iter().position(|network| network.kind == Kind::Ipv6).filter(|_| has_ipv6);
-    let talks = |(at, _): &(usize, _)| *at < ON_CARD || Some(*at) == six;
+    let there: Vec<Kind> = plan.networks.iter().take(ON_CARD).map(|network| network.kind).collect();
+    let further = other.kinds.iter().filter_map(|kind| {
+        let at = plan.networks.iter().position(|network| network.kind.name() == kind)?;
+        (!there.contains(&plan.networks[at].kind)).then_some(at)
+    });
+    let further: Vec<usize> = further.collect();
+    let talks = |(at, _): &(usize, _)| *at < ON_CARD || further.contains(at);
     let hosts = lab.hosts.iter().zip(&plan.networks).enumerate().filter(talks);
     let hosts: Vec<_> = hosts.map(|(_, one)| one).collect();
     let first = report.image.clone();
@@ -129,7 +136,7 @@ pub fn images(
         let talk = scope.spawn(|| {
             probe::all(&hosts, |(inside, network)| probe::ping(&inside[0], network.hosts[1].address, TALK))
         });
-        for name in [other, &first] {
+        for name in [&other.name, &first] {
             std::thread::sleep(PAUSE);
             stop::check()?;
             let loaded = daemon.client.load_image(name, LoadImageRequest::default(), TurnQuery::default())?;
@@ -137,9 +144,10 @@ pub fn images(
             let ms = loaded.duration_us as f64 / 1e3;
             texts.push(format!("{name} in {ms:.0} ms, {back} networks on it"));
             report.images.push(loaded);
-            if name == other
-                && let Some(network) = six.and_then(|at| plan.networks.get(at))
-            {
+            if *name != other.name {
+                continue;
+            }
+            for network in further.iter().filter_map(|at| plan.networks.get(*at)) {
                 for to in [SubstrateName::Card, SubstrateName::Soft] {
                     texts.push(step(daemon, network, to, report)?);
                 }

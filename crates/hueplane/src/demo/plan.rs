@@ -1,13 +1,12 @@
 //! The plan of the demo: networks, hosts, addresses, and the documents that describe them. Pure.
 //!
 //! Network *n* (counted from 1) has the link 10.*n*.1.0/24 on its left port and 10.*n*.2.0/24 on its right
-//! port, with the router at .1 and one host at .2 on each. Network 2 has the addresses of network 1, on the
-//! other two ports. Some networks have IPv6 instead: 2001:db8:*n*:1::/64 and 2001:db8:*n*:2::/64, the router at ::1 and
-//! the hosts at ::2. Networks use six pairs of the four ports in turn, so that every port is shared by half of
-//! the networks.
+//! port, with the router at .1 and one host at .2 on each. Network 2 has the addresses of network 1, each on the
+//! other port. Some networks have IPv6 instead: 2001:db8:*n*:1::/64 and 2001:db8:*n*:2::/64, the router at ::1 and
+//! the hosts at ::2. These networks share two ports; every second one has left and right exchanged.
 //!
-//! One network is a switch. It has three ports of its own, beyond those of a card, because it sends broadcasts to all of
-//! its ports. Its three hosts are on one link, 10.*n*.1.0/24 from .2, and have no router.
+//! One network is a switch. It has two ports of its own, because it sends broadcasts to all of its ports. Its hosts are on
+//! one link, 10.*n*.1.0/24 from .2, and have no router.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,22 +14,22 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hue_planes::Kind;
 use hue_wire::Mac;
 
-/// Ports of the node that networks share, `p0` to `p3`; a card has these.
+/// Ports of the node, `p0` to `p3`; a card has these.
 pub const PORTS: usize = 4;
-/// Ports of the switch, `p4` to `p6`. Software serves them.
-pub const SWITCH_PORTS: usize = 3;
 /// The network that is a switch, counted from 1: the first one behind those on the card.
 const SWITCH: u16 = 5;
-/// Names of a network's ports, and of the hosts behind them; a router has the first two.
-pub const SIDES: [&str; SWITCH_PORTS] = ["left", "right", "middle"];
+/// Names of a network's ports, and of the hosts behind them.
+pub const SIDES: [&str; 2] = ["left", "right"];
 
 /// Number of networks on the card (the first ones); the others run in software.
 pub const ON_CARD: usize = 4;
 /// Most networks that an image supports; one index stays free for a network that moves.
 pub const CARD_MAX: usize = 63;
 
-/// The two ports of a network, in turn. The first two pairs have no port in common.
-const PAIRS: [[usize; 2]; 6] = [[0, 1], [2, 3], [0, 2], [1, 3], [0, 3], [1, 2]];
+/// The two ports of a router, in turn.
+const PAIRS: [[usize; 2]; 2] = [[0, 1], [1, 0]];
+/// The ports of the switch.
+const SWITCH_PAIR: [usize; 2] = [2, 3];
 
 /// Names and colours of the first networks.
 const PALETTE: [(&str, [u8; 3]); 15] = [
@@ -131,11 +130,6 @@ impl Plan {
         self.networks.iter().enumerate().find(|(_, network)| network.is_switch())
     }
 
-    /// Number of the node's ports.
-    pub fn ports(&self) -> usize {
-        PORTS + self.switch().map_or(0, |(_, network)| network.hosts.len())
-    }
-
     /// Number of all hosts.
     pub fn hosts(&self) -> usize {
         self.networks.iter().map(|network| network.hosts.len()).sum()
@@ -154,7 +148,7 @@ impl Plan {
         let named =
             |start: &str, count: usize| (0..count).map(|port| format!("{start}{port}")).collect::<Vec<_>>();
         let nics = if nics { named("n", PORTS) } else { Vec::new() };
-        for port in named("p", self.ports()).iter().chain(&nics) {
+        for port in named("p", PORTS).iter().chain(&nics) {
             let _ = writeln!(out, "    - {{name: {port}}}");
         }
         if let Some(image) = image {
@@ -195,15 +189,15 @@ impl Network {
             Some((name, colour)) => ((*name).to_owned(), *colour),
             None => (format!("net{number}"), colour(index)),
         };
-        // None of those on the card. Two of those with IPv6 use the same ports.
+        // None of those on the card at first.
         let kind = match number {
             SWITCH => Kind::L2,
             _ if index >= ON_CARD && number % 6 == 3 => Kind::Ipv6,
             _ => Kind::Ipv4,
         };
         let ports = match kind {
-            Kind::L2 => (PORTS..PORTS + SWITCH_PORTS).collect(),
-            _ => PAIRS[index % PAIRS.len()].to_vec(),
+            Kind::L2 => SWITCH_PAIR,
+            _ => PAIRS[index % PAIRS.len()],
         };
         let hosts =
             ports.into_iter().zip(0..).map(|(port, side)| Host::new(number, kind, side, port)).collect();
@@ -309,17 +303,16 @@ mod tests {
             for network in &plan.networks {
                 let ports: HashSet<usize> = network.hosts.iter().map(|host| host.port).collect();
                 assert_eq!(ports.len(), network.hosts.len(), "the hosts of a network are on different ports");
-                assert_eq!(network.hosts.len(), if network.is_switch() { 3 } else { 2 });
+                assert_eq!(network.hosts.len(), 2);
                 let others = plan.networks.iter().filter(|other| other.name != network.name);
                 let shared = others.flat_map(|other| &other.hosts).any(|host| ports.contains(&host.port));
                 assert!(!(network.is_switch() && shared), "a switch shares no port");
             }
             assert_eq!(plan.switch().is_some(), count >= SWITCH);
-            assert_eq!(plan.ports(), if count >= SWITCH { 7 } else { 4 });
             if let [one, two, ..] = plan.networks.as_slice() {
                 for (a, b) in one.hosts.iter().zip(&two.hosts) {
                     assert_eq!((a.address, a.router), (b.address, b.router));
-                    assert!(one.hosts.iter().all(|host| host.port != b.port));
+                    assert_ne!(a.port, b.port, "a host and its double");
                 }
             }
         }
@@ -342,7 +335,7 @@ mod tests {
                 tried += 1 + usize::from(host.routed_target.is_some());
             }
         }
-        assert_eq!((plan.hosts(), tried), (31, 59));
+        assert_eq!((plan.hosts(), tried), (30, 58));
         let switch: Vec<IpAddr> = plan.switch().unwrap().1.hosts.iter().map(|host| host.address).collect();
         let targets = plan.networks.iter().flat_map(|network| &network.hosts);
         let wanted = targets.filter_map(|host| host.routed_target).filter(|to| switch.contains(to));
@@ -364,7 +357,7 @@ mod tests {
         let plan = Plan::new(200);
         let macs: HashSet<Mac> =
             plan.networks.iter().flat_map(|n| &n.hosts).flat_map(Host::own_macs).collect();
-        assert_eq!(macs.len(), 1_203);
+        assert_eq!(macs.len(), 1_200);
         let colours: HashSet<[u8; 3]> = plan.networks.iter().map(|n| n.colour).collect();
         assert!(colours.len() > 150, "{}", colours.len());
     }

@@ -107,13 +107,13 @@ fn nics_beside_the_card_leak_nothing() {
     assert_eq!((done.code, &json["ok"]), (0, &Value::Bool(true)), "{done:?}");
     assert!(done.stderr.contains("a NIC beside each"), "{done:?}");
     let switch = &json["networks"][4];
-    assert_eq!((&switch["kind"], &switch["ports"]), (&"l2".into(), &serde_json::json!(["p4", "p5", "p6"])));
+    assert_eq!((&switch["kind"], &switch["ports"]), (&"l2".into(), &serde_json::json!(["p2", "p3"])));
     assert_eq!(
         (&switch["sent"], &switch["received"], &switch["substrate"]),
-        (&15.into(), &15.into(), &"soft".into())
+        (&10.into(), &10.into(), &"soft".into())
     );
-    assert!(switch["macs"].as_u64().unwrap() >= 3 && switch["tried"].as_u64().unwrap() > 0, "{switch}");
-    assert!(done.stderr.contains("\nswitch     purple: 3 hosts on one link; learnt "), "{}", done.stderr);
+    assert!(switch["macs"].as_u64().unwrap() >= 2 && switch["tried"].as_u64().unwrap() > 0, "{switch}");
+    assert!(done.stderr.contains("\nswitch     purple: 2 hosts on one link; learnt "), "{}", done.stderr);
     let moves = json["card"]["migrations"].as_array().unwrap();
     // Neighbours were redirected, and hosts of other networks did not see this.
     assert!(!moves.is_empty() && moves.iter().all(|moved| moved["steering"]["neighbours"] == 2), "{moves:?}");
