@@ -8,10 +8,10 @@
 // thresholds with alpha 1). So a network that sends more than its port can carry uses at most half of what others leave free,
 // and loses only its own frames. All CPU queues together may use half of the memory, by the same rule. So frames that software
 // does not fetch take nothing from the ports.
-// A frame for a CPU queue grows by its header, and a frame that leaves several times is written several times, so such frames can arrive
-// faster than scatter can write them. This concerns the former, and all copies of the latter but the last. While bodies
+// A frame for a CPU queue grows by its header, and a flood is written several times, so such frames can arrive faster than scatter can
+// write them. This concerns the former, all copies of the latter, and notes; not the copy of a frame that leaves by one port. While bodies
 // wait in the packet buffer (`backlog_i`; 0 while the ports pause), one such frame of each network is admitted per `Window`
-// clocks; while many bodies wait (`late_i`), none is.
+// clocks, and one note, which is short, per sixteenth of that; while many bodies wait (`late_i`), none is.
 //
 // Latency: 6 clocks from a verdict in to the same verdict out when nothing is held back. Throughput: a verdict a clock.
 // Source: A. K. Choudhury, E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998.
@@ -103,12 +103,12 @@ module hue_admit
   logic [14:0]        bytes;
   assign port = departs_by(s_verdict_i.verdict, s_verdict_i.net[1:0], s_verdict_i.port_out);
   assign to_cpu = port >= 3'(MacPorts);
-  assign bytes = 15'(s_verdict_i.len) + (to_cpu ? 15'(CpuHeaderBytes) : 15'd0);
+  assign bytes = 15'(sent_len(s_verdict_i.note, s_verdict_i.len)) + (to_cpu ? 15'(CpuHeaderBytes) : 15'd0);
   always_comb begin
     in.sends = s_verdict_i.verdict == VerdictForward || s_verdict_i.verdict == VerdictPunt;
     in.grows = to_cpu;
     in.note = s_verdict_i.note;
-    in.extra = to_cpu || s_verdict_i.more;
+    in.extra = to_cpu || s_verdict_i.more || s_verdict_i.ports != '0;
     in.port = port;
     in.net = s_verdict_i.net[NetBits-1:0];
     in.need = count_t'(cells_of(bytes, CellBytes));
@@ -147,19 +147,27 @@ module hue_admit
   // Frames that grow, and further copies: the number of the window in which one of the network was last admitted.
   localparam int unsigned WindowBits = $clog2(Window);
   logic [3:0]            stamps_q [1 << NetBits];
-  logic [3:0]            b_stamp, c_stamp_q, window_q;
+  logic [3:0]            note_stamps_q [1 << NetBits];
+  logic [3:0]            b_stamp, b_note_stamp, c_stamp_q, c_note_stamp_q, window_q, note_window;
   logic [WindowBits-1:0] clocks_q;
-  logic                  stamps;
-  assign stamps = admit && d_q.extra;
+  logic                  stamps, note_stamps, c_recent;
+  assign stamps = admit && d_q.extra && !d_q.note;
+  assign note_stamps = admit && d_q.extra && d_q.note;
   assign b_stamp = stamps_q[b_q.net];
+  assign b_note_stamp = note_stamps_q[b_q.net];
+  assign note_window = 4'(clocks_q >> (WindowBits > 4 ? WindowBits - 4 : 0));
+  assign c_recent = c_q.note ? c_note_stamp_q == note_window : c_stamp_q == window_q;
   always_ff @(posedge clk_i) begin
     if (clearing_q) stamps_q[clear_q[NetBits-1:0]] <= '0;
     else if (stamps) stamps_q[d_q.net] <= window_q;
+    if (clearing_q) note_stamps_q[clear_q[NetBits-1:0]] <= '0;
+    else if (note_stamps) note_stamps_q[d_q.net] <= note_window;
     c_stamp_q <= b_stamp;
+    c_note_stamp_q <= b_note_stamp;
 `ifdef HUE_PLANT_ADMIT_WINDOW
     d_waits_q <= c_q.extra && (late_i || backlog_i);  // for scripts/rtl-test: the bench must find this
 `else
-    d_waits_q <= c_q.extra && (late_i || (backlog_i && c_stamp_q == window_q));
+    d_waits_q <= c_q.extra && (late_i || (backlog_i && c_recent));
 `endif
     if (!rst_ni) begin
       clocks_q <= '0;

@@ -2,7 +2,7 @@
 //
 // Place: hue_admit and packet buffer → scatter → hue_cpu_insert → output queues. A body is read once for each copy, or not at all. Edits of
 // a forwarded frame, by its kind: the MAC pair, TTL or hop limit, header checksum. A frame that leaves several times has a verdict for
-// each copy (hue_copies), and its body stays until the last.
+// each copy (hue_copies), and its body stays until the last. Of a note, only the start leaves.
 // Latency: 3 clocks from `verdict_valid_i` to the first beat out. Throughput: a beat out a clock; a verdict that drops
 // takes 1 clock. So 64-byte frames every 8, 2 or 1 clocks.
 
@@ -48,10 +48,11 @@ module hue_scatter
   // A skid buffer keeps the verdicts' timing apart from that of the stages.
   logic         v_valid, v_refused, done;
   hue_verdict_t v;
-  logic [10:0]  beats, beats_in, last_index;
+  logic [10:0]  beats, beats_in, sent_in, last_index;
   assign beats_in = beats_of(verdict_i.len, BusBytes);
+  assign sent_in  = beats_of(sent_len(verdict_i.note, verdict_i.len), BusBytes);
   hue_skid #(.Bits($bits(hue_verdict_t) + 23)) u_verdict (
-    .clk_i, .rst_ni, .valid_i(verdict_valid_i), .ready_o(verdict_ready_o), .data_i({refused_i, verdict_i, beats_in, beats_in - 11'd1}),
+    .clk_i, .rst_ni, .valid_i(verdict_valid_i), .ready_o(verdict_ready_o), .data_i({refused_i, verdict_i, beats_in, sent_in - 11'd1}),
     .valid_o(v_valid), .ready_i(done), .data_o({v_refused, v, beats, last_index})
   );
 
@@ -86,7 +87,7 @@ module hue_scatter
   assign last_beat = index_q == last_index;
   assign read_o = v_valid && sends && 32'(filled_i) > 32'(index_q) && room > RoomBits'(r_valid_q);
   assign offset_o = index_q;
-  assign done = v_valid && (sends ? read_o && last_beat : 32'(filled_i) >= 32'(beats));
+  assign done = v_valid && (sends ? read_o && last_beat : v.more || 32'(filled_i) >= 32'(beats));
 `ifdef HUE_PLANT_SCATTER_SHIFT
   assign release_beats_o = sends || beats == 11'd1 ? beats : beats - 11'd1;  // for scripts/rtl-test: the bench must find this
 `else
@@ -112,7 +113,11 @@ module hue_scatter
       r_q.vport <= v.vport;
       r_q.port_in <= v.port_in;
       r_q.port_out <= v.port_out;
-      r_q.len <= v.len;
+`ifdef HUE_PLANT_SCATTER_NOTE
+      r_q.len <= v.len;  // for scripts/formal
+`else
+      r_q.len <= sent_len(v.note, v.len);
+`endif
       r_q.edit <= v.verdict == VerdictForward ? v.edit : EditNone;
       r_q.macs <= {v.dst_mac, v.src_mac};
       r_q.ttl <= v.ttl;
@@ -230,6 +235,7 @@ module hue_scatter
 
 `ifndef SYNTHESIS
   a_out_has_room: assert property (@(posedge clk_i) disable iff (!rst_ni) r_valid_q |-> out_ready);
+  a_note_comes_first: assert property (@(posedge clk_i) disable iff (!rst_ni) v_valid && v.note |-> v.more);
   a_whole_frames_only: assert property (@(posedge clk_i) disable iff (!rst_ni)
     (v_valid && sends) |-> v.len >= 14'(FrameBytesMin) && v.len <= 14'(FrameBytesMax));
   a_stable: assert property (@(posedge clk_i) disable iff (!rst_ni)

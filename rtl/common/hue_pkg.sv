@@ -104,7 +104,7 @@ package hue_pkg;
     logic [15:0] checksum;
     // Frames of a network that floods and learns (kind l2). hue_copies makes one verdict of each copy.
     logic                flood;   // it leaves by each of `ports` instead of port_out
-    logic [MacPorts-1:0] ports;   // of a copy: the ports that get one, for the report to the twin
+    logic [MacPorts-1:0] ports;   // of a copy of a flood: all ports that get one
     logic                note;    // the driver gets a copy, because the table does not say where the sender is; for one copy: it is this
     logic                more;    // of a copy: another copy of the same frame follows
   } hue_verdict_t;
@@ -130,7 +130,13 @@ package hue_pkg;
     logic [47:0] reserved;
   } hue_cpu_header_t;
   localparam logic [7:0] CpuFlagFromPlane = 8'h01;
-  localparam logic [7:0] CpuFlagNote = 8'h02;       // to the CPU: the frame has been dealt with, and its sender is to be learnt
+  localparam logic [7:0] CpuFlagNote = 8'h02;       // to the CPU: only the start of a frame; its sender is to be learnt
+  // Bytes of a frame that a note has, at most.
+  localparam int unsigned NoteBytes = 16;
+  // Length of what leaves of a frame.
+  function automatic logic [13:0] sent_len(logic note, logic [13:0] len);
+    return note && len > 14'(NoteBytes) ? 14'(NoteBytes) : len;
+  endfunction
 
   // A table access, held from its start until the answer or for 100 clocks. It is a read unless `write` or `clear` is 1.
   typedef struct packed {

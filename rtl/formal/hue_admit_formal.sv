@@ -50,7 +50,7 @@ module hue_admit_formal
   queue_t                       queue;
   logic                         admits, drops, grows, extra;
   logic [7:0]                   notes_q;   // of verdicts inside, by place
-  logic [7:0]                   extras_q;  // of verdicts inside, by place: the frame grows, or a copy of it follows
+  logic [7:0]                   extras_q;  // of verdicts inside, by place: the frame grows, is a copy of a flood, or a copy of it follows
   logic [2:0]                   come_q, decided_q;
   assign admits = u_dut.admit;
   assign drops = u_dut.drop;
@@ -106,7 +106,7 @@ module hue_admit_formal
       decided_q <= decided_q + 3'(u_dut.d_v_q && !u_dut.again);
       if (take) begin
         notes_q[come_q] <= s_verdict_i.note;
-        extras_q[come_q] <= s_verdict_i.more || 32'(departs_by(s_verdict_i.verdict, s_verdict_i.net[1:0], s_verdict_i.port_out)) >= MacPorts;
+        extras_q[come_q] <= s_verdict_i.more || s_verdict_i.ports != '0 || 32'(departs_by(s_verdict_i.verdict, s_verdict_i.net[1:0], s_verdict_i.port_out)) >= MacPorts;
       end
       if (take && mark_i && !marked_q) begin
         marked_q <= 1'b1;

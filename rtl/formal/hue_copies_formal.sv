@@ -19,27 +19,29 @@ module hue_copies_formal
   // The list of a verdict's copies.
   localparam int unsigned CopiesMax = MacPorts + 1;
   hue_verdict_t [CopiesMax-1:0] want;
-  int unsigned count;
+  int unsigned count, first;
   always_comb begin
     want = '0;
     count = 0;
+    if (s_verdict_i.note) begin
+      want[0] = s_verdict_i;
+      want[0].verdict = VerdictPunt;
+      want[0].port_out = {1'b1, s_verdict_i.net[1:0]};
+      count = 1;
+    end
+    first = count;
     for (int unsigned p = 0; p < MacPorts; p++) begin
       if (s_verdict_i.flood && s_verdict_i.ports[p]) begin
         want[count] = s_verdict_i;
         want[count].port_out = 3'(p);
+        want[count].note = 1'b0;
         count++;
       end
     end
-    if (count == 0) begin
-      want[0] = s_verdict_i;
-      if (s_verdict_i.flood) want[0].verdict = VerdictDrop;
-      count = 1;
-    end
-    for (int unsigned i = 0; i < CopiesMax; i++) want[i].note = 1'b0;
-    if (s_verdict_i.note) begin
+    if (count == first) begin
       want[count] = s_verdict_i;
-      want[count].verdict = VerdictPunt;
-      want[count].port_out = {1'b1, s_verdict_i.net[1:0]};
+      want[count].note = 1'b0;
+      if (s_verdict_i.flood) want[count].verdict = VerdictDrop;
       count++;
     end
     for (int unsigned i = 0; i < CopiesMax; i++) begin

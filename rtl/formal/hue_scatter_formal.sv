@@ -107,6 +107,8 @@ module hue_scatter_formal
   // The frame as the verdict requires it to leave: byte 0 of a beat lowest.
   logic [8*BusBytes*Beats-1:0] whole;
   logic [BusBits-1:0] wanted, mask;
+  logic [13:0] len;
+  assign len = mark_q.note && mark_q.len > 14'd16 ? 14'd16 : mark_q.len;
   always_comb begin
     whole = body_q;
     if (mark_q.verdict == VerdictForward && mark_q.edit inside {EditIpv4, EditIpv6}) begin
@@ -130,6 +132,8 @@ module hue_scatter_formal
     // What the stages guarantee.
     assume (verdict_i.edit inside {EditNone, EditIpv4, EditIpv6});
     if (begun_q && stalled_q) assume (valid_i && verdict_i == verdict_q);
+    // A note is no frame's last copy.
+    if (begun_q && valid_i && verdict_i.note) assume (verdict_i.more);
     // Copies of one frame have its length.
     if (begun_q && valid_i && more_q) assume (verdict_i.len == len_q);
     if (begun_q && valid_i) assume (verdict_i.len >= 14'(FrameBytesMin) && verdict_i.len <= 14'(Beats * BusBytes));
@@ -143,13 +147,13 @@ module hue_scatter_formal
       if (idle) assert (inside_q == '0);
       if (m_valid && marked_q && before_q == '0) begin
         assert (((m_data ^ wanted) & mask) == '0);
-        assert (m_last == (14'(out_beat_q) * 14'(BusBytes) + 14'(m_bytes) == mark_q.len));
-        assert (departure.net == mark_q.net && departure.tag == (mark_q.note ? '0 : tag_q) && departure.len == mark_q.len);
+        assert (m_last == (14'(out_beat_q) * 14'(BusBytes) + 14'(m_bytes) == len));
+        assert (departure.net == mark_q.net && departure.tag == (mark_q.note ? '0 : tag_q) && departure.len == len);
         assert (departure.port == (mark_q.verdict == VerdictPunt ? {1'b1, mark_q.net[1:0]} : mark_q.port_out));
         assert (m_to_cpu == departure.port[2]);
         assert (header == hue_cpu_header_t'{
           vid: 16'(mark_q.vid), net: mark_q.net, vport: mark_q.vport, outcome: 8'(mark_q.outcome), port_in: 8'(mark_q.port_in),
-          port_out: 8'(mark_q.port_out), flags: mark_q.note ? CpuFlagNote : '0, len: 16'(mark_q.len), reserved: '0
+          port_out: 8'(mark_q.port_out), flags: mark_q.note ? CpuFlagNote : '0, len: 16'(len), reserved: '0
         });
       end
     end

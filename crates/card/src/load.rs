@@ -449,7 +449,9 @@ impl<R: Registers> Card<R> {
         software: bool,
         claimed: Claimed,
     ) -> Result<Vec<(Option<Vid>, Held)>, CardError> {
-        let Self { device, networks, macs, stations, unwritten, select, attach, shared, banks, planes, .. } = self;
+        let Self {
+            device, networks, macs, stations, unwritten, select, attach, shared, banks, planes, ..
+        } = self;
         let mut gone = Vec::new();
         device.get_mut().in_hold(|device| {
             for Change { place, before, program, switch, arrival } in changes {

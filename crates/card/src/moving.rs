@@ -141,7 +141,8 @@ impl<R: Registers> Card<R> {
     fn limits(&self, vid: Vid) -> Option<(u32, Option<RateLimit>, Option<RateLimit>)> {
         let loaded = self.networks.get(&vid)?;
         let program = loaded.program();
-        let learning = program.settings.learning().filter(|_| self.device.borrow().description().station_rows > 0);
+        let learning =
+            program.settings.learning().filter(|_| self.device.borrow().description().station_rows > 0);
         let storm = learning.and_then(|learning| learning.storm_limit);
         Some((u32::from(loaded.place.net), program.rate_limit, storm))
     }

@@ -116,7 +116,9 @@ impl Ending {
     pub const fn code(self) -> u16 {
         match self {
             Self::Left => 0,
-            Self::Copied(count) => LEFT << WHAT_AT | if count < 1 << WHAT_AT { count } else { (1 << WHAT_AT) - 1 },
+            Self::Copied(count) => {
+                LEFT << WHAT_AT | if count < 1 << WHAT_AT { count } else { (1 << WHAT_AT) - 1 }
+            }
             Self::Dropped(reason) => DROPPED << WHAT_AT | of_reason(reason),
             Self::Refused(loss) | Self::Lost(loss) => LOST << WHAT_AT | loss.code() as u16,
             Self::Punted(reason) => PUNTED << WHAT_AT | of_reason(reason),

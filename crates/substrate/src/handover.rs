@@ -58,15 +58,8 @@ pub enum Crossing {
 }
 
 impl Crossing {
-    const ALL: [Self; 7] = [
-        Self::Arrived,
-        Self::Leaves,
-        Self::FromControl,
-        Self::Fence,
-        Self::Ended,
-        Self::Debts,
-        Self::Learnt,
-    ];
+    const ALL: [Self; 7] =
+        [Self::Arrived, Self::Leaves, Self::FromControl, Self::Fence, Self::Ended, Self::Debts, Self::Learnt];
 }
 
 /// The debts of a network's meters, as far as it has them.
@@ -295,7 +288,8 @@ fn decode_debts(bytes: &[u8; ALL_DEBTS_BYTES]) -> Option<AllDebts> {
         let (packets, rest) = rest.get(usize::from(at) * DEBTS_BYTES..)?.split_first_chunk()?;
         let (bits, rest) = rest.split_first_chunk()?;
         let last_ns = u64::from_ne_bytes(*rest.first_chunk()?);
-        let debts = Debts { packets: u128::from_ne_bytes(*packets), bits: u128::from_ne_bytes(*bits), last_ns };
+        let debts =
+            Debts { packets: u128::from_ne_bytes(*packets), bits: u128::from_ne_bytes(*bits), last_ns };
         (which >> at & 1 != 0).then_some(debts)
     };
     Some(AllDebts { rate: one(0), storm: one(1) })

@@ -13,7 +13,7 @@ constexpr unsigned Cells = HUE_CELLS;
 constexpr unsigned CellBytes = 64;
 constexpr unsigned Window = HUE_WINDOW;
 constexpr unsigned Ports = 8, MacPorts = 4;
-constexpr unsigned HeaderBytes = 16, FrameBytesMin = 14, FrameBytesMax = 9216;
+constexpr unsigned HeaderBytes = 16, NoteBytes = 16, FrameBytesMin = 14, FrameBytesMax = 9216;
 constexpr unsigned Latency = 6;
 // Clocks from a verdict until its decision. The decision uses an older state of its queue, and an older state of the backlog.
 constexpr unsigned Deciding = 5, GoneBefore = 3, StampBefore = 2, WaitsBefore = 1;
@@ -26,12 +26,14 @@ struct Verdict {
   unsigned verdict = 0, net = 0, port = 0, len = 0;
   bool more = false;
   uint64_t rest = 0;  // identifies the verdict; in the field of a MAC address
+  unsigned ports = 0;  // of a flood
   bool note = false;  // of a sender; its drop is not counted
   unsigned out() const { return verdict == Punt ? MacPorts + net % 4 : port; }
   bool sends() const { return verdict == Forward || verdict == Punt; }
   bool grows() const { return sends() && out() >= MacPorts; }
-  bool extra() const { return sends() && (out() >= MacPorts || more); }
-  unsigned cells() const { return (len + (out() >= MacPorts ? HeaderBytes : 0) + CellBytes - 1) / CellBytes; }
+  bool extra() const { return sends() && (out() >= MacPorts || more || ports != 0); }
+  unsigned bytes() const { return note && len > NoteBytes ? NoteBytes : len; }
+  unsigned cells() const { return (bytes() + (out() >= MacPorts ? HeaderBytes : 0) + CellBytes - 1) / CellBytes; }
 };
 
 struct Modes {
@@ -115,9 +117,9 @@ class Bench {
   // The state one clock ago and earlier.
   struct Past {
     std::array<std::array<unsigned, Nets>, Ports> gone;
-    std::array<unsigned, Nets> stamps;
+    std::array<unsigned, Nets> stamps, note_stamps;
     bool backlog, late;
-    unsigned window;
+    unsigned window, note_window;
   };
 
   // In these modes every verdict is decided at its first attempt.
@@ -146,6 +148,7 @@ class Bench {
     bench::set(top->s_verdict_i, hue_verdict_t::checksum, 0x1234);
     bench::set(top->s_verdict_i, hue_verdict_t::more, v.more);
     bench::set(top->s_verdict_i, hue_verdict_t::note, v.note);
+    bench::set(top->s_verdict_i, hue_verdict_t::ports, v.ports);
   }
 
   // A frame leaves a queue, and cells are freed.
@@ -186,12 +189,12 @@ class Bench {
     bool lets = true;
     if (v.sends()) {
       const unsigned used = put_[v.out()][v.net] - past_[GoneBefore - 1].gone[v.out()][v.net] + v.cells();
-      const bool recent = past_[StampBefore].stamps[v.net] == past_[WaitsBefore - 1].window;
       const Past& past = past_[WaitsBefore - 1];
+      const bool recent = v.note ? past_[StampBefore].note_stamps[v.net] == past.note_window : past_[StampBefore].stamps[v.net] == past.window;
       lets = used <= free_ && (!v.grows() || used <= cpu_free_) && !(v.extra() && (past.late || (past.backlog && recent)));
       if (lets) {
         admit(v);
-        if (v.extra()) stamps_[v.net] = window();
+        if (v.extra()) (v.note ? note_stamps_ : stamps_)[v.net] = v.note ? note_window() : window();
       }
     }
     decided_.push_back(lets);
@@ -208,6 +211,7 @@ class Bench {
   }
 
   unsigned window() const { return (1 + clocks_ / Window) % 16; }
+  unsigned note_window() const { return clocks_ / (Window / 16) % 16; }
 
   void check_drop() {
     const bool drop = top->dropped_o;
@@ -252,7 +256,7 @@ class Bench {
   }
 
   void remember() {
-    past_.push_front({gone_, stamps_, bool(top->backlog_i), bool(top->late_i), window()});
+    past_.push_front({gone_, stamps_, note_stamps_, bool(top->backlog_i), bool(top->late_i), window(), note_window()});
     if (past_.size() > 8) past_.pop_back();
     while (past_.size() < 8) past_.push_back(past_.back());
     free_ += freed_ - taken_;
@@ -274,7 +278,7 @@ class Bench {
   std::deque<Past> past_;
   std::array<std::array<std::deque<unsigned>, Nets>, Ports> queues_;
   std::array<std::array<unsigned, Nets>, Ports> put_{}, gone_{};
-  std::array<unsigned, Nets> stamps_{};
+  std::array<unsigned, Nets> stamps_{}, note_stamps_{};
   std::pair<bool, Verdict> drop_{}, was_drop_{};
   unsigned free_ = Cells, cpu_free_ = Cells / 2, free_last_ = Cells, free_before_ = Cells, held_ = 0, taken_ = 0, taken_cpu_ = 0;
   uint64_t clocks_ = 0;
@@ -288,6 +292,7 @@ Verdict verdict_of(bench::Random& random, uint64_t number, unsigned nets) {
   v.net = random.below(nets);
   v.more = random.percent(10);
   v.note = v.verdict == Punt && random.percent(30);
+  v.ports = random.percent(10) ? random.below(16) : 0;
   v.port = random.percent(90) ? random.below(MacPorts) : random.below(Ports);
   const unsigned sort = random.below(100);
   v.len = sort < 60 ? random.between(FrameBytesMin, 200) : sort < 96 ? random.between(FrameBytesMin, 1600) : random.between(FrameBytesMin, FrameBytesMax);

@@ -73,6 +73,7 @@ void model(Expectation& all, unsigned port, const Frame& frame, bool counts = tr
   if (f.size() < 14 || f.size() > 9216) return;
   auto leave = [&](unsigned out, unsigned named, Bytes bytes, unsigned vid, unsigned net, unsigned copy, unsigned outcome,
                    bool note = false) {
+    if (note && bytes.size() > 16) bytes.resize(16);
     all.counters[out][3] += 1;
     all.counters[out][4] += bytes.size();
     if (out >= 4) {

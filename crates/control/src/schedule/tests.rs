@@ -404,7 +404,9 @@ fn check(site: &Site, demands: &[Demand], made: &Schedule) {
                     words += 32 + 4 * u64::from(demand.routes);
                     hops += demand.hops;
                 }
-                if demand.macs == 0 && let TableSite::Each { routes, locals, neighbours, hops } = card.table {
+                if demand.macs == 0
+                    && let TableSite::Each { routes, locals, neighbours, hops } = card.table
+                {
                     let room = if neighbours { locals.saturating_sub(demand.locals) } else { 0 };
                     let others = demand.routes.saturating_sub(demand.locals + demand.neighbours.min(room));
                     assert!(others <= routes && demand.locals <= locals && demand.hops <= hops);

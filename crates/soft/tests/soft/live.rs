@@ -212,7 +212,9 @@ fn a_guest_says_and_hears_what_a_meter_lacks() {
     let told = Record::of_debts(vid(1), home.generation, 0);
     let gone = Record { generation: home.generation.wrapping_sub(1), ..told };
     let peer = &mut peers[home.worker];
-    assert!(peer.out.push_debts(&told, &of_rate(there)) && peer.out.push_debts(&gone, &of_rate(Debts::default())));
+    assert!(
+        peer.out.push_debts(&told, &of_rate(there)) && peer.out.push_debts(&gone, &of_rate(Debts::default()))
+    );
     peer.wake.notify();
     let most = Debts { packets: 10_000_000_000, bits: 0, ..there };
     assert_eq!(debts(&world, &mut peers, 1, 9), Some(most));

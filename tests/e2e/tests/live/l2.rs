@@ -159,10 +159,7 @@ fn behind_a_card_whose_image_lacks_the_kind_a_switch_runs_in_software() {
     assert_eq!(hosts[0].ping(hosts[1].address, 20), 20);
     assert_eq!(four.left.ping(four.right.address, 20), 20);
     let moved = daemon.cli.run(&["migrate", &name, "--to", "card"]);
-    assert!(
-        moved.code != 0 && moved.stderr.contains("image default has no kind l2"),
-        "{moved}"
-    );
+    assert!(moved.code != 0 && moved.stderr.contains("image default has no kind l2"), "{moved}");
     for to in ["soft", "card"] {
         let _ = daemon.cli.run(&["migrate", four.name(), "--to", to]).expect_ok();
         assert_eq!(hosts[1].ping(hosts[0].address, 5), 5);
@@ -235,7 +232,10 @@ fn a_switch_moves_while_it_learns() {
     assert_eq!(hosts[0].ping(hosts[1].address, 10), 10);
     assert_eq!(watch.stop().wanted, 0, "the third host saw frames for the second");
     let stats = daemon.cli.stats(&name);
-    assert!(stats["macs"]["moved"].as_u64().unwrap() == 0 && stats["macs"]["learnt"].as_u64().unwrap() >= 204, "{stats}");
+    assert!(
+        stats["macs"]["moved"].as_u64().unwrap() == 0 && stats["macs"]["learnt"].as_u64().unwrap() >= 204,
+        "{stats}"
+    );
 }
 
 /// A card that is taken away leaves its networks in software: a switch knows all that it knew.

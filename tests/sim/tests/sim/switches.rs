@@ -13,6 +13,8 @@ const IDLE_PASSES: usize = 60;
 const PORTS: [&str; 3] = ["p0", "p1", "p2"];
 /// A host that does not exist.
 const NOBODY: u8 = 99;
+/// All hosts.
+const EVERYBODY: u8 = 255;
 
 /// A node with a switch on the three ports of its card.
 struct World {
@@ -44,7 +46,7 @@ impl World {
     /// Sends a frame from one host, which is behind a port, to another; returns its number.
     fn send(&mut self, port: usize, from: u8, to: u8) -> u32 {
         self.sent += 1;
-        let host = |host: u8| [2, 0xaa, 0, 0, 0, host];
+        let host = |host: u8| if host == EVERYBODY { [0xff; 6] } else { [2, 0xaa, 0, 0, 0, host] };
         let number = self.sent.to_be_bytes();
         let mut frame = [&host(to)[..], &host(from), &[0x12, 0x34], &number, &[from, to]].concat();
         frame.resize(60, 0);
@@ -75,11 +77,17 @@ impl World {
         Ok(self.left.get(&number).cloned().unwrap_or_default())
     }
 
-    fn expect(&mut self, (port, from, to): (usize, u8, u8), ports: &[usize], when: &str) -> Result<(), String> {
+    fn expect(
+        &mut self,
+        (port, from, to): (usize, u8, u8),
+        ports: &[usize],
+        when: &str,
+    ) -> Result<(), String> {
         let number = self.send(port, from, to);
         let found = self.ports_of(number)?;
         let good = found == ports;
-        good.then_some(()).ok_or(format!("{when}: from {from} at p{port} to {to}: left by {found:?}, not {ports:?}"))
+        good.then_some(())
+            .ok_or(format!("{when}: from {from} at p{port} to {to}: left by {found:?}, not {ports:?}"))
     }
 
     fn begin_move(&mut self, to: SubstrateName) {
@@ -189,7 +197,7 @@ fn play(seed: u64) -> Result<(), String> {
     settle(&mut world.node, IDLE_PASSES);
     world.collect()?;
     let (mut moving, mut moves, mut new) = (false, 0, 20);
-    let (mut to_known, mut to_nobody) = (Vec::new(), BTreeSet::new());
+    let (mut to_known, mut to_all) = (Vec::new(), BTreeSet::new());
     while moves < 6 {
         if world.sent < 5_000 {
             let from = 1 + random.below(9) as u8;
@@ -199,7 +207,10 @@ fn play(seed: u64) -> Result<(), String> {
                     new += 1;
                     world.send(random.below(3), new % 100 + 100, 1);
                 }
-                2 => _ = to_nobody.insert((world.send(at[&from], from, NOBODY), at[&from])),
+                kind @ 2..=3 => {
+                    let to = if kind == 2 { NOBODY } else { EVERYBODY };
+                    to_all.insert((world.send(at[&from], from, to), at[&from]));
+                }
                 _ => {
                     let to = 1 + random.below(3) as u8;
                     let number = world.send(at[&from], from, to);
@@ -229,12 +240,12 @@ fn play(seed: u64) -> Result<(), String> {
             return Err(format!("frame {number} from p{port} for p{to} left by {found:?}"));
         }
     }
-    for (number, port) in to_nobody {
+    for (number, port) in to_all {
         let mut found = world.left.get(&number).cloned().unwrap_or_default();
         found.sort_unstable();
         let others: Vec<usize> = (0..3).filter(|other| *other != port).collect();
         if found != others {
-            return Err(format!("frame {number} from p{port} for nobody left by {found:?}"));
+            return Err(format!("frame {number} from p{port} for all left by {found:?}"));
         }
     }
     Ok(())

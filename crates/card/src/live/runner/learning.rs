@@ -9,10 +9,38 @@ use hue_tables::{MacKey, Vid};
 
 use super::{ASK_NS, DEFERRED_STATIONS, Runner};
 
+/// Most notes of a network that are entered in a round. Each may write a row, which takes about a hundred cycles, in which
+/// other networks' frames wait for the thread.
+const NOTES_MAX: u8 = 4;
+
+/// How many notes of each network were entered in the present round.
+#[derive(Default)]
+pub(super) struct Noted(Vec<(Vid, u8)>);
+
+impl Noted {
+    /// Begins a round.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Counts a note of a network; `false` if it has had its share.
+    fn take(&mut self, vid: Vid) -> bool {
+        match self.0.iter_mut().find(|(other, _)| *other == vid) {
+            Some((_, count)) if *count == NOTES_MAX => return false,
+            Some((_, count)) => *count += 1,
+            None => self.0.push((vid, 1)),
+        }
+        true
+    }
+}
+
 impl Runner {
-    /// Enters what a note says: a frame from `mac` arrived at a virtual port. A note for which the worker has no room is
-    /// ignored on both sides: the next frame from the address leaves another one.
+    /// Enters what a note says: a frame from `mac` arrived at a virtual port. A note above the network's share, or for which the
+    /// worker has no room, is ignored on both sides: the next frame from the address leaves another one.
     pub(super) fn take_note(&mut self, vid: Vid, mac: MacKey, vport: u16) {
+        if !self.noted.take(vid) {
+            return;
+        }
         let record = Record::of_learnt(vid, self.generation(vid), 0);
         let seen = Sighting { mac, vport, seen_ns: self.now_ns };
         let given = self.homes.give_by(&mut self.peers, vid, |out| out.push_sightings(&record, &[seen]));

@@ -147,6 +147,7 @@ pub struct Runner {
     aged_ns: u64,
     /// What a worker has told about a network that learns.
     heard: Vec<Sighting>,
+    noted: learning::Noted,
 }
 
 /// Contents of a running card between two rounds. All numbers must be zero when no work is left.
@@ -212,6 +213,7 @@ impl Runner {
             repaired_ns: 0,
             aged_ns: 0,
             heard: Vec::with_capacity(SIGHTINGS_MAX),
+            noted: learning::Noted::default(),
             card,
             pool,
             peers,
@@ -382,6 +384,7 @@ impl Runner {
             self.watch_over()?;
         }
         self.take_endings();
+        self.noted.clear();
         worked |= self.deliver();
         if worked {
             self.flush();

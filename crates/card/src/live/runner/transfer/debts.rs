@@ -113,7 +113,8 @@ impl Runner {
 
     /// Takes a worker's answer with the debts. Before a network that learns moves to the card, its addresses have come before.
     pub(in crate::live) fn debts_answered(&mut self, record: &Record, debts: Option<AllDebts>) {
-        let Some(transfer) = self.transfer.as_mut().filter(|transfer| transfer.asked.is_answer(record)) else {
+        let Some(transfer) = self.transfer.as_mut().filter(|transfer| transfer.asked.is_answer(record))
+        else {
             return;
         };
         transfer.asked.debts = debts;
