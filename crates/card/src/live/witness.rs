@@ -76,6 +76,8 @@ struct Frame {
     number: Option<u32>,
     /// Number of these frames that have not ended.
     inside: u32,
+    /// Number of identical frames that arrived when the observation was over, and have not left.
+    later: u32,
 }
 
 /// A frame in the card.
@@ -155,7 +157,18 @@ impl Witness {
             Selection::Nobody => 0,
         };
         let copies = u32::try_from(copies).unwrap_or(u32::MAX);
-        if copies == 0 || self.over || !self.enter(FrameKey::of(bytes), tag, copies) {
+        if copies == 0 {
+            return false;
+        }
+        let key = FrameKey::of(bytes);
+        if self.over {
+            // It is not a second copy of the earlier one.
+            if let Some(frame) = self.frames.get_mut(&key.frame) {
+                frame.later += copies;
+            }
+            return false;
+        }
+        if !self.enter(key, tag, copies) {
             return false;
         }
         if is_group(bytes) {
@@ -189,7 +202,7 @@ impl Witness {
         let count = self.flows.entry(key.flow).or_default();
         let number = *count;
         *count += 1;
-        let frame = self.frames.entry(key.frame).or_insert(Frame { flow: key.flow, number: None, inside: 0 });
+        let frame = self.frames.entry(key.frame).or_insert(Frame { flow: key.flow, number: None, inside: 0, later: 0 });
         frame.number = (frame.inside == 0).then_some(number);
         frame.inside += copies;
         self.inside += u64::from(copies);
@@ -211,7 +224,10 @@ impl Witness {
         }
         let Some(frame) = self.frames.get_mut(&key) else { return };
         if frame.inside == 0 {
-            self.proof.doubled += 1;
+            match frame.later {
+                0 => self.proof.doubled += 1,
+                _ => frame.later -= 1,
+            }
             return;
         }
         frame.inside -= 1;
@@ -266,9 +282,13 @@ impl Witness {
 
     /// One of the frames of a key becomes several: `more` besides itself.
     fn copied(&mut self, key: u64, more: u32) {
-        if let Some(frame) = self.frames.get_mut(&key).filter(|frame| frame.inside > 0) {
-            frame.inside += more;
-            self.inside += u64::from(more);
+        match self.frames.get_mut(&key) {
+            Some(frame) if frame.inside > 0 => {
+                frame.inside += more;
+                self.inside += u64::from(more);
+            }
+            Some(frame) if frame.later > 0 => frame.later += more,
+            _ => {}
         }
     }
 
@@ -637,6 +657,22 @@ mod tests {
         witness.vanished(0);
         let proof = witness.proof();
         assert_eq!((proof.reordered, proof.doubled, proof.lost()), (0, 0, 1));
+    }
+
+    #[test]
+    fn an_identical_frame_that_comes_later_is_no_second_copy() {
+        let mut witness = witness();
+        assert!(arrives(&mut witness, 0, 5, 5));
+        let bytes = frame(MAC, 0, 63, 5);
+        assert!(witness.handed_over(false, 70, &bytes));
+        witness.left(70, 0, Ok(()), 10);
+        witness.close(20);
+        assert!(!arrives(&mut witness, 0, 5, 30));
+        for (tag, doubled) in [(71, 0), (72, 1)] {
+            assert!(witness.handed_over(false, tag, &bytes));
+            witness.left(tag, 0, Ok(()), 40);
+            assert_eq!(witness.proof.doubled, doubled);
+        }
     }
 
     #[test]
