@@ -508,6 +508,7 @@ pub fn two_networks() -> (Lab, Pair, Pair, Daemon) {
     let (red, blue) = (lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1]));
     let documents = [lab.node_document(""), red.document.yaml(), blue.document.yaml()];
     let daemon = Daemon::start(&lab, &all(&documents));
-    daemon.cli.warm_up(&[&red, &blue]);
+    red.warm_up();
+    blue.warm_up();
     (lab, red, blue, daemon)
 }
