@@ -40,6 +40,12 @@ pub fn full() -> bool {
     std::env::var_os("HUEPLANE_FULL").is_some()
 }
 
+/// The seed that random experiments begin with: 0, or that of `HUEPLANE_SEED`.
+#[must_use]
+pub fn first_seed() -> u64 {
+    std::env::var("HUEPLANE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+}
+
 /// The images in every run of the tests: ternary tables with a 64-bit bus, the on-chip trie with a 256-bit bus, and, with 64-bit
 /// buses, the trie and the papers' two banks in external memory.
 pub const IMAGES: [&str; 4] = ["tcam3", "default", "sram", "dir"];

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::document::all;
 use crate::lab::{Lab, Pair};
 use crate::shell::{self, Output};
-use crate::wait::Deadline;
+use crate::wait::{Deadline, until};
 
 /// Lines of the log that a failed test shows.
 const LOG_LINES: usize = 60;
@@ -168,6 +168,47 @@ impl Cli {
         let mut arguments = vec!["exec", network, "--"];
         arguments.extend_from_slice(command);
         self.run(&arguments)
+    }
+
+    /// Warms up pairs of hosts until their networks [forward every packet directly](Self::settle).
+    #[track_caller]
+    pub fn warm_up(&self, pairs: &[&Pair]) {
+        for pair in pairs {
+            pair.warm_up();
+            self.settle(&[pair.name()], || {
+                pair.left.ping(pair.right.ip(), 1) == 1 && pair.right.ping(pair.left.ip(), 1) == 1
+            });
+        }
+    }
+
+    /// Waits until `ping` succeeds and these networks forward its packets directly. Only then does a flow keep its order
+    /// from its first packet on: what the plane cannot forward yet, because the neighbour is not known or the card does not
+    /// have the route, goes through the control plane or through software, and what follows can overtake it.
+    ///
+    /// # Panics
+    /// When pings are not answered, or packets still take a detour after 60 s.
+    #[track_caller]
+    pub fn settle(&self, networks: &[&str], mut ping: impl FnMut() -> bool) {
+        // Counters can be older than the answer to a ping, so several rounds must agree.
+        const ROUNDS: usize = 3;
+        let (mut last, mut same) = (None, 0);
+        until(&format!("{networks:?} forward directly"), 20, || {
+            let answered = ping();
+            let now: u64 = networks.iter().map(|network| self.detours(network)).sum();
+            same = if answered && last == Some(now) { same + 1 } else { 0 };
+            last = Some(now);
+            same == ROUNDS
+        });
+    }
+
+    /// Packets of a network to unknown neighbours, and packets that software forwarded although the network is on the card.
+    fn detours(&self, network: &str) -> u64 {
+        let stats = self.stats(network);
+        let punts = stats["punts"].as_object().into_iter().flatten();
+        let unknown = punts.filter(|(outcome, _)| outcome.ends_with("no_neighbour")).map(|(_, count)| count);
+        let ports = stats["ports"].as_array().into_iter().flatten().map(|port| &port["forwarded"]);
+        let on_card = self.json(&["get", "networks", network])["substrate"] == "card";
+        unknown.chain(ports.filter(|_| on_card)).filter_map(Value::as_u64).sum()
     }
 }
 
@@ -324,7 +365,7 @@ impl Daemon {
             let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
             stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
         };
-        crate::until("the daemon stands still", 30, || {
+        until("the daemon stands still", 30, || {
             let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
             tasks.into_iter().flatten().flatten().all(stands)
         });
@@ -344,7 +385,7 @@ impl Daemon {
         let mut all = vec!["down"];
         all.extend_from_slice(arguments);
         let _ = self.cli.run(&all).expect_ok();
-        crate::until("the daemon ends", 30, || self.ended().is_some());
+        until("the daemon ends", 30, || self.ended().is_some());
     }
 
     /// The end of its log.

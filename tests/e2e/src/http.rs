@@ -1,9 +1,9 @@
 //! Hand-written HTTP over the daemon's socket, including requests that no client would send.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -16,6 +16,8 @@ pub struct Answer {
     pub head: String,
     /// Its body.
     pub body: String,
+    /// How it ended: whether everything was sent, and what came last, after which time.
+    pub end: String,
 }
 
 impl Answer {
@@ -37,17 +39,24 @@ pub fn raw(socket: &Path, bytes: &[u8], patience: Duration) -> Answer {
         UnixStream::connect(socket).unwrap_or_else(|error| panic!("{}: {error}", socket.display()));
     let timeouts = stream.set_read_timeout(Some(patience)).and(stream.set_write_timeout(Some(patience)));
     timeouts.unwrap_or_else(|error| panic!("a socket's timeout: {error}"));
+    let began = Instant::now();
     // The other side may refuse before it has read everything.
-    let _ = stream.write_all(bytes);
+    let sent = stream.write_all(bytes);
     let mut all = Vec::new();
     let mut buffer = [0; 65_536];
-    while let Ok(count @ 1..) = stream.read(&mut buffer) {
-        all.extend_from_slice(&buffer[..count]);
-    }
+    let last = loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => break "closed".to_owned(),
+            Ok(count) => all.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => break error.to_string(),
+        }
+    };
+    let end = format!("sent: {sent:?}; {last} after {} ms", began.elapsed().as_millis());
     let text = String::from_utf8_lossy(&all);
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
     let status = head.split_whitespace().nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    Answer { status, head: head.to_owned(), body: body.to_owned() }
+    Answer { status, head: head.to_owned(), body: body.to_owned(), end }
 }
 
 /// Sends a GET request and waits for the whole response.
@@ -59,5 +68,6 @@ pub fn raw(socket: &Path, bytes: &[u8], patience: Duration) -> Answer {
 pub fn get(socket: &Path, path: &str) -> Answer {
     // Version 1.0: the response ends with the connection and is not chunked.
     let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    raw(socket, request.as_bytes(), Duration::from_secs(30))
+    // Longer than the daemon lets a caller wait, so that its own answer says why there is no other.
+    raw(socket, request.as_bytes(), Duration::from_secs(45))
 }

@@ -63,6 +63,17 @@ pub fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
+/// A packet that was received after a packet that was sent later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Late {
+    /// Its number in the flow.
+    pub sequence: u64,
+    /// By how many numbers the packets that overtook it were ahead, at most.
+    pub behind: u64,
+    /// Its one-way latency, nanoseconds.
+    pub latency_ns: u64,
+}
+
 /// The results of a flow.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -74,6 +85,8 @@ pub struct Report {
     pub duplicated: u64,
     /// Packets that were received after a packet that was sent later.
     pub reordered: u64,
+    /// The first of them: where it is in the flow shows what delayed it.
+    pub first_late: Option<Late>,
     /// Packets received that belong to no flow or to another one.
     pub foreign: u64,
     /// Most packets lost in succession.
@@ -117,7 +130,14 @@ impl std::fmt::Display for Report {
             self.foreign,
             self.latency_us(0.5),
             self.latency_us(0.99)
-        )
+        )?;
+        match self.first_late {
+            None => Ok(()),
+            Some(Late { sequence, behind, latency_ns }) => {
+                let us = latency_ns / 1000;
+                write!(f, ", the first late one is number {sequence}, {behind} behind, {us} us under way")
+            }
+        }
     }
 }
 
@@ -153,11 +173,14 @@ impl Counter {
         }
         self.seen[word] |= bit;
         self.report.received += 1;
+        let latency_ns = now_ns.saturating_sub(stamp.sent_ns);
         if stamp.sequence < self.next {
             self.report.reordered += 1;
+            let behind = self.next - 1 - stamp.sequence;
+            self.report.first_late.get_or_insert(Late { sequence: stamp.sequence, behind, latency_ns });
         }
         self.next = self.next.max(stamp.sequence + 1);
-        self.report.latencies_ns.push(now_ns.saturating_sub(stamp.sent_ns));
+        self.report.latencies_ns.push(latency_ns);
     }
 
     /// Different packets received until now.
@@ -421,6 +444,7 @@ mod tests {
         let report = counter.finish(10);
         assert_eq!((report.received, report.lost(), report.gap), (5, 5, 4), "{report}");
         assert_eq!((report.duplicated, report.reordered, report.foreign), (1, 1, 2), "{report}");
+        assert_eq!(report.first_late, Some(Late { sequence: 2, behind: 1, latency_ns: 2000 }));
         assert!((report.latency_us(0.99) - 2.0).abs() < 1e-9 && (report.delivered() - 0.5).abs() < 1e-9);
     }
 

@@ -1,7 +1,9 @@
 //! Networks that change while frames flow through the twin.
 
 use hue_card::{Card, Layout};
-use hue_differential::{Random, card, compare_updates, fit_banks, frames, full, image, mixed, mutated};
+use hue_differential::{
+    Random, card, compare_updates, first_seed, fit_banks, frames, full, image, mixed, mutated,
+};
 use hue_tables::dir::DirLimits;
 
 /// Frames of an experiment.
@@ -36,11 +38,12 @@ fn frames_meet_the_old_network_or_the_new_one() {
             "dir" => 1,
             _ => 2,
         };
-        for seed in 0..seeds {
+        for seed in (first_seed()..).take(seeds) {
             match experiment(&image, seed) {
                 Ok(seen) => {
                     println!("{name}, seed {seed}: {seen:?}");
-                    assert!(seen.changes > 5 && seen.changed > FRAMES / 20);
+                    // Other seeds than those of every run may have fewer.
+                    assert!(first_seed() != 0 || seen.changes > 5 && seen.changed > FRAMES / 20);
                     // The other networks wait for a part of this time, during holds. With layout dir they wait only for a new
                     // program with other next hops.
                     assert!(seen.clocks_max < if name == "dir" { 600_000 } else { 30_000 });

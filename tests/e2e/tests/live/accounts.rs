@@ -15,6 +15,9 @@ use serde_json::Value;
 
 use crate::card::{node, runs_on, start};
 
+/// Longer than counters take to be published: a frame that is dropped before the ring wakes no worker, which sleeps for two
+/// seconds at most and then asks its ports.
+const PUBLISHED: Duration = Duration::from_millis(2_200);
 /// Frames of a burst: more than all shares of a ring together.
 const BURST: usize = 3_000;
 /// Losses of a network before its plane, which `docs/reference/outcomes.md` calls stages `arrival` and `queue`.
@@ -189,7 +192,7 @@ impl World {
     fn quiet(&self) -> Books {
         let mut last = Books::of(self);
         for _ in 0..100 {
-            std::thread::sleep(Duration::from_millis(600));
+            std::thread::sleep(PUBLISHED);
             let next = Books::of(self);
             let counts = |books: &Books| {
                 let stats = &books.stats;

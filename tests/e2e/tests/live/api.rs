@@ -172,7 +172,8 @@ fn ten_thousand_malformed_calls_do_no_harm() {
     assert!(report.sent > 0 && report.lost() == 0, "{report}");
     assert!(daemon.ended().is_none());
     assert_eq!(daemon.cli.json(&["get", "nodes"])[0]["status"]["generation"], before);
-    assert_eq!(http::get(&socket, "/healthz").status, 200);
+    let answer = http::get(&socket, "/healthz");
+    assert_eq!(answer.status, 200, "{answer:?}");
     let grown = daemon.memory_bytes().saturating_sub(memory);
     assert!(grown < 64 << 20, "{grown} bytes more");
     // Silent callers do not keep others out.

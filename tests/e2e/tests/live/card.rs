@@ -110,7 +110,7 @@ fn hosts_reach_each_other_through_the_card() {
     assert!(text.contains("OWN WORDS") && text.contains("level0: "), "{text}");
 
     for pair in [&red, &blue, &soft] {
-        pair.warm_up();
+        daemon.cli.warm_up(&[pair]);
         assert_eq!(pair.left.ping(pair.right.address, 20), 20, "{}", pair.name());
         assert_eq!(pair.right.ping(pair.left.address, 5), 5, "{}", pair.name());
         // The router itself, on both sides, and a router's answer to a packet whose TTL expires.
@@ -174,7 +174,7 @@ fn routes_and_networks_of_the_card_change_while_it_runs() {
     let blue = lab.pair("blue", 2, 2, [0, 1]);
     let daemon = start(&lab, &["default"], &[node(&lab, "default"), red.document.yaml()]);
     runs_on(&daemon, red.name(), "card");
-    red.warm_up();
+    daemon.cli.warm_up(&[&red]);
     let flow = Flow::start(&red.left, &red.right, 500, 200);
     // One more route, from the network's own control plane: the card gets it, too.
     red.right.space.ip(&["address", "add", "10.77.0.1/32", "dev", "lo"]);
@@ -182,7 +182,8 @@ fn routes_and_networks_of_the_card_change_while_it_runs() {
     assert_eq!(red.left.ping(to, 1), 0);
     let via = red.right.address.to_string();
     let _ = daemon.cli.exec(red.name(), &["ip", "route", "add", "10.77.0.0/16", "via", &via]).expect_ok();
-    until("the new route works", 10, || red.left.ping(to, 1) == 1);
+    // First in software, to which the card passes what it has no route for.
+    daemon.cli.settle(&[red.name()], || red.left.ping(to, 1) == 1);
     let forwarded = |daemon: &Daemon| daemon.cli.stats(red.name())["ports"][0]["forwarded"].as_u64();
     let in_software = forwarded(&daemon);
     assert_eq!(red.left.ping(to, 3), 3);
@@ -263,7 +264,7 @@ fn a_flood_through_the_card_costs_its_own_network_only() {
     let daemon = start(&lab, &["default"], &documents);
     for pair in [&red, &bad, &limited] {
         runs_on(&daemon, pair.name(), "card");
-        pair.warm_up();
+        daemon.cli.warm_up(&[pair]);
     }
     // More frames than the card can take, as fast as the host can send: valid packets, and packets that software must answer.
     let router = mac(&bad.document.ports[0].mac);

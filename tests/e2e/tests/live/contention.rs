@@ -72,7 +72,7 @@ fn busy_processes_cost_a_network_in_software_no_packet() {
     documents.insert(0, lab.node_document(""));
     let daemon = Daemon::start_with(&lab, &own_session(&lab), &[]);
     daemon.cli.apply(&all(&documents), &[]);
-    red.warm_up();
+    daemon.cli.warm_up(&[&red]);
     let report = beside_burners(&red);
     assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
 }
@@ -87,7 +87,7 @@ fn busy_processes_cost_a_network_on_the_card_no_packet() {
     documents.insert(0, node(&lab, "default"));
     let daemon = start_as(&own_session(&lab), &lab, &["default"], &documents);
     runs_on(&daemon, red.name(), "card");
-    red.warm_up();
+    daemon.cli.warm_up(&[&red]);
     let report = beside_burners(&red);
     assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
 

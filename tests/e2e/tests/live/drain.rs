@@ -56,7 +56,7 @@ fn the_card_is_drained_and_filled_again_and_hosts_see_nothing() {
     let mut daemon = start(&lab, &["default", "tcam3"], &documents);
     for (pair, substrate) in [(&red, "card"), (&blue, "card"), (&green, "soft")] {
         runs_on(&daemon, pair.name(), substrate);
-        pair.warm_up();
+        daemon.cli.warm_up(&[pair]);
     }
     let flows = || {
         let flows = vec![
@@ -132,7 +132,7 @@ fn the_card_is_drained_and_filled_again_and_hosts_see_nothing() {
     daemon.cli.apply(&all(&[own.clone(), red.document.clone().with("placement", "card").yaml()]), &[]);
     let late = lab.pair("late", 4, 4, [0, 1]);
     daemon.cli.apply(&late.document.yaml(), &[]);
-    late.warm_up();
+    daemon.cli.warm_up(&[&late]);
     let running = flows();
     let loaded = daemon.cli.run(&["image", "load", "tcam3"]).expect_ok().stdout;
     assert!(loaded.contains("the card is drained: networks run in software"), "{loaded}");
@@ -148,7 +148,7 @@ fn the_card_is_drained_and_filled_again_and_hosts_see_nothing() {
     // Also not a restart, a kill, or documents that do not say anything about it.
     let still = |daemon: &Daemon| {
         until("the card runs", 20, || card(daemon)["drained"] == true);
-        [&red, &blue, &green, &late].iter().for_each(|pair| pair.warm_up());
+        daemon.cli.warm_up(&[&red, &blue, &green, &late]);
         in_software(daemon);
         assert!(daemon.cli.happened("card_drained"), "it is said at the start, too");
     };
@@ -164,7 +164,7 @@ fn the_card_is_drained_and_filled_again_and_hosts_see_nothing() {
     assert_eq!((&card(&daemon)["image"], &card(&daemon)["drained"]), (&"default".into(), &true.into()));
     in_software(&daemon);
     // A card that another document brings has closed the ports and opened them again.
-    [&red, &blue, &green, &late].iter().for_each(|pair| pair.warm_up());
+    daemon.cli.warm_up(&[&red, &blue, &green, &late]);
 
     let running = flows();
     let undrained = daemon.cli.json(&["undrain", "card"]);
@@ -196,7 +196,7 @@ fn what_cannot_move_is_named_and_stays_whole() {
     let daemon = start(&lab, &["default"], &[own.clone(), needs.yaml(), pinned.yaml()]);
     for pair in [&red, &blue] {
         runs_on(&daemon, pair.name(), "card");
-        pair.warm_up();
+        daemon.cli.warm_up(&[pair]);
     }
     let flows = [&red, &blue].map(|pair| Flow::start(&pair.left, &pair.right, 500, 100));
     until("traffic", 20, || flows.iter().all(|flow| flow.received() > 50));

@@ -181,6 +181,9 @@ fn beside_a_card_the_network_runs_in_software() {
     warm_up(&both, 1);
     four.warm_up();
     let right: Ipv6Addr = address6(1, 2, 2);
+    daemon.cli.settle(&[both.name()], || {
+        both.left.ping(right, 1) == 1 && both.left.ping(both.right.address, 1) == 1
+    });
     let flows = [
         Flow::start_to(&both.left, &both.right, right, 500, 64),
         Flow::start(&both.left, &both.right, 500, 64),

@@ -135,8 +135,7 @@ fn a_network_moves_to_the_card_and_back_and_its_hosts_see_nothing() {
         start(&lab, &["default", "sram"], &[node(&lab, "sram"), document.yaml(), four.document.yaml()]);
     runs_on(&daemon, six.name(), "card");
     runs_on(&daemon, four.name(), "card");
-    six.warm_up();
-    four.warm_up();
+    daemon.cli.warm_up(&[&six, &four]);
     assert_eq!(six.left.ping(six.right.ip(), 20), 20);
     // The router answers on the card as in software, and punted packets reach the kernel.
     for side in [1, 2] {

@@ -54,7 +54,9 @@ fn a_link_joins_two_networks_and_no_third() {
     let node = lab.node_document("") + LINK;
     let documents = [node, red_document.yaml(), blue_document.yaml()];
     let mut daemon = Daemon::start(&lab, &all(&documents));
-    until("red's host reaches blue's", 20, || red.ping(blue.address, 1) == 1);
+    daemon.cli.settle(&[&red_document.name, &blue_document.name], || {
+        red.ping(blue.address, 1) == 1 && blue.ping(red.address, 1) == 1
+    });
     let flows = [Flow::start(&red, &blue, 500, 200), Flow::start(&blue, &red, 500, 1400)];
     until("traffic", 20, || flows.iter().all(|flow| flow.received() > 300));
     flows.into_iter().for_each(is_whole);
@@ -136,7 +138,9 @@ fn networks_on_the_card_are_linked_too_and_move_without_loss() {
     daemon.cli.apply(&all(&documents), &[]);
     card::runs_on(&daemon, &red_document.name, "card");
     card::runs_on(&daemon, &blue_document.name, "card");
-    until("red's host reaches blue's", 20, || red.ping(blue.address, 1) == 1);
+    daemon.cli.settle(&[&red_document.name, &blue_document.name], || {
+        red.ping(blue.address, 1) == 1 && blue.ping(red.address, 1) == 1
+    });
     let flows = [Flow::start(&red, &blue, 300, 200), Flow::start(&blue, &red, 300, 200)];
     for to in ["soft", "card"] {
         is_clean(&daemon.cli.json(&["migrate", &red_document.name, "--to", to]));

@@ -64,7 +64,7 @@ fn both_on_card(lab: &Lab, (red, blue): (Pair, Pair)) -> (Pair, Pair, Daemon) {
     let daemon = start(lab, &["default"], &documents);
     for pair in [&red, &blue] {
         runs_on(&daemon, pair.name(), "card");
-        pair.warm_up();
+        daemon.cli.warm_up(&[pair]);
     }
     (red, blue, daemon)
 }
@@ -255,7 +255,7 @@ fn a_move_that_fails_leaves_the_network_where_it_is() {
     let documents = [node(&lab, "default"), red.document.yaml(), blue.document.yaml()];
     let daemon = start(&lab, &["default"], &documents);
     runs_on(&daemon, red.name(), "card");
-    red.warm_up();
+    daemon.cli.warm_up(&[&red]);
     let flow = Flow::start(&red.left, &red.right, 2_000, 100);
     until("traffic", 20, || flow.received() > 100);
     for (at, to, steps) in [
@@ -343,7 +343,7 @@ fn a_network_that_the_image_cannot_hold_stays_and_the_others_go_on() {
     documents.extend(pairs[1..].iter().map(|pair| pair.document.yaml()));
     let daemon = start(&lab, &["tcam3"], &documents);
     for pair in &pairs {
-        pair.warm_up();
+        daemon.cli.warm_up(&[pair]);
     }
     for pair in &pairs[1..] {
         runs_on(&daemon, pair.name(), "card");
@@ -423,7 +423,7 @@ fn another_image_is_loaded_while_networks_run() {
     daemon.cli.apply(&all(&documents), &[]);
     for pair in &pairs {
         runs_on(&daemon, pair.name(), "card");
-        pair.warm_up();
+        daemon.cli.warm_up(&[pair]);
     }
     let list = daemon.cli.json(&["image", "list"]);
     let of =
@@ -490,7 +490,7 @@ fn a_refusal_names_the_image_that_would_do_and_loads_it_if_asked() {
     let daemon = start(&lab, &["default", "tcam3"], &documents);
     runs_on(&daemon, blue.name(), "card");
     for pair in [&red, &blue] {
-        pair.warm_up();
+        daemon.cli.warm_up(&[pair]);
     }
     let flows = [&red, &blue].map(|pair| Flow::start(&pair.left, &pair.right, 500, 100));
     let (text, code) = refused(&daemon, &[red.name(), "--to", "card"]);
@@ -527,7 +527,7 @@ fn networks_move_to_the_places_that_the_scheduler_chooses() {
     let daemon = start(&lab, &["default"], &[documents]);
     for (pair, on) in pairs.iter().zip(["soft", "soft", "card"]) {
         runs_on(&daemon, pair.name(), on);
-        pair.warm_up();
+        daemon.cli.warm_up(&[pair]);
     }
     let placements = daemon.cli.json(&["get", "placements"]).to_string();
     assert!(placements.contains("card") && placements.contains("soft"), "{placements}");

@@ -71,7 +71,7 @@ fn a_network_in_software_has_its_own_wire_and_moves_without_loss() {
     let daemon = start(&lab, &["default"], &documents);
     runs_on(&daemon, red.name(), "card");
     runs_on(&daemon, blue.name(), "soft");
-    [&red, &blue].into_iter().for_each(Pair::warm_up);
+    daemon.cli.warm_up(&[&red, &blue]);
     neighbours_send_to(&red, false);
     neighbours_send_to(&blue, true);
     assert_eq!(
@@ -157,7 +157,7 @@ fn a_switch_that_floods_doubles_nothing_and_a_nic_that_goes_is_done_without() {
     let daemon = start(&lab, &["default"], &documents);
     runs_on(&daemon, red.name(), "card");
     runs_on(&daemon, blue.name(), "soft");
-    [&red, &blue].into_iter().for_each(Pair::warm_up);
+    daemon.cli.warm_up(&[&red, &blue]);
     // The switch learns neither of the node's wires: every frame for the router comes by both.
     for wire in ["w0", "w1", "x0", "x1"] {
         lab.switch().ip(&["link", "set", wire, "type", "bridge_slave", "learning", "off"]);
@@ -273,7 +273,7 @@ fn only_neighbours_are_redirected() {
     let daemon = start(&lab, &["default", "tcam3"], &documents);
     runs_on(&daemon, red.name(), "card");
     runs_on(&daemon, blue.name(), "soft");
-    [&red, &blue].into_iter().for_each(Pair::warm_up);
+    daemon.cli.warm_up(&[&red, &blue]);
     neighbours_send_to(&red, false);
     let others = [&blue.left, &blue.right];
 

@@ -65,16 +65,25 @@ fn plans_follow_measured_traffic() {
     // 8 Mbit/s of payload, and its headers.
     let flow = Flow::start(&red.left, &red.right, 1000, 1000);
     let plan = || daemon.cli.json(&["plan", "--from-traffic"]);
-    assert!(plan()["note"].as_str().is_some_and(|note| note.contains("not measured yet")), "{}", plan());
-    until("rates are known", 60, || plan()["note"].is_null());
+    // The daemon measures at its own times: a busy machine may not see it before the first.
+    until("rates are known", 60, || {
+        let note = plan()["note"].clone();
+        assert!(
+            note.is_null() || note.as_str().is_some_and(|note| note.contains("not measured yet")),
+            "{note}"
+        );
+        note.is_null()
+    });
     let needs = |name: &str| -> u64 {
         let plan = plan();
         let networks = plan["networks"].as_array().into_iter().flatten();
         let found = networks.filter(|network| network["network"] == name);
         found.filter_map(|network| network["needed_bps"].as_u64()).sum()
     };
-    let (busy, idle) = (needs(red.name()), needs(blue.name()));
-    assert!((4_000_000..12_000_000).contains(&busy) && idle < 100_000, "{busy} {idle}");
+    // The first measured time may be one before the flow.
+    until("the flow's rate is known", 60, || (4_000_000..12_000_000).contains(&needs(red.name())));
+    let idle = needs(blue.name());
+    assert!(idle < 100_000, "{idle}");
     // The documents declare no bandwidth.
     assert_eq!(daemon.cli.json(&["plan"])["needed_bps"], 0);
     let report = flow.stop();

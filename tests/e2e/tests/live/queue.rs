@@ -53,7 +53,7 @@ fn a_network_comes_with_its_image_also_when_its_document_wants_it_there() {
         network(&daemon, red.name())["why_soft"].as_str().is_some_and(|why| why.contains("route rows"))
     });
     for pair in [&red, &blue] {
-        pair.warm_up();
+        daemon.cli.warm_up(&[pair]);
     }
     for _ in 0..3 {
         let flows = [&red, &blue].map(|pair| Flow::start(&pair.left, &pair.right, 100, 100));
@@ -91,7 +91,7 @@ fn an_answer_means_loaded_and_the_scheduler_chooses_the_networks() {
     let daemon = start(&lab, &["default", "tcam3"], &documents);
     for pair in &pairs {
         runs_on(&daemon, pair.name(), "card");
-        pair.warm_up();
+        daemon.cli.warm_up(&[pair]);
     }
     let flows: Vec<Flow> = pairs.iter().map(|pair| Flow::start(&pair.left, &pair.right, 200, 100)).collect();
     until("traffic", 20, || flows.iter().all(|flow| flow.received() > 50));

@@ -209,7 +209,7 @@ fn a_table_in_external_memory_stays_there_and_follows() {
     let daemon = start(&lab, &["sram", "default"], &documents);
     for pair in [&red, &blue] {
         runs_on(&daemon, pair.name(), "card");
-        pair.warm_up();
+        daemon.cli.warm_up(&[pair]);
     }
     let to = destinations(2_000);
     routes(&daemon, &red, "add", &to);

@@ -193,7 +193,7 @@ fn a_daemon_that_gave_up_its_place_forwards_until_the_next_one_is_ready_or_dead(
     let pair = lab.pair("red", 1, 1, [0, 1]);
     let documents = all(&[lab.node_document(""), pair.document.yaml()]);
     let mut daemon = Daemon::start(&lab, &documents);
-    pair.warm_up();
+    daemon.cli.warm_up(&[&pair]);
     for next_dies in [true, false] {
         let body = r#"{"keep":true,"hand_over":true}"#;
         let request = format!(
