@@ -195,6 +195,7 @@ fn a_switch_moves_while_it_learns() {
     for (from, to) in [(0, 1), (1, 2), (2, 0)] {
         until("hosts reach each other", 20, || hosts[from].ping(hosts[to].address, 1) == 1);
     }
+    daemon.cli.warm_up(&[&four]);
     let known = macs(&daemon, &name);
     for (host, at) in hosts.iter().zip(0..) {
         assert!(known.contains(&(text(host.mac), format!("v{at}"))), "learnt on the card: {known:?}");
@@ -260,6 +261,8 @@ fn a_switch_that_loses_its_card_knows_its_hosts() {
     assert!(known.iter().all(|one| now.contains(one)), "{known:?}, now {now:?}");
     let to = hosts[1].mac;
     let watch = Sniffer::start(&hosts[2].space, "eth0", move |frame| frame.starts_with(&to));
+    // The ports open again first.
+    until("hosts reach each other", 20, || hosts[0].ping(hosts[1].address, 1) == 1);
     assert_eq!(hosts[0].ping(hosts[1].address, 10), 10);
     assert_eq!(watch.stop().wanted, 0, "the third host saw frames for the second");
 }
