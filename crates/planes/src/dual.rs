@@ -2,7 +2,8 @@
 //!
 //! Flow: demux → meter → the checks of the packet's family → one lookup in that family's table → the family's decision →
 //! port. The EtherType chooses the family, and the planes of [`ipv4`] and [`ipv6`] do the rest;
-//! here are only the names of their outcomes in this kind (`spec/kinds/dual.toml`). Both tables name rows of the network's
+//! here are only the names of their outcomes in this kind (`spec/kinds/dual.toml`). The packets of each family have a
+//! plane ([`Ipv4Side`], [`Ipv6Side`]), so that a batch can be processed one family after the other. Both tables name rows of the network's
 //! one table of next hops. Source: ADR 0052.
 
 mod explain;
@@ -12,12 +13,18 @@ use hue_wire::ethernet;
 use crate::generated::Kind;
 pub use crate::generated::dual::{KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
 use crate::generated::dual::{OF_IPV4, OF_IPV6};
-use crate::plane::{Answer, ByFamily, Explanation, IpKey, Looked};
+use crate::plane::{Answer, ByFamily, Explanation, IpKey, LongestPrefix, Looked, TwoFamilies};
 use crate::reason::Reason;
 use crate::{ipv4, ipv6};
 
 /// The plane of this kind.
 pub struct Plane;
+
+/// The plane of its IPv4 packets: that of [`ipv4`], with this kind's names of outcomes.
+pub struct Ipv4Side;
+
+/// The plane of its IPv6 packets: that of [`ipv6`], with this kind's names of outcomes.
+pub struct Ipv6Side;
 
 /// What a network says about its plane: that of its IPv4. IPv6 has no settings.
 pub type Settings = ipv4::Settings;
@@ -47,61 +54,140 @@ impl crate::Plane for Plane {
         }
     }
 
-    #[inline(always)]
     fn front(frame: &[u8], settings: Settings) -> Result<Checked, Reason> {
-        Ok(check(frame, settings)?)
+        if Self::is_ipv6(frame) {
+            Ipv6Side::front(frame, settings).map(Checked::V6)
+        } else {
+            Ipv4Side::front(frame, settings).map(Checked::V4)
+        }
     }
 
-    #[inline(always)]
     fn key(checked: Checked) -> IpKey {
         match checked {
-            Checked::V4(checked) => IpKey::V4(checked.key),
-            Checked::V6(checked) => IpKey::V6(checked.key),
+            Checked::V4(checked) => IpKey::V4(Ipv4Side::key(checked)),
+            Checked::V6(checked) => IpKey::V6(Ipv6Side::key(checked)),
         }
     }
 
-    #[inline(always)]
     fn decide(checked: Checked, answer: Answer<'_>) -> Reason {
         match checked {
-            Checked::V4(checked) => of_ipv4(ipv4::decide(checked, answer.hop)),
-            Checked::V6(checked) => of_ipv6(ipv6::decide(checked, answer.hop)),
+            Checked::V4(checked) => Ipv4Side::decide(checked, answer),
+            Checked::V6(checked) => Ipv6Side::decide(checked, answer),
         }
-        .into()
     }
 
-    #[inline(always)]
     fn back(frame: &mut [u8], checked: Checked, answer: Answer<'_>) -> Reason {
         match checked {
-            Checked::V4(checked) => of_ipv4(ipv4::finish(frame, checked, answer.hop)),
-            Checked::V6(checked) => of_ipv6(ipv6::finish(frame, checked, answer.hop)),
+            Checked::V4(checked) => Ipv4Side::back(frame, checked, answer),
+            Checked::V6(checked) => Ipv6Side::back(frame, checked, answer),
         }
-        .into()
     }
 
     fn explain(frame: &[u8], settings: Settings, look: impl FnOnce(Checked) -> Looked) -> Explanation {
-        explain::explain(frame, settings, look)
+        if Self::is_ipv6(frame) {
+            Ipv6Side::explain(frame, settings, |checked| look(Checked::V6(checked)))
+        } else {
+            Ipv4Side::explain(frame, settings, |checked| look(Checked::V4(checked)))
+        }
     }
 }
 
-/// The checks that need no table: the Ethernet header, and those of the packet's family.
-///
-/// # Errors
-/// The packet's outcome, if it is decided here. Ports do not admit frames below 14 bytes; here they count as
-/// `ethertype`.
-#[inline(always)]
-pub fn check(frame: &[u8], settings: Settings) -> Result<Checked, Outcome> {
-    if is_ipv6(frame) {
-        ipv6::check(frame).map(Checked::V6).map_err(of_ipv6)
-    } else {
+impl TwoFamilies for Plane {
+    type Ipv4 = Ipv4Side;
+    type Ipv6 = Ipv6Side;
+
+    /// The checks of IPv4 have all other frames, ARP and foreign protocols too.
+    #[inline(always)]
+    fn is_ipv6(frame: &[u8]) -> bool {
+        frame.get(12..14) == Some(&ethernet::EtherType::IPV6.0.to_be_bytes())
+    }
+}
+
+impl crate::Plane for Ipv4Side {
+    const KIND: Kind = Kind::Dual;
+    const NOTHING: ipv4::Checked = ipv4::Checked::EMPTY;
+    type Match = LongestPrefix;
+    type Key = u32;
+    type Carried = ipv4::Checked;
+    type Settings = Settings;
+
+    #[inline(always)]
+    fn settings(of: &crate::Settings) -> Settings {
+        Plane::settings(of)
+    }
+
+    #[inline(always)]
+    fn front(frame: &[u8], settings: Settings) -> Result<ipv4::Checked, Reason> {
         let checked = ipv4::check(frame).map_err(of_ipv4)?;
-        Ok(Checked::V4(checked.with_martians(settings.forward_martians)))
+        Ok(checked.with_martians(settings.forward_martians))
+    }
+
+    #[inline(always)]
+    fn plain(frame: &[u8]) -> Option<ipv4::Checked> {
+        ipv4::Plane::plain(frame)
+    }
+
+    #[inline(always)]
+    fn key(checked: ipv4::Checked) -> u32 {
+        ipv4::Plane::key(checked)
+    }
+
+    #[inline(always)]
+    fn decide(checked: ipv4::Checked, answer: Answer<'_>) -> Reason {
+        of_ipv4(ipv4::decide(checked, answer.hop)).into()
+    }
+
+    #[inline(always)]
+    fn back(frame: &mut [u8], checked: ipv4::Checked, answer: Answer<'_>) -> Reason {
+        of_ipv4(ipv4::finish(frame, checked, answer.hop)).into()
+    }
+
+    fn explain(frame: &[u8], settings: Settings, look: impl FnOnce(ipv4::Checked) -> Looked) -> Explanation {
+        explain::ipv4(frame, settings, look)
     }
 }
 
-/// Whether a frame is for the checks of IPv6: those of IPv4 have all others, ARP and foreign protocols too.
-#[inline(always)]
-fn is_ipv6(frame: &[u8]) -> bool {
-    frame.get(12..14) == Some(&ethernet::EtherType::IPV6.0.to_be_bytes())
+impl crate::Plane for Ipv6Side {
+    const KIND: Kind = Kind::Dual;
+    const NOTHING: ipv6::Checked = ipv6::Checked::EMPTY;
+    type Match = LongestPrefix;
+    type Key = u128;
+    type Carried = ipv6::Checked;
+    type Settings = Settings;
+
+    #[inline(always)]
+    fn settings(of: &crate::Settings) -> Settings {
+        Plane::settings(of)
+    }
+
+    #[inline(always)]
+    fn front(frame: &[u8], _: Settings) -> Result<ipv6::Checked, Reason> {
+        Ok(ipv6::check(frame).map_err(of_ipv6)?)
+    }
+
+    #[inline(always)]
+    fn plain(frame: &[u8]) -> Option<ipv6::Checked> {
+        ipv6::Plane::plain(frame)
+    }
+
+    #[inline(always)]
+    fn key(checked: ipv6::Checked) -> u128 {
+        ipv6::Plane::key(checked)
+    }
+
+    #[inline(always)]
+    fn decide(checked: ipv6::Checked, answer: Answer<'_>) -> Reason {
+        of_ipv6(ipv6::decide(checked, answer.hop)).into()
+    }
+
+    #[inline(always)]
+    fn back(frame: &mut [u8], checked: ipv6::Checked, answer: Answer<'_>) -> Reason {
+        of_ipv6(ipv6::finish(frame, checked, answer.hop)).into()
+    }
+
+    fn explain(frame: &[u8], _: Settings, look: impl FnOnce(ipv6::Checked) -> Looked) -> Explanation {
+        explain::ipv6(frame, look)
+    }
 }
 
 /// The outcome of an IPv4 packet.
@@ -190,7 +276,7 @@ mod tests {
             };
             let settings = Settings { forward_martians };
             let (outcome, bytes) = run::<Plane>(&frame, settings, &hop);
-            let (expected, expected_bytes) = if is_ipv6(&frame) {
+            let (expected, expected_bytes) = if Plane::is_ipv6(&frame) {
                 run::<ipv6::Plane>(&frame, ipv6::Settings::default(), &hop)
             } else {
                 run::<ipv4::Plane>(&frame, settings, &hop)

@@ -29,7 +29,7 @@ pub use generated::{
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
 pub use plane::{
     Answer, ByFamily, Exact, Explanation, IpKey, Keys, Learning, Limits, LongestPrefix, Looked, Plane,
-    Settings, Source,
+    Settings, Source, TwoFamilies,
 };
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};

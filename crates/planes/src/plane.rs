@@ -96,6 +96,17 @@ pub struct ByFamily;
 /// The entry of the network's table with the key.
 pub struct Exact;
 
+/// A kind whose packets are of two families, each with a plane. It answers by [`ByFamily`].
+pub trait TwoFamilies: Plane<Match = ByFamily, Key = IpKey> {
+    /// The plane of IPv4 packets.
+    type Ipv4: Plane<Match = LongestPrefix, Key = u32>;
+    /// The plane of IPv6 packets.
+    type Ipv6: Plane<Match = LongestPrefix, Key = u128>;
+
+    /// Whether a frame is for the plane of IPv6 packets.
+    fn is_ipv6(frame: &[u8]) -> bool;
+}
+
 /// A key of [`ByFamily`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IpKey {

@@ -11,17 +11,15 @@
 //! 2. lookup: one batched longest-prefix match over all collected packets of a kind.
 //! 3. finish: next-hop row, the second half of the plane, counter.
 //!
-//! Packets of kinds that learn are not collected: each goes through 2 and 3 before the next one of its kind is looked
-//! up.
+//! What a kind's packets go through is in [`lines`](crate::lines).
 //!
 //! No code here knows a kind by name but the shortcut of stage 1 for plain packets, which is for [`Plain`].
 
 use std::sync::Arc;
 
-use hue_demux::{Demux, PortId, Selection, Target};
+use hue_demux::{Demux, Selection, Target};
 use hue_planes::{
-    FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Plane, Reason, Unclaimed, UnclaimedCounters, for_each_plane,
-    ipv4, with_plane,
+    FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Plane, Unclaimed, UnclaimedCounters, for_each_plane, ipv4,
 };
 use hue_substrate::SubstrateError;
 use hue_tables::layout::Runs;
@@ -29,7 +27,7 @@ use hue_tables::{Account, Change, Dag, Delta, Key, Limits, Reader, Refusals, Tab
 
 use crate::flood::{COPIES_MAX, Copies, FloodCopy};
 use crate::frame::{Fate, Frame};
-use crate::matching::{At, Matching};
+use crate::lines::{Collect, Line, LinesOf, NO_ORIGIN, Origin, Run, count};
 use crate::network::Network;
 
 /// Frames that go through the stages together.
@@ -89,32 +87,21 @@ pub(crate) struct Claimed {
     pub vport: u16,
 }
 
-/// Packets of a kind collected for the lookup, at the start of each array.
-struct Line<P: Plane> {
-    vids: [Vid; BATCH_MAX],
-    keys: [P::Key; BATCH_MAX],
-    hops: [u16; BATCH_MAX],
-    carried: [P::Carried; BATCH_MAX],
-    origins: [Origin; BATCH_MAX],
-    /// How many were collected.
-    count: usize,
-}
-
-/// The line of a kind.
-trait LineOf<P: Plane> {
-    fn line(&mut self) -> &mut Line<P>;
-}
-
 macro_rules! lines {
     ($($variant:ident $kind:ident)*) => {
-        /// A line for each kind.
+        /// The collected packets of each kind.
         struct Lines {
-            $($kind: Box<Line<hue_planes::$kind::Plane>>,)*
+            $($kind: Box<LinesOf<hue_planes::$kind::Plane>>,)*
         }
 
         impl Lines {
             fn new() -> Self {
-                Self { $($kind: Line::new(),)* }
+                Self { $($kind: Collect::new(),)* }
+            }
+
+            /// Those of [`Plain`].
+            fn plain(&mut self) -> &mut Line<Plain> {
+                &mut self.ipv4
             }
 
             /// The second part of stage 1, for frames whose networks are known.
@@ -127,12 +114,25 @@ macro_rules! lines {
                 batch: &mut [Frame],
             ) {
                 $({
-                    type P = hue_planes::$kind::Plane;
-                    let origins = sorted.of(P::KIND);
+                    let origins = sorted.of(<hue_planes::$kind::Plane as Plane>::KIND);
                     if !origins.is_empty() {
-                        check_sorted::<P>(origins, networks, &mut self.$kind, buffer, batch);
+                        self.$kind.check(origins, networks, buffer, batch);
                     }
                 })*
+            }
+
+            /// Stage 1 without design select, for a run of frames of one network.
+            fn check_claimed(
+                &mut self,
+                kind: Kind,
+                networks: &mut [Network],
+                buffer: &mut [u8],
+                batch: &mut [Frame],
+                run: Run<'_>,
+            ) {
+                match kind {
+                    $(Kind::$variant => self.$kind.check_claimed(networks, buffer, batch, run),)*
+                }
             }
 
             /// Stages 2 and 3 for the collected packets.
@@ -143,30 +143,12 @@ macro_rules! lines {
                 buffer: &mut [u8],
                 batch: &mut [Frame],
             ) {
-                $(finish_line(&mut self.$kind, networks, reader, buffer, batch);)*
+                $(self.$kind.finish(networks, reader, buffer, batch);)*
             }
         }
-
-        $(impl LineOf<hue_planes::$kind::Plane> for Lines {
-            #[inline(always)]
-            fn line(&mut self) -> &mut Line<hue_planes::$kind::Plane> {
-                &mut self.$kind
-            }
-        })*
     };
 }
 for_each_plane!(lines);
-
-/// The origin of a collected packet.
-#[derive(Clone, Copy)]
-struct Origin {
-    /// Which frame of the batch.
-    frame: u16,
-    slot: u16,
-    target: Target,
-}
-
-const NO_ORIGIN: Origin = Origin { frame: 0, slot: 0, target: Target { vid: FIRST_VID, vport: 0 } };
 
 /// Frames of a batch by the kinds of their networks, in their order.
 struct Sorted {
@@ -197,59 +179,6 @@ impl Sorted {
         &self.lists[list][..usize::from(self.counts[list]).min(BATCH_MAX)]
     }
 }
-
-impl<P: Plane> Line<P> {
-    fn new() -> Box<Self> {
-        Box::new(Self {
-            vids: [FIRST_VID; BATCH_MAX],
-            keys: [P::Key::default(); BATCH_MAX],
-            hops: [0; BATCH_MAX],
-            carried: [P::NOTHING; BATCH_MAX],
-            origins: [NO_ORIGIN; BATCH_MAX],
-            count: 0,
-        })
-    }
-
-    /// Stores a packet at an index below [`BATCH_MAX`].
-    #[inline(always)]
-    fn set(&mut self, place: usize, origin: Origin, carried: P::Carried) {
-        let place = place % BATCH_MAX;
-        self.vids[place] = origin.target.vid;
-        self.keys[place] = P::key(carried);
-        self.carried[place] = carried;
-        self.origins[place] = origin;
-    }
-
-    /// Stores a packet after the others.
-    #[inline(always)]
-    fn push(&mut self, origin: Origin, carried: P::Carried) {
-        self.set(self.count, origin, carried);
-        self.count += 1;
-    }
-}
-
-/// Stages 2 and 3: empties the line.
-#[inline(always)]
-fn finish_line<P: Plane<Match: Matching<P>>>(
-    line: &mut Line<P>,
-    networks: &mut [Network],
-    reader: &mut Reader,
-    buffer: &mut [u8],
-    batch: &mut [Frame],
-) {
-    let lined = std::mem::take(&mut line.count).min(BATCH_MAX);
-    if lined > 0 {
-        let Line { vids, keys, hops, .. } = line;
-        P::Match::look_up(&reader.pin(), &vids[..lined], &keys[..lined], &mut hops[..lined]);
-        finish(networks, line, buffer, batch, lined);
-    }
-}
-
-/// Filler for arrays.
-pub(crate) const FIRST_VID: Vid = match Vid::new(1) {
-    Some(vid) => vid,
-    None => unreachable!(),
-};
 
 /// Result of design select and meter for a frame.
 enum Claim<'a> {
@@ -284,7 +213,7 @@ impl Engine {
         let Self { demux, networks, slots, unclaimed, reader, sorted, lines, copies } = self;
         sorted.clear();
         let rare = Rare { networks, unclaimed, reader, copies };
-        let processed = select(demux, slots, rare, sorted, LineOf::<Plain>::line(lines), buffer, batch);
+        let processed = select(demux, slots, rare, sorted, lines.plain(), buffer, batch);
         lines.check(sorted, networks, buffer, batch);
         lines.finish(networks, reader, buffer, batch);
         processed
@@ -300,8 +229,8 @@ impl Engine {
         let mut first = 0;
         for run in claims.get(..limit).unwrap_or(claims).chunk_by(|one, other| one.slot == other.slot) {
             let slot = run.first().map_or(NO_SLOT, |claim| claim.slot);
-            if let Some(network) = networks.get_mut(usize::from(slot)) {
-                with_plane!(network.kind(), P => check_claimed::<P>(network, lines, buffer, batch, run, first));
+            if let Some(network) = networks.get(usize::from(slot)) {
+                lines.check_claimed(network.kind(), networks, buffer, batch, Run { claims: run, first });
             }
             first += run.len();
         }
@@ -488,142 +417,6 @@ fn select(
     processed
 }
 
-/// The second part of stage 1: the first half of the plane for frames of networks of a kind.
-#[inline(never)]
-fn check_sorted<P: Plane<Match: Matching<P>>>(
-    origins: &[Origin],
-    networks: &mut [Network],
-    line: &mut Line<P>,
-    buffer: &mut [u8],
-    batch: &mut [Frame],
-) {
-    let mut lined = line.count;
-    for origin in origins {
-        let Some(frame) = batch.get_mut(usize::from(origin.frame)) else { continue };
-        let Some(network) = networks.get_mut(usize::from(origin.slot)) else { continue };
-        let settings = P::settings(&network.settings);
-        lined += usize::from(check_one(line, lined, network, frame, *origin, settings, buffer));
-    }
-    line.count = lined;
-}
-
-/// Stage 1 without design select, for a run of frames of one network, the first of which is frame `first` of the batch.
-#[inline(never)]
-fn check_claimed<P: Plane<Match: Matching<P>>>(
-    network: &mut Network,
-    lines: &mut impl LineOf<P>,
-    buffer: &mut [u8],
-    batch: &mut [Frame],
-    run: &[Claimed],
-    first: usize,
-) {
-    let line = lines.line();
-    let mut lined = line.count;
-    let settings = P::settings(&network.settings);
-    let frames = batch.get_mut(first..).unwrap_or_default();
-    for ((frame, claim), index) in frames.iter_mut().zip(run).zip(first as u16..) {
-        let bytes = frame.bytes(buffer).unwrap_or_default().len();
-        let target = Target { vid: network.vid, vport: claim.vport };
-        let admitted = network.admit(frame.time_ns, bytes);
-        if let Err(outcome) = admitted {
-            frame.fate = count(network, target, outcome, frame.port);
-            continue;
-        }
-        let origin = Origin { frame: index, slot: claim.slot, target };
-        lined += usize::from(check_one(line, lined, network, frame, origin, settings, buffer));
-    }
-    line.count = lined;
-}
-
-/// The first half of the plane for a frame of a network. Returns whether it is collected, in the given place of the
-/// line.
-#[inline(always)]
-fn check_one<P: Plane<Match: Matching<P>>>(
-    line: &mut Line<P>,
-    place: usize,
-    network: &mut Network,
-    frame: &mut Frame,
-    origin: Origin,
-    settings: P::Settings,
-    buffer: &mut [u8],
-) -> bool {
-    let bytes = frame.bytes(buffer).unwrap_or_default();
-    if !P::Match::ONE_BY_ONE
-        && let Some(carried) = P::plain(bytes)
-    {
-        line.set(place, origin, carried);
-        return true;
-    }
-    match P::front(bytes, settings) {
-        Ok(carried) if P::Match::ONE_BY_ONE => {
-            finish_one::<P>(network, frame, origin.target, carried, 0, buffer);
-            false
-        }
-        Ok(carried) => {
-            line.set(place, origin, carried);
-            true
-        }
-        Err(outcome) => {
-            frame.fate = count(network, origin.target, outcome, frame.port);
-            false
-        }
-    }
-}
-
-/// Stage 3, for the collected packets.
-#[inline(never)]
-fn finish<P: Plane<Match: Matching<P>>>(
-    networks: &mut [Network],
-    line: &Line<P>,
-    buffer: &mut [u8],
-    batch: &mut [Frame],
-    lined: usize,
-) {
-    let lined = lined.min(BATCH_MAX);
-    let packets = line.origins[..lined].iter().zip(&line.carried[..lined]).zip(&line.hops[..lined]);
-    for ((origin, carried), hop) in packets {
-        let Some(frame) = batch.get_mut(usize::from(origin.frame)) else { continue };
-        let Some(network) = networks.get_mut(usize::from(origin.slot)) else { continue };
-        finish_one::<P>(network, frame, origin.target, *carried, *hop, buffer);
-    }
-}
-
-/// Stage 3 for one packet, given the word of its key.
-#[inline(always)]
-fn finish_one<P: Plane<Match: Matching<P>>>(
-    network: &mut Network,
-    frame: &mut Frame,
-    Target { vid, vport }: Target,
-    carried: P::Carried,
-    word: u16,
-    buffer: &mut [u8],
-) {
-    let Some(bytes) = frame.bytes_mut(buffer) else { return };
-    let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len() };
-    let (outcome, hop, left) = match P::Match::answer_known(network, word, carried, at) {
-        Some((answer, left)) => (P::back(bytes, carried, answer), P::egress(answer), left),
-        None => back_rest::<P>(network, bytes, carried, word, at),
-    };
-    let outcome = P::Match::settle(network, carried, outcome, at, left);
-    let egress = if outcome.has_one_egress() { hop } else { frame.port };
-    network.counters.count(outcome);
-    frame.fate = Fate::Network { vid, vport, outcome, egress };
-}
-
-/// The second half of the plane for a packet that is not of the common case. Returns the outcome, the port of the row
-/// by which it leaves, and what the answer leaves.
-#[inline(never)]
-fn back_rest<P: Plane<Match: Matching<P>>>(
-    network: &Network,
-    bytes: &mut [u8],
-    carried: P::Carried,
-    word: u16,
-    at: At,
-) -> (Reason, PortId, <P::Match as Matching<P>>::Left) {
-    let (answer, left) = P::Match::answer(network, word, carried, at);
-    (P::back(bytes, carried, answer), P::egress(answer), left)
-}
-
 #[inline(always)]
 pub(crate) fn slot_of(slots: &Slots, vid: Vid) -> u16 {
     // A VID is below SLOTS; the remainder avoids a branch.
@@ -710,13 +503,6 @@ fn claim<'a>(
         Ok(()) => Claim::One { slot, target },
         Err(outcome) => Claim::Done(count(network, target, outcome, frame.port)),
     }
-}
-
-/// Counts a packet that was decided before its lookup.
-#[inline(never)]
-fn count(network: &mut Network, Target { vid, vport }: Target, outcome: Reason, port: PortId) -> Fate {
-    network.counters.count(outcome);
-    Fate::Network { vid, vport, outcome, egress: port }
 }
 
 const _: () = assert!(BATCH_MAX <= u16::MAX as usize && COPIES_MAX > 0);

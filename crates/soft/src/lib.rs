@@ -9,6 +9,7 @@ mod engine;
 mod explain;
 mod flood;
 mod frame;
+mod lines;
 pub mod live;
 mod load;
 mod matching;

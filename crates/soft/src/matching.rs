@@ -6,26 +6,62 @@ use std::net::IpAddr;
 
 use hue_planes::{
     Adjacency, Answer, ByFamily, Class, Exact, IpKey, LongestPrefix, Looked, Plane, Reason, Source,
+    TwoFamilies,
 };
 use hue_tables::{Found, Guard, Key, MacKey, NextHop, Prefix, Vid};
 
-use crate::engine::{BATCH_MAX, FIRST_VID, Soft};
+use crate::engine::Soft;
+use crate::lines::{Collect, Line, LinesByFamily};
 use crate::network::Network;
 use crate::switch::Switch;
 
-/// A match type, for the packets of a kind.
+/// A match type, for the packets of a kind. Each answer is the row that the key names, and nothing is learnt, unless
+/// the match type says otherwise.
 pub(crate) trait Matching<P: Plane> {
     /// What the answer leaves for [`Matching::settle`].
-    type Left: Copy;
+    type Left: Copy + Default;
+    /// Where the packets of a batch are collected.
+    type Lines: Collect<P>;
+
+    /// Looks up one key.
+    fn word(table: &Guard<'_>, vid: Vid, key: P::Key) -> u16;
+
+    /// The answer for a packet, given the word of its key.
+    #[inline(always)]
+    fn answer<'a>(network: &'a Network, word: u16, _: P::Carried, _: At) -> (Answer<'a>, Self::Left) {
+        (Answer::of(network.hops.get(word)), Self::Left::default())
+    }
+
+    /// What happens after the decision: enters what the packet teaches, and charges the limit on floods. Returns the
+    /// final outcome.
+    #[inline(always)]
+    fn settle(_: &mut Network, _: P::Carried, outcome: Reason, _: At, _: Self::Left) -> Reason {
+        outcome
+    }
+
+    /// The addresses whose entries in the network's own table its answer depends on.
+    fn asked(_: P::Carried) -> Vec<MacKey> {
+        Vec::new()
+    }
+
+    /// The answer for an explanation, with what the network's home has learnt, and the address that is looked up.
+    fn explain(
+        soft: &Soft,
+        network: &Network,
+        switch: Option<&Switch>,
+        carried: P::Carried,
+        at: At,
+    ) -> (Looked, Option<IpAddr>);
+}
+
+/// A match type whose packets are all collected in one [`Line`].
+pub(crate) trait InLine<P: Plane>: Matching<P, Lines = Line<P>> {
     /// Whether a packet may change the answer for the next one, so that packets are not collected: each is finished
     /// before the next one is looked up.
     const ONE_BY_ONE: bool;
 
     /// Looks up a batch: a word for each key.
     fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[P::Key], words: &mut [u16]);
-
-    /// Looks up one key.
-    fn word(table: &Guard<'_>, vid: Vid, key: P::Key) -> u16;
 
     /// [`Matching::answer`] in the common case. Separate, so that the answer stays in registers.
     #[inline(always)]
@@ -37,31 +73,6 @@ pub(crate) trait Matching<P: Plane> {
     ) -> Option<(Answer<'a>, Self::Left)> {
         Some(Self::answer(network, word, carried, at))
     }
-
-    /// The answer for a packet, given the word of its key.
-    fn answer<'a>(network: &'a Network, word: u16, carried: P::Carried, at: At) -> (Answer<'a>, Self::Left);
-
-    /// What happens after the decision: enters what the packet teaches, and charges the limit on floods. Returns the
-    /// final outcome.
-    fn settle(
-        network: &mut Network,
-        carried: P::Carried,
-        outcome: Reason,
-        at: At,
-        left: Self::Left,
-    ) -> Reason;
-
-    /// The addresses whose entries in the network's own table its answer depends on.
-    fn asked(carried: P::Carried) -> Vec<MacKey>;
-
-    /// The answer for an explanation, with what the network's home has learnt, and the address that is looked up.
-    fn explain(
-        soft: &Soft,
-        network: &Network,
-        switch: Option<&Switch>,
-        carried: P::Carried,
-        at: At,
-    ) -> (Looked, Option<IpAddr>);
 }
 
 /// Where and when a packet arrived, and its length in bytes.
@@ -77,30 +88,11 @@ where
     P::Key: Key,
 {
     type Left = ();
-    const ONE_BY_ONE: bool = false;
-
-    #[inline(always)]
-    fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[P::Key], words: &mut [u16]) {
-        table.lookup_batch(vids, keys, words);
-    }
+    type Lines = Line<P>;
 
     #[inline(always)]
     fn word(table: &Guard<'_>, vid: Vid, key: P::Key) -> u16 {
         NextHop::word(table.lookup(vid, key))
-    }
-
-    #[inline(always)]
-    fn answer<'a>(network: &'a Network, word: u16, _: P::Carried, _: At) -> (Answer<'a>, ()) {
-        (Answer::of(network.hops.get(word)), ())
-    }
-
-    #[inline(always)]
-    fn settle(_: &mut Network, _: P::Carried, outcome: Reason, _: At, (): ()) -> Reason {
-        outcome
-    }
-
-    fn asked(_: P::Carried) -> Vec<MacKey> {
-        Vec::new()
     }
 
     fn explain(
@@ -112,6 +104,18 @@ where
     ) -> (Looked, Option<IpAddr>) {
         let key = P::key(carried);
         (longest(soft, network, key), Some(key.to_ip()))
+    }
+}
+
+impl<P: Plane<Match = Self>> InLine<P> for LongestPrefix
+where
+    P::Key: Key,
+{
+    const ONE_BY_ONE: bool = false;
+
+    #[inline(always)]
+    fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[P::Key], words: &mut [u16]) {
+        table.lookup_batch(vids, keys, words);
     }
 }
 
@@ -129,45 +133,15 @@ fn longest<K: Key>(soft: &Soft, network: &Network, key: K) -> Looked {
     }
 }
 
-impl<P: Plane<Match = Self, Key = IpKey>> Matching<P> for ByFamily {
+impl<P: TwoFamilies> Matching<P> for ByFamily {
     type Left = ();
-    const ONE_BY_ONE: bool = false;
+    type Lines = LinesByFamily<P>;
 
-    #[inline(always)]
-    fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[IpKey], words: &mut [u16]) {
-        // One batch for each family, so that its lookups overlap.
-        let mut narrow = Part::<u32>::new();
-        let mut wide = Part::<u128>::new();
-        for ((vid, key), place) in vids.iter().zip(keys).zip(0u16..BATCH_MAX as u16) {
-            match key {
-                IpKey::V4(key) => narrow.push(*vid, *key, place),
-                IpKey::V6(key) => wide.push(*vid, *key, place),
-            }
-        }
-        narrow.look_up(table, words);
-        wide.look_up(table, words);
-    }
-
-    #[inline(always)]
     fn word(table: &Guard<'_>, vid: Vid, key: IpKey) -> u16 {
         NextHop::word(match key {
             IpKey::V4(key) => table.lookup(vid, key),
             IpKey::V6(key) => table.lookup(vid, key),
         })
-    }
-
-    #[inline(always)]
-    fn answer<'a>(network: &'a Network, word: u16, _: P::Carried, _: At) -> (Answer<'a>, ()) {
-        (Answer::of(network.hops.get(word)), ())
-    }
-
-    #[inline(always)]
-    fn settle(_: &mut Network, _: P::Carried, outcome: Reason, _: At, (): ()) -> Reason {
-        outcome
-    }
-
-    fn asked(_: P::Carried) -> Vec<MacKey> {
-        Vec::new()
     }
 
     fn explain(
@@ -184,74 +158,10 @@ impl<P: Plane<Match = Self, Key = IpKey>> Matching<P> for ByFamily {
     }
 }
 
-/// The keys of one family in a batch of both, and their places there.
-struct Part<K> {
-    vids: [Vid; BATCH_MAX],
-    keys: [K; BATCH_MAX],
-    places: [u16; BATCH_MAX],
-    count: usize,
-}
-
-impl<K: Key> Part<K> {
-    #[inline(always)]
-    fn new() -> Self {
-        Self {
-            vids: [FIRST_VID; BATCH_MAX],
-            keys: [K::default(); BATCH_MAX],
-            places: [0; BATCH_MAX],
-            count: 0,
-        }
-    }
-
-    /// Adds a key; there are at most [`BATCH_MAX`].
-    #[inline(always)]
-    fn push(&mut self, vid: Vid, key: K, place: u16) {
-        let at = self.count % BATCH_MAX;
-        (self.vids[at], self.keys[at], self.places[at]) = (vid, key, place);
-        self.count += 1;
-    }
-
-    #[inline(always)]
-    fn look_up(&self, table: &Guard<'_>, words: &mut [u16]) {
-        let count = self.count.min(BATCH_MAX);
-        let mut found = [0; BATCH_MAX];
-        table.lookup_batch(&self.vids[..count], &self.keys[..count], &mut found[..count]);
-        for (place, word) in self.places[..count].iter().zip(found) {
-            if let Some(to) = words.get_mut(usize::from(*place)) {
-                *to = word;
-            }
-        }
-    }
-}
-
 impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
     /// Whether the packet teaches nothing new.
     type Left = bool;
-    const ONE_BY_ONE: bool = true;
-
-    /// Both addresses are known, and the packet teaches nothing new.
-    #[inline(always)]
-    fn answer_known<'a>(
-        network: &'a Network,
-        _: u16,
-        carried: P::Carried,
-        at: At,
-    ) -> Option<(Answer<'a>, bool)> {
-        let macs = &network.switch.as_ref()?.addresses.macs;
-        if macs.fresh(P::source(carried)?, at.time_ns)? != at.vport {
-            return None;
-        }
-        let hop = macs.fresh(P::key(carried), at.time_ns)?;
-        let arrival = network.hops.get(at.vport);
-        // Where the sender is, it may be, whether or not its entry is static.
-        let source = Some(Source { port: arrival.port(), fixed: false });
-        Some((Answer { hop: network.hops.get(hop), arrival, source }, true))
-    }
-
-    #[inline(always)]
-    fn look_up(_: &Guard<'_>, _: &[Vid], _: &[MacKey], _: &mut [u16]) {
-        // Packets are not collected.
-    }
+    type Lines = Line<P>;
 
     #[inline(always)]
     fn word(_: &Guard<'_>, _: Vid, _: MacKey) -> u16 {
@@ -299,6 +209,34 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
             None => "no entry".to_owned(),
         };
         (Looked { hop: *hop, arrival: *arrival, source, text }, None)
+    }
+}
+
+impl<P: Plane<Match = Self, Key = MacKey>> InLine<P> for Exact {
+    const ONE_BY_ONE: bool = true;
+
+    #[inline(always)]
+    fn look_up(_: &Guard<'_>, _: &[Vid], _: &[MacKey], _: &mut [u16]) {
+        // Packets are not collected.
+    }
+
+    /// Both addresses are known, and the packet teaches nothing new.
+    #[inline(always)]
+    fn answer_known<'a>(
+        network: &'a Network,
+        _: u16,
+        carried: P::Carried,
+        at: At,
+    ) -> Option<(Answer<'a>, bool)> {
+        let macs = &network.switch.as_ref()?.addresses.macs;
+        if macs.fresh(P::source(carried)?, at.time_ns)? != at.vport {
+            return None;
+        }
+        let hop = macs.fresh(P::key(carried), at.time_ns)?;
+        let arrival = network.hops.get(at.vport);
+        // Where the sender is, it may be, whether or not its entry is static.
+        let source = Some(Source { port: arrival.port(), fixed: false });
+        Some((Answer { hop: network.hops.get(hop), arrival, source }, true))
     }
 }
 

@@ -1,24 +1,28 @@
 //! Explains one packet: as the plane of its family does, with this kind's names of outcomes. For `hueplane trace`.
 
-use super::{Checked, Outcome, Settings, of_ipv4, of_ipv6};
+use super::{Outcome, Settings, of_ipv4, of_ipv6};
 use crate::Plane;
 use crate::explain::sentence;
 use crate::plane::{Explanation, Looked};
 use crate::reason::Reason;
 use crate::{ipv4, ipv6};
 
-/// See [`Plane::explain`](crate::Plane::explain).
-pub(super) fn explain(frame: &[u8], settings: Settings, look: impl FnOnce(Checked) -> Looked) -> Explanation {
-    if super::is_ipv6(frame) {
-        let of_family = ipv6::Settings::default();
-        let explained = ipv6::Plane::explain(frame, of_family, |checked| look(Checked::V6(checked)));
-        let outcome = ipv6::Outcome::from_code(explained.outcome.code()).map(of_ipv6);
-        renamed(explained, outcome)
-    } else {
-        let explained = ipv4::Plane::explain(frame, settings, |checked| look(Checked::V4(checked)));
-        let outcome = ipv4::Outcome::from_code(explained.outcome.code()).map(of_ipv4);
-        renamed(explained, outcome)
-    }
+/// Explains a frame that is not of IPv6.
+pub(super) fn ipv4(
+    frame: &[u8],
+    settings: Settings,
+    look: impl FnOnce(ipv4::Checked) -> Looked,
+) -> Explanation {
+    let explained = ipv4::Plane::explain(frame, settings, look);
+    let outcome = ipv4::Outcome::from_code(explained.outcome.code()).map(of_ipv4);
+    renamed(explained, outcome)
+}
+
+/// Explains a frame of IPv6.
+pub(super) fn ipv6(frame: &[u8], look: impl FnOnce(ipv6::Checked) -> Looked) -> Explanation {
+    let explained = ipv6::Plane::explain(frame, ipv6::Settings::default(), look);
+    let outcome = ipv6::Outcome::from_code(explained.outcome.code()).map(of_ipv6);
+    renamed(explained, outcome)
 }
 
 /// The same explanation, of an outcome of this kind.

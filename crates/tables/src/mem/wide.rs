@@ -16,6 +16,10 @@ use crate::types::{Key, Vid};
 
 /// Lanes that walk together: a multiple of 16.
 const LANES: usize = 256;
+/// Vectors that take a step together: gathers are slow, and each waits for the one before it, so the gathers of one
+/// vector run while those of the other wait.
+const GROUP: usize = 2;
+const _: () = assert!(LANES.is_multiple_of(16 * GROUP));
 /// For images with fewer granules, word indices fit into the signed 32-bit indices of a gather.
 pub(super) const GRANULES_MAX: u32 = (1 << 31) / GRANULE_WORDS;
 const GRANULE_WORDS: u32 = (GRANULE_BYTES / 4) as u32;
@@ -26,7 +30,8 @@ struct Lanes([u32; LANES]);
 impl Lanes {
     #[inline(always)]
     fn vector(&self, v: usize) -> __m512i {
-        // SAFETY: v is below VECTORS at every call (loops over VECTORS or fewer); the array is aligned to 64.
+        // SAFETY: v is below LANES / 16 at every call (loops over that many or fewer, in whole groups); the array is
+        // aligned to 64.
         unsafe { _mm512_load_si512(self.0.as_ptr().add(16 * v).cast()) }
     }
 
@@ -62,7 +67,7 @@ fn chunks<K: Key, const POPCNT: bool>(image: &Image, vids: &[Vid], keys: &[K], o
 /// Mask of the lanes of vector `v` that are below `n`.
 #[inline(always)]
 fn tail(v: usize, n: usize) -> __mmask16 {
-    if n >= 16 * v + 16 { !0 } else { ((1_u32 << (n - 16 * v)) - 1) as u16 }
+    ((1_u32 << n.saturating_sub(16 * v).min(16)) - 1) as u16
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt,bmi1,bmi2")]
@@ -99,14 +104,26 @@ fn chunk<K: Key, const POPCNT: bool>(image: &Image, vids: &[Vid], keys: &[K], ou
     let mut depth = 8;
     while walk.live > 0 && depth < K::BITS {
         let count = walk.next_level(image, depth);
-        for v in 0..count.div_ceil(16) {
-            let mask = tail(v, count);
-            let (node, lane, word) = (walk.nodes.vector(v), walk.lanes.vector(v), walk.words.vector(v));
-            let next = step::<POPCNT>(base, node, slot_in(word, depth), mask);
-            // SAFETY: lanes are below LANES.
-            unsafe { _mm512_mask_i32scatter_epi32::<4>(found.0.as_mut_ptr().cast(), mask, lane, next) };
-            let word = if (depth + 8) % 32 == 0 { key_words(keys, lane, mask, depth + 8) } else { word };
-            walk.keep::<K>(image, mask, next, lane, word, depth + 8);
+        for first in (0..count.div_ceil(16)).step_by(GROUP) {
+            let vectors: [usize; GROUP] = std::array::from_fn(|i| first + i);
+            let masks = vectors.map(|v| tail(v, count));
+            let nodes = vectors.map(|v| walk.nodes.vector(v));
+            let words = vectors.map(|v| walk.words.vector(v));
+            let lanes = vectors.map(|v| walk.lanes.vector(v));
+            let next = step::<POPCNT>(base, nodes, words.map(|word| slot_in(word, depth)), masks);
+            for i in 0..GROUP {
+                let (mask, next, lane) = (masks[i], next[i], lanes[i]);
+                let leaf = _mm512_mask_testn_epi32_mask(mask, next, _mm512_set1_epi32(!Ref::INDEX as i32));
+                if leaf != 0 {
+                    // SAFETY: lanes are below LANES.
+                    unsafe {
+                        _mm512_mask_i32scatter_epi32::<4>(found.0.as_mut_ptr().cast(), leaf, lane, next)
+                    };
+                }
+                let word = words[i];
+                let word = if (depth + 8) % 32 == 0 { key_words(keys, lane, mask, depth + 8) } else { word };
+                walk.keep::<K>(image, mask, next, lane, word, depth + 8);
+            }
         }
         depth += 8;
     }
@@ -162,8 +179,9 @@ struct Walk {
 }
 
 impl Walk {
-    /// Appends those of 16 lanes that are at a node. As soon as 16 lanes are complete, prefetches their reads
-    /// at `depth`, so that memory accesses overlap with the computation of other lanes.
+    /// Appends those of 16 lanes that are at a node. Prefetches the reads of earlier lanes at `depth`, so that memory
+    /// accesses overlap with the computation of other lanes. A vector later than it could: one that was stored just
+    /// now, in two parts, cannot be loaded before both are in the cache.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
     #[inline]
     fn keep<K: Key>(
@@ -179,14 +197,15 @@ impl Walk {
         let node = _mm512_maskz_compress_epi32(at_node, next);
         let lane = _mm512_maskz_compress_epi32(at_node, lane);
         let word = _mm512_maskz_compress_epi32(at_node, word);
-        // SAFETY: lanes are kept after a whole vector of 16 was read for them, so `live` is at most LANES - 16 here.
+        // SAFETY: lanes are kept after the whole group of vectors that they come from was read, one vector after the
+        // other, so `live` is at most LANES - 16 here.
         unsafe {
             _mm512_storeu_si512(self.nodes.0.as_mut_ptr().add(self.live).cast(), node);
             _mm512_storeu_si512(self.lanes.0.as_mut_ptr().add(self.live).cast(), lane);
             _mm512_storeu_si512(self.words.0.as_mut_ptr().add(self.live).cast(), word);
         }
         self.live += at_node.count_ones() as usize;
-        if self.fetched + 16 <= self.live && depth < K::BITS {
+        if self.fetched + 32 <= self.live && depth < K::BITS {
             self.fetch(image, depth);
         }
     }
@@ -196,7 +215,7 @@ impl Walk {
     #[inline]
     fn next_level(&mut self, image: &Image, depth: u8) -> usize {
         let count = self.live;
-        if self.fetched < count {
+        while self.fetched < count {
             self.fetch(image, depth);
         }
         self.live = 0;
@@ -259,47 +278,64 @@ fn ones<const POPCNT: bool>(lanes: __m512i) -> __m512i {
     _mm512_madd_epi16(pairs, _mm512_set1_epi16(1))
 }
 
-/// One step: the refs of `slot` in `node`, for 16 lanes.
+/// One step of a group of vectors: the refs of `slot` in `node`, for 16 lanes each.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
-fn step<const POPCNT: bool>(base: *const i32, node: __m512i, slot: __m512i, mask: __mmask16) -> __m512i {
+fn step<const POPCNT: bool>(
+    base: *const i32,
+    node: [__m512i; GROUP],
+    slot: [__m512i; GROUP],
+    mask: [__mmask16; GROUP],
+) -> [__m512i; GROUP] {
     let zero = _mm512_setzero_si512();
-    let kind = _mm512_srli_epi32::<{ Ref::SHIFT }>(node);
-    let first = first_word(node, kind, slot);
-    let wide = _mm512_cmplt_epi32_mask(node, zero) & mask;
-    let packed = mask & !wide;
-    // SAFETY: gathers read words of live nodes (module invariant of `mem`, fields as in `layout`): of a wide node its
-    // refs; of others the maps, the aligned word that holds the count and the aligned word that holds the item.
-    unsafe {
-        let at = _mm512_add_epi32(first, _mm512_and_si512(slot, _mm512_set1_epi32(15)));
-        let refs = _mm512_mask_i32gather_epi32::<4>(zero, wide, at, base);
-        if packed == 0 {
-            return refs;
-        }
-        let three = _mm512_set1_epi32(3);
-        let map_index = _mm512_srli_epi32::<5>(slot);
-        let map_index = _mm512_and_si512(map_index, by_kind(kind, [7, 7, 3, 1, 7, 3, 1, 7, 7]));
-        let at = _mm512_add_epi32(first, map_index);
-        let map = _mm512_mask_i32gather_epi32::<4>(zero, packed, at, base);
-        let byte = _mm512_add_epi32(map_index, by_kind(kind, [0, 32, 16, 8, 32, 16, 8, 32, 0]));
-        let at = _mm512_add_epi32(first, _mm512_srli_epi32::<2>(byte));
-        let counts = _mm512_mask_i32gather_epi32::<4>(zero, packed, at, base);
-        let shift = _mm512_slli_epi32::<3>(_mm512_and_si512(byte, three));
-        let before = _mm512_and_si512(_mm512_srlv_epi32(counts, shift), _mm512_set1_epi32(255));
+    let three = _mm512_set1_epi32(3);
+    let kind = node.map(|node| _mm512_srli_epi32::<{ Ref::SHIFT }>(node));
+    let (mut first, mut map_index, mut map, mut byte, mut word) =
+        ([zero; GROUP], [zero; GROUP], [zero; GROUP], [zero; GROUP], [zero; GROUP]);
+    let mut packed = [0; GROUP];
+    // Of a wide node the ref, of others the map: one gather.
+    for i in 0..GROUP {
+        first[i] = first_word(node[i], kind[i], slot[i]);
+        let wide = _mm512_cmplt_epi32_mask(node[i], zero);
+        packed[i] = mask[i] & !wide;
+        let index = _mm512_srli_epi32::<5>(slot[i]);
+        map_index[i] = _mm512_and_si512(index, by_kind(kind[i], [7, 7, 3, 1, 7, 3, 1, 7, 7]));
+        let ref_index = _mm512_and_si512(slot[i], _mm512_set1_epi32(15));
+        let at = _mm512_add_epi32(first[i], _mm512_mask_mov_epi32(map_index[i], wide, ref_index));
+        // SAFETY: gathers read words of live nodes (module invariant of `mem`, fields as in `layout`): of a wide node
+        // its refs; of others the maps, and below the aligned words that hold the count and the item.
+        map[i] = unsafe { _mm512_mask_i32gather_epi32::<4>(zero, mask[i], at, base) };
+    }
+    if packed == [0; GROUP] {
+        return map;
+    }
+    for i in 0..GROUP {
+        byte[i] = _mm512_add_epi32(map_index[i], by_kind(kind[i], [0, 32, 16, 8, 32, 16, 8, 32, 0]));
+        let at = _mm512_add_epi32(first[i], _mm512_srli_epi32::<2>(byte[i]));
+        // SAFETY: as above.
+        word[i] = unsafe { _mm512_mask_i32gather_epi32::<4>(zero, packed[i], at, base) };
+    }
+    for i in 0..GROUP {
+        let shift = _mm512_slli_epi32::<3>(_mm512_and_si512(byte[i], three));
+        let before = _mm512_and_si512(_mm512_srlv_epi32(word[i], shift), _mm512_set1_epi32(255));
         // map << (31 - slot % 32) keeps the runs that begin at or before the slot.
-        let up_to = _mm512_sllv_epi32(map, _mm512_andnot_si512(slot, _mm512_set1_epi32(31)));
+        let up_to = _mm512_sllv_epi32(map[i], _mm512_andnot_si512(slot[i], _mm512_set1_epi32(31)));
         let ranks = _mm512_add_epi32(before, ones::<POPCNT>(up_to));
         let rank = _mm512_sub_epi32(ranks, _mm512_set1_epi32(1));
-        let byte = _mm512_sllv_epi32(rank, by_kind(kind, [0, 0, 0, 0, 1, 1, 1, 2, 2]));
-        let byte = _mm512_add_epi32(byte, by_kind(kind, [0, 40, 20, 10, 40, 20, 10, 40, 0]));
-        let at = _mm512_add_epi32(first, _mm512_srli_epi32::<2>(byte));
-        let word = _mm512_mask_i32gather_epi32::<4>(zero, packed, at, base);
-        let item = _mm512_srlv_epi32(word, _mm512_slli_epi32::<3>(_mm512_and_si512(byte, three)));
-        let used = by_kind(kind, [0, 0xff, 0xff, 0xff, 0xffff, 0xffff, 0xffff, -1, -1]);
-        let item = _mm512_and_si512(item, used);
+        let offset = _mm512_sllv_epi32(rank, by_kind(kind[i], [0, 0, 0, 0, 1, 1, 1, 2, 2]));
+        byte[i] = _mm512_add_epi32(offset, by_kind(kind[i], [0, 40, 20, 10, 40, 20, 10, 40, 0]));
+        let at = _mm512_add_epi32(first[i], _mm512_srli_epi32::<2>(byte[i]));
+        // SAFETY: as above.
+        word[i] = unsafe { _mm512_mask_i32gather_epi32::<4>(zero, packed[i], at, base) };
+    }
+    for i in 0..GROUP {
+        let shift = _mm512_slli_epi32::<3>(_mm512_and_si512(byte[i], three));
+        let used = by_kind(kind[i], [0, 0xff, 0xff, 0xff, 0xffff, 0xffff, 0xffff, -1, -1]);
+        let item = _mm512_and_si512(_mm512_srlv_epi32(word[i], shift), used);
         let byte_none = _mm512_cmpeq_epi32_mask(used, _mm512_set1_epi32(0xff))
             & _mm512_cmpeq_epi32_mask(item, _mm512_set1_epi32(0xff));
         let item = _mm512_mask_mov_epi32(item, byte_none, _mm512_set1_epi32(Ref::NONE.word() as i32));
-        _mm512_mask_mov_epi32(refs, packed, item)
+        map[i] = _mm512_mask_mov_epi32(map[i], packed[i], item);
     }
+    map
 }
