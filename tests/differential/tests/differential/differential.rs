@@ -522,6 +522,8 @@ fn planted_bugs_of_the_card_are_found() {
             ("default", "planes/hue_stages_pkg.sv", planted("IPV4_ORDER")),
             ("sram", "planes/hue_stages_pkg.sv", planted("VERDICT_KIND")),
             ("sram", "planes/hue_ipv6_check.sv", planted("IPV6_ORDER")),
+            ("sram", "planes/hue_dual_check.sv", planted("DUAL_ROOT")),
+            ("sram", "planes/hue_dual_check.sv", planted("DUAL_FAMILY")),
             ("sram", "planes/hue_l2_check.sv", planted("L2_TAG")),
             ("sram", "planes/hue_l2.sv", planted("L2_NETWORK")),
             ("sram", "planes/hue_l2.sv", planted("L2_STICKY")),
