@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 
 use hue_tables::dag36::{CARD_WORDS, Dag36, Dag36Error, account_words, words_total};
-use hue_tables::{Change, Dag, Limits, NextHop, Oracle, Prefix4, Vid};
+use hue_tables::{Change, Dag, Limits, NextHop, Oracle, Prefix4, TableId, Vid};
 use serde_json::{Value, json};
 
 use crate::dpdk::Dpdk;
@@ -319,7 +319,7 @@ fn days(
         let Some((bank, oracles)) = live(&mut section, course, fibs, base, day)? else { continue };
         let Some(rtl) = rtl.as_ref().filter(|_| course.moves && course.batch == BATCH) else { continue };
         let lookups = (0..).zip(&oracles).flat_map(|(net, oracle)| {
-            let item = bank.card.root(vid(net)).unwrap_or(NextHop::NONE_WORD.into());
+            let item = bank.card.root(TableId::of::<u32>(vid(net))).unwrap_or(NextHop::NONE_WORD.into());
             oracle.iter().map(move |(prefix, _)| {
                 let key = prefix.addr();
                 rtl::Lookup { item, key, hop: oracle.lookup(key).map(|(_, hop)| hop) }
@@ -448,7 +448,7 @@ fn worst(rtl: &Rtl) -> Result<rtl::Rate, Failure> {
     }
     bank.apply(vid(0), &changes)?;
     let key = (0..4).fold(0, |addr, _| addr << 8 | place(RUNS - 1));
-    let item = bank.card.root(vid(0)).unwrap_or_default();
+    let item = bank.card.root(TableId::of::<u32>(vid(0))).unwrap_or_default();
     let hop = oracle.lookup(key).map(|(_, hop)| hop);
     let all = (0..200_000).map(|_| rtl::Lookup { item, key, hop });
     rtl.run(bank.card.words(), all)

@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h00040005;
+  localparam logic [31:0] RESET_VERSION = 32'h00040006;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -338,6 +338,7 @@ package hue_regs_pkg;
     logic [15:0] start;
   } row_attach_head_t;
   typedef struct packed {
+    logic [35:0] root_ipv6;
     logic [4:0]  kind;
     logic        gated;
     logic        forward_martians;

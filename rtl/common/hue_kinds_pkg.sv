@@ -21,9 +21,6 @@ package hue_kinds_pkg;
   localparam logic [4:0] OUTCOME_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
   localparam logic [4:0] OUTCOME_RATE_LIMITED = 5'd2;  // The packet exceeds the network's rate limit.
 
-  // Outcomes of the kind that has most of them, among those that run on the card.
-  localparam int unsigned OUTCOMES_MAX = 19;
-
   // Kind `ipv4`: outcomes of a packet, in the order in which they are tried: the first whose condition holds.
   localparam int unsigned KIND_IPV4 = 1;
   localparam logic [4:0] IPV4_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
@@ -152,6 +149,67 @@ package hue_kinds_pkg;
       DUAL_IPV4_ARP, DUAL_IPV4_LOCAL, DUAL_IPV4_TTL, DUAL_IPV4_OPTIONS, DUAL_IPV4_NO_ROUTE, DUAL_IPV4_NO_NEIGHBOUR, DUAL_IPV4_MTU, DUAL_IPV6_LOCAL, DUAL_IPV6_HOP_LIMIT, DUAL_IPV6_SCOPE, DUAL_IPV6_OPTIONS, DUAL_IPV6_NO_ROUTE, DUAL_IPV6_NO_NEIGHBOUR, DUAL_IPV6_MTU: return VERDICT_PUNT;
       default: return VERDICT_DROP;
     endcase
+  endfunction
+
+  // The outcome of kind `dual` that a packet has which kind `ipv4` gives this one. Code 0, no outcome, stays.
+  function automatic logic [4:0] dual_of_ipv4(logic [4:0] outcome);
+    case (outcome)
+      5'd1: return DUAL_GATED;
+      5'd2: return DUAL_RATE_LIMITED;
+      5'd3: return DUAL_IPV4_ARP;
+      5'd4: return DUAL_ETHERTYPE;
+      5'd5: return DUAL_TRUNCATED;
+      5'd6: return DUAL_VERSION;
+      5'd7: return DUAL_IPV4_HEADER_LENGTH;
+      5'd8: return DUAL_IPV4_TOTAL_LENGTH;
+      5'd9: return DUAL_IPV4_CHECKSUM;
+      5'd10: return DUAL_IPV4_LOCAL;
+      5'd11: return DUAL_IPV4_L2_GROUP;
+      5'd12: return DUAL_IPV4_MARTIAN_SOURCE;
+      5'd13: return DUAL_IPV4_MARTIAN_DESTINATION;
+      5'd14: return DUAL_IPV4_TTL;
+      5'd15: return DUAL_IPV4_OPTIONS;
+      5'd16: return DUAL_IPV4_NO_ROUTE;
+      5'd17: return DUAL_IPV4_NO_NEIGHBOUR;
+      5'd18: return DUAL_IPV4_MTU;
+      5'd19: return DUAL_IPV4_FORWARD;
+      default: return 5'd0;
+    endcase
+  endfunction
+
+  // The outcome of kind `dual` that a packet has which kind `ipv6` gives this one. Code 0, no outcome, stays.
+  function automatic logic [4:0] dual_of_ipv6(logic [4:0] outcome);
+    case (outcome)
+      5'd1: return DUAL_GATED;
+      5'd2: return DUAL_RATE_LIMITED;
+      5'd3: return DUAL_ETHERTYPE;
+      5'd4: return DUAL_TRUNCATED;
+      5'd5: return DUAL_VERSION;
+      5'd6: return DUAL_IPV6_PAYLOAD_LENGTH;
+      5'd7: return DUAL_IPV6_LOCAL;
+      5'd8: return DUAL_IPV6_L2_GROUP;
+      5'd9: return DUAL_IPV6_MARTIAN_SOURCE;
+      5'd10: return DUAL_IPV6_MARTIAN_DESTINATION;
+      5'd11: return DUAL_IPV6_HOP_LIMIT;
+      5'd12: return DUAL_IPV6_SCOPE;
+      5'd13: return DUAL_IPV6_OPTIONS;
+      5'd14: return DUAL_IPV6_NO_ROUTE;
+      5'd15: return DUAL_IPV6_NO_NEIGHBOUR;
+      5'd16: return DUAL_IPV6_MTU;
+      5'd17: return DUAL_IPV6_FORWARD;
+      default: return 5'd0;
+    endcase
+  endfunction
+
+  // Outcomes of the kind that has most of them, among those of an image: bit KIND_* of `kinds`.
+  function automatic int unsigned outcomes_max(int unsigned kinds);
+    int unsigned most;
+    most = 0;
+    if (kinds[KIND_IPV4] && IPV4_COUNT > most) most = IPV4_COUNT;
+    if (kinds[KIND_IPV6] && IPV6_COUNT > most) most = IPV6_COUNT;
+    if (kinds[KIND_L2] && L2_COUNT > most) most = L2_COUNT;
+    if (kinds[KIND_DUAL] && DUAL_COUNT > most) most = DUAL_COUNT;
+    return most;
   endfunction
 endpackage
 /* verilator lint_on UNUSEDPARAM */

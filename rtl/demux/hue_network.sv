@@ -4,7 +4,7 @@
 // whose plane runs in software goes to the CPU. A packet of a gated network is dropped here, and one of a gated plane is dropped or
 // sent to the CPU, so that nothing in the plane moves for it.
 // The fronts of kinds ipv6 and l2 read the frame's head vector, which is fetched while the network's row is read. The front of kind ipv4 had
-// all it needs before. The row says whose question counts.
+// all it needs before. The row says whose question counts; a packet of kind dual becomes one of its family's kind (hue_dual_check).
 // Isolation: a packet gets the question of its own network's kind; the vectors come in the order of the packets.
 //
 // Latency: 3 clocks in which `en_i` is 1. Throughput: one packet a clock.
@@ -40,8 +40,16 @@ module hue_network
   if (Nets < 1 || Nets > NetsMax) begin : gen_check
     $fatal(1, "hue_network: Nets is %0d, 1 to %0d", Nets, NetsMax);
   end
+  localparam bit HasDual = Kinds[hue_kinds_pkg::KIND_DUAL];
+  if (HasDual && !(Kinds[hue_kinds_pkg::KIND_IPV4] && Kinds[hue_kinds_pkg::KIND_IPV6])) begin : gen_check_dual
+    $fatal(1, "hue_network: kind dual needs kinds ipv4 and ipv6");
+  end
 
-  row_network_t row, row_q, unused_data;
+  row_network_t row, row_q;
+  // The second root is the last field of a row; only images with kind dual have it.
+  localparam int unsigned RowBits = $bits(row_network_t) - (HasDual ? 0 : $bits(row.root_ipv6));
+  logic [RowBits-1:0] data, unused_data;
+  assign row = row_network_t'($bits(row_network_t)'(data));
   logic unused_write, unused_parity, in1_range_q, in_range_q, valid1_q, valid2_q;
   logic [NetBits-1:0] unused_addr;
   packet_t packet1_q, packet_q, named;
@@ -49,10 +57,10 @@ module hue_network
   logic nobody, claimed, known;
   logic [63:0] time1_ns_q, time2_ns_q;
 
-  hue_table #(.Id(TABLE_NETWORK), .Rows(Nets), .Width($bits(row_network_t))) u_table (
+  hue_table #(.Id(TABLE_NETWORK), .Rows(Nets), .Width(RowBits)) u_table (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o,
     .write_o(unused_write), .write_addr_o(unused_addr), .write_data_o(unused_data),
-    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(row), .parity_o(unused_parity), .check_i(en_i && valid1_q), .error_o
+    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(data), .parity_o(unused_parity), .check_i(en_i && valid1_q), .error_o
   );
 
   always_ff @(posedge clk_i) begin
@@ -101,11 +109,30 @@ module hue_network
     logic unused_head;
     assign unused_head = ^head_i;
   end
+  question_t ipv4_question, dual_question;
+  logic [35:0] dual_root;
+  logic [4:0] dual_kind;
+  assign ipv4_question = question_of_ipv4(ipv4_q, row_q.forward_martians);
+  if (HasDual) begin : gen_dual
+    hue_dual_check u_dual (
+      .ipv4_i(ipv4_question), .ipv6_i(ipv6_question), .ipv4_root_i(row_q.root), .ipv6_root_i(row_q.root_ipv6),
+      .kind_o(dual_kind), .question_o(dual_question), .root_o(dual_root)
+    );
+  end else begin : gen_no_dual
+    logic unused_root;
+    assign unused_root   = ^row_q.root_ipv6;
+    assign dual_question = '0;
+    assign dual_root     = '0;
+    assign dual_kind     = '0;
+  end
+  logic is_dual;
+  assign is_dual = HasDual && row_q.kind == 5'(hue_kinds_pkg::KIND_DUAL);
   always_comb begin
     case (row_q.kind)
       5'(hue_kinds_pkg::KIND_IPV6): question = ipv6_question;
       5'(hue_kinds_pkg::KIND_L2):   question = l2_question;
-      default:                      question = question_of_ipv4(ipv4_q, row_q.forward_martians);
+      5'(hue_kinds_pkg::KIND_DUAL): question = HasDual ? dual_question : ipv4_question;
+      default:                      question = ipv4_question;
     endcase
   end
 
@@ -118,12 +145,13 @@ module hue_network
     named           = packet_q;
     named.vid       = row_q.vid;
     named.plane     = row_q.plane;
-    named.root      = row_q.root;
+    named.root      = is_dual ? dual_root : row_q.root;
     named.hop_base  = row_q.hop_base;
     named.hop_count = row_q.hop_count;
-    named.kind      = row_q.kind;
+    named.kind      = is_dual ? dual_kind : row_q.kind;
+    named.dual      = is_dual && claimed;
 `ifdef HUE_PLANT_NETWORK_KIND
-    named.question  = question_of_ipv4(ipv4_q, row_q.forward_martians);  // for scripts/rtl-test and scripts/formal
+    named.question  = ipv4_question;  // for scripts/rtl-test and scripts/formal
 `else
     named.question  = question;
 `endif

@@ -4,7 +4,7 @@
 // Place: scripts/formal. Two copies run in lockstep and get the same packets of network A and the same accesses to its row. Every
 // other packet and access is independent in each copy, and so are the gates of other planes, and the head vectors of other packets.
 // A's row is `row_i` or not yet written, or A is beyond the card's networks. The harness has its own description of the result
-// (`becomes`). The image has the kinds ipv4, ipv6 and l2; the fronts of ipv6 and l2 are any/hue_ipv6_check.sv and any/hue_l2_check.sv,
+// (`becomes`). The image has the kinds ipv4, ipv6, l2 and dual; the fronts of ipv6 and l2 are any/hue_ipv6_check.sv and any/hue_l2_check.sv,
 // unknown functions of the whole vector and of the length.
 module hue_network_formal
   import hue_pkg::*;
@@ -41,7 +41,8 @@ module hue_network_formal
   logic [7:0]   net_q;
   row_network_t row_q;
 
-  localparam int unsigned Kinds = 1 << hue_kinds_pkg::KIND_IPV4 | 1 << hue_kinds_pkg::KIND_IPV6 | 1 << hue_kinds_pkg::KIND_L2;
+  localparam int unsigned Kinds = 1 << hue_kinds_pkg::KIND_IPV4 | 1 << hue_kinds_pkg::KIND_IPV6 | 1 << hue_kinds_pkg::KIND_L2 |
+                                  1 << hue_kinds_pkg::KIND_DUAL;
   packet_t [1:0]     in, out;
   ipv4_t [1:0]       in_ipv4;
   hue_head_bytes_t [1:0] head;
@@ -112,18 +113,22 @@ module hue_network_formal
     packet_t      p;
     row_network_t r;
     logic         whose;  // the packet belongs to a network
+    logic         dual, six;  // that is of kind dual, and the packet is IPv6
     p = entry.packet;
     r = entry.row;
     // A frame that a software plane returned may name a network that does not exist. An unclaimed packet stays unclaimed.
     if (p.decided) whose = p.verdict != VerdictUnclaimed && (p.verdict != VerdictForward || 32'(p.net) < Nets);
     else whose = r.valid && (r.software || r.kind inside {5'(hue_kinds_pkg::KIND_IPV4), 5'(hue_kinds_pkg::KIND_IPV6),
-                                                              5'(hue_kinds_pkg::KIND_L2)});
+                                                              5'(hue_kinds_pkg::KIND_L2), 5'(hue_kinds_pkg::KIND_DUAL)});
+    dual = whose && r.kind == 5'(hue_kinds_pkg::KIND_DUAL);
+    six = dual && entry.ipv6.outcome != hue_kinds_pkg::IPV6_ETHERTYPE;
     becomes = '{
       port_in: p.port_in, len: p.len, decided: p.decided, verdict: p.verdict, outcome: p.outcome,
       port_out: p.port_out, net: whose ? p.net : '0, vport: whose ? p.vport : '0, vid: whose ? r.vid : '0,
-      plane: whose ? r.plane : '0, root: whose ? r.root : '0, hop_base: whose ? r.hop_base : '0,
-      hop_count: whose ? r.hop_count : '0, kind: whose ? r.kind : '0,
-      question: !whose ? '0 : r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6 : r.kind == 5'(hue_kinds_pkg::KIND_L2) ? entry.l2 :
+      plane: whose ? r.plane : '0, root: !whose ? '0 : six ? r.root_ipv6 : r.root, hop_base: whose ? r.hop_base : '0,
+      hop_count: whose ? r.hop_count : '0, dual: dual,
+      kind: !whose ? '0 : six ? 5'(hue_kinds_pkg::KIND_IPV6) : dual ? 5'(hue_kinds_pkg::KIND_IPV4) : r.kind,
+      question: !whose ? '0 : six || r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6 : r.kind == 5'(hue_kinds_pkg::KIND_L2) ? entry.l2 :
                 ipv4_question(entry.ipv4, r.forward_martians),
       flood: p.flood, ports: p.ports, note: p.note
     };

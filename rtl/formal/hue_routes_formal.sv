@@ -25,7 +25,7 @@ module hue_routes_formal
 );
   localparam bit Tcam = Layout == 32'(LAYOUT_TCAM);
   localparam bit Sram = Layout == 32'(LAYOUT_SRAM);
-  localparam int unsigned Kinds = Sram ? 1 << KIND_IPV4 | 1 << KIND_IPV6 | 1 << KIND_L2 : 1 << KIND_IPV4;
+  localparam int unsigned Kinds = Sram ? 1 << KIND_IPV4 | 1 << KIND_IPV6 | 1 << KIND_L2 | 1 << KIND_DUAL : 1 << KIND_IPV4;
   localparam int unsigned Planes = Tcam ? 2 : 1;
   localparam int unsigned HopRows = 2;
   localparam int unsigned LevelWords = 2;
@@ -160,7 +160,7 @@ module hue_routes_formal
   end
   hue_access_rules u_access (.clk_i, .rst_ni, .tbl_req_i, .mine_i(mine), .done_i(tbl_rsp_o.done));
 
-  // The expected verdict, as in crates/planes/src/ipv4.rs, ipv6.rs and l2.rs. An image with one kind ignores the packet's.
+  // The expected verdict, as in crates/planes/src/ipv4.rs, ipv6.rs, l2.rs and dual.rs. An image with one kind ignores the packet's.
   hue_verdict_t expected;
   logic         is_ipv6, is_l2, in_ipv6, in_l2;
   assign is_ipv6 = Sram && packet_q.kind == 5'(KIND_IPV6);
@@ -187,6 +187,7 @@ module hue_routes_formal
     expected.verdict = packet_q.decided ? packet_q.verdict :
                        is_ipv6 ? ipv6_verdict(expected.outcome) : is_l2 ? l2_verdict(expected.outcome) :
                        ipv4_verdict(expected.outcome);
+    if (Sram && packet_q.dual) expected.outcome = is_ipv6 ? dual_of_ipv6(expected.outcome) : dual_of_ipv4(expected.outcome);
     if (expected.verdict == VerdictPunt) expected.port_out = {1'b1, packet_q.net[1:0]};
     if (expected.verdict == VerdictForward) begin
       expected.edit = packet_q.decided || is_l2 ? EditNone : is_ipv6 ? EditIpv6 : EditIpv4;

@@ -1,7 +1,8 @@
-// The kinds with routes (`ipv4`, `ipv6`), second half: longest-prefix match, next hop, last checks, what is written into the frame.
+// The kinds with routes (`ipv4`, `ipv6`, `dual`), second half: longest-prefix match, next hop, last checks, what is written into the frame.
 //
 // Place: hue_meter → **here** → verdict. In Rust: `decide` and `finish` in crates/planes/src/ipv4.rs and ipv6.rs. The front of a
-// packet's kind has already given its question (`question_t`); the order of the outcomes is that of spec/kinds. Layouts: with dag36 all
+// packet's kind has already given its question (`question_t`); the order of the outcomes is that of spec/kinds. A packet of kind `dual` is
+// treated as one of its family's kind, and its outcome is renamed at the end. Layouts: with dag36 all
 // networks share one trie, and one table of next hops in which each network has a run of rows. With sram that trie is in external
 // memory, and has the routes of both kinds: a node belongs to a byte of the address, so an IPv4 address is looked up as the first
 // four bytes of a longer one. With dir the two banks of the papers replace the trie; the next hops are the same. With tcam each plane
@@ -65,6 +66,7 @@ module hue_routes
   if (HasIpv6 && !Sram) begin : gen_check_kinds
     $fatal(1, "hue_routes: kind ipv6 needs layout sram");
   end
+  localparam bit HasDual = Kinds[KIND_DUAL];
   if (!Sram && !Dir) begin : gen_no_sram
     logic unused_sram;
     assign unused_sram  = &{1'b0, sram_rdata_i, sram_fault_clear_i, SramWords == 0, SramLatency == 0, SramZero, CamRows == 0};
@@ -84,6 +86,7 @@ module hue_routes
     logic [7:0]  vport;
     logic [11:0] vid;
     logic [4:0]  kind;
+    logic        dual;
     logic [15:0] total;
     logic [7:0]  ttl;
     logic [15:0] checksum;
@@ -111,6 +114,7 @@ module hue_routes
     in.vid      = packet_i.vid;
     // An image with one kind has no register for it.
     in.kind     = HasIpv6 || HasL2 ? packet_i.kind : 5'(KIND_IPV4);
+    in.dual     = HasDual && packet_i.dual;
     in.total    = packet_i.question.total;
     in.ttl      = packet_i.question.ttl;
     in.checksum = packet_i.question.checksum;
@@ -338,7 +342,7 @@ module hue_routes
 
   // ---- the decision
   logic [1:0] verdict;
-  logic [4:0] outcome;
+  logic [4:0] outcome, named;  // of the packet's kind, and of its network's
   logic [16:0] sum;
   assign sum = {1'b0, found.checksum} + 17'h0100;
   hop_outcomes_t outcomes;
@@ -356,6 +360,12 @@ module hue_routes
       verdict = found.verdict;
     end
   end
+  // Both kinds have the same verdict for an outcome.
+  always_comb begin
+    if (!found.dual) named = outcome;
+    else if (found.kind == 5'(KIND_IPV6)) named = dual_of_ipv6(outcome);
+    else named = dual_of_ipv4(outcome);
+  end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) valid_o <= 1'b0;
@@ -365,7 +375,7 @@ module hue_routes
     if (en_i) begin
       verdict_o          <= '0;
       verdict_o.verdict  <= verdict;
-      verdict_o.outcome  <= outcome;
+      verdict_o.outcome  <= named;
       verdict_o.net      <= found.net;
       verdict_o.vid      <= found.vid;
       verdict_o.vport    <= found.vport;

@@ -184,7 +184,7 @@ module hue_stages
   end
 
   // Outcome 0 is counted for planes in software.
-  hue_counter_table #(.Id(TABLE_COUNT), .Rows(Nets * 32), .GroupRows(32), .Counters(hue_kinds_pkg::OUTCOMES_MAX + 1)) u_count (
+  hue_counter_table #(.Id(TABLE_COUNT), .Rows(Nets * 32), .GroupRows(32), .Counters(hue_kinds_pkg::outcomes_max(Kinds) + 1)) u_count (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(count_rsp), .ready_o(count_ready),
     .valid_i(received_q), .addr_i({net_q, outcome_q}), .add_i(16'd1)
   );

@@ -140,7 +140,8 @@ package hue_stages_pkg;
     logic [35:0] root;
     logic [15:0] hop_base;
     logic [15:0] hop_count;
-    logic [4:0]  kind;       // hue_kinds_pkg::KIND_*
+    logic [4:0]  kind;       // hue_kinds_pkg::KIND_*; that of the packet's family in a network of kind dual
+    logic        dual;       // the network is of kind dual
     question_t   question;
     // Valid behind hue_l2; zero for other kinds.
     logic                flood;   // as in hue_pkg::hue_verdict_t

@@ -19,7 +19,7 @@ use crate::error::{CardError, NAME, broken};
 use crate::generated::{ConflictRow, FillRow, SramRow};
 use crate::records::Mark;
 use crate::registers::Registers;
-use crate::routes::{HopRows, Rows};
+use crate::routes::{HopRows, Roots, Rows};
 use crate::rows::{Row, Table};
 
 /// Shortest run of equal words that is written by FILL. The accesses of a FILL cost the same for any length.
@@ -246,8 +246,8 @@ impl HopRows for Banks {
         }
     }
 
-    fn root(&self, _table: Vid) -> u64 {
-        0
+    fn roots(&self, _table: Vid) -> Roots {
+        Roots::default()
     }
 }
 

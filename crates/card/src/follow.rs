@@ -11,7 +11,7 @@
 
 use hue_substrate::SubstrateError;
 use hue_tables::dag36_levels::Patch;
-use hue_tables::{Delta, Key, NextHop, Vid};
+use hue_tables::{Delta, Key, NextHop, TableId, Vid};
 
 use crate::card::Card;
 use crate::error::{CardError, broken};
@@ -59,19 +59,22 @@ impl<R: Registers> Card<R> {
             let Some(shared) = &mut self.shared else { break };
             let image = &self.device.get_mut().description().name;
             shared.apply_delta(delta).map_err(|refusal| refusal.of("", image))?;
-            if let Delta::Root(vid, top) = delta
-                && shared.has(*vid)
+            if let Delta::Root(table, top) = delta
+                && shared.has_table(*table)
             {
+                // A network that is still arriving begins again.
+                let vid = table.vid();
+                let is_whole = shared.has(vid);
                 match top {
-                    Some(_) => lost.extend(self.turn(*vid)?.map(|why| (*vid, why))),
-                    None => self.lose_table(*vid).map_err(broken)?,
+                    Some(_) => lost.extend(self.turn(*table)?.filter(|_| is_whole).map(|why| (vid, why))),
+                    None => self.lose_table(vid).map_err(broken)?,
                 }
             }
         }
         Ok(lost)
     }
 
-    /// Whether a network's table is on the card.
+    /// Whether all tables of a network are on the card.
     pub fn has_table(&self, vid: Vid) -> bool {
         self.shared.as_ref().is_some_and(|shared| shared.has(vid))
     }
@@ -81,14 +84,15 @@ impl<R: Registers> Card<R> {
         NextHop::new(self.shared.as_ref()?.answer(vid, key))
     }
 
-    /// Updates a table on the card to the store's version. If that fails, removes the table and returns the reason.
-    fn turn(&mut self, vid: Vid) -> Result<Option<SubstrateError>, SubstrateError> {
+    /// Updates a table on the card to the store's version. If that fails, removes the network's tables and returns the
+    /// reason.
+    fn turn(&mut self, table: TableId) -> Result<Option<SubstrateError>, SubstrateError> {
         let Self { device, networks, shared, .. } = self;
-        let device = device.get_mut();
+        let (device, vid) = (device.get_mut(), table.vid());
         let Some((shared, loaded)) = shared.as_mut().zip(networks.get_mut(&vid)) else { return Ok(None) };
-        let before = shared.root(vid);
+        let before = shared.roots(vid);
         let patch = if knows_its_hops(loaded, device).map_err(broken)? { Patch::Each } else { Patch::Never };
-        match shared.turn(vid, (loaded.software, patch), device) {
+        match shared.turn(table, (loaded.software, patch), device) {
             Ok(writes) => {
                 write_change(loaded, shared, device, before, &writes).map_err(broken)?;
                 Ok(None)
@@ -101,12 +105,12 @@ impl<R: Registers> Card<R> {
         }
     }
 
-    /// Places about `nodes` more nodes of the table of a network in software; deferred words are written in the
-    /// background, or when the network moves to the card. Returns whether the whole table has its place; it follows
+    /// Places about `nodes` more nodes of the tables of a network in software; deferred words are written in the
+    /// background, or when the network moves to the card. Returns whether all of them have their place; they follow
     /// the store from then on.
     ///
-    /// `Unknown`; `Words`, then nothing of the table is on the card; `Broken`.
-    /// `Unknown`; `Words`: then nothing of the table is on the card; `Broken`.
+    /// # Errors
+    /// `Unknown`; `Words`: then nothing of the tables is on the card; `Broken`.
     pub fn bring_table(&mut self, vid: Vid, nodes: usize) -> Result<bool, SubstrateError> {
         let Self { device, networks, shared, .. } = self;
         let loaded = networks.get(&vid).ok_or(SubstrateError::Unknown(vid))?;
@@ -126,7 +130,7 @@ impl<R: Registers> Card<R> {
         Ok(there)
     }
 
-    /// Removes a network's table from the card; software decides its packets.
+    /// Removes a network's tables from the card; software decides its packets.
     fn lose_table(&mut self, vid: Vid) -> Result<(), CardError> {
         let Self { device, networks, shared, .. } = self;
         let device = device.get_mut();
@@ -134,7 +138,7 @@ impl<R: Registers> Card<R> {
         shared.lose(vid);
         if let Some(loaded) = networks.get_mut(&vid) {
             loaded.software = true;
-            device.write_row(u32::from(loaded.place.net), &loaded.row(shared.root(vid)))?;
+            device.write_row(u32::from(loaded.place.net), &loaded.row(shared.roots(vid)))?;
         }
         shared.wait_from_now(device)?;
         Ok(())

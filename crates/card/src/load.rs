@@ -23,7 +23,7 @@ use crate::macs::{MacWrites, Macs};
 use crate::network::{Loaded, routed, row, wait_for_its_hops};
 use crate::plan::{self, NO_PLANE, Place, PlaneRows};
 use crate::registers::Registers;
-use crate::routes::{Held, HopRows, Shared, Switch, write_words};
+use crate::routes::{Held, HopRows, Roots, Shared, Switch, write_words};
 use crate::rows::Row;
 use crate::stations::{Learner, Stations};
 
@@ -181,17 +181,17 @@ impl<R: Registers> Card<R> {
         let Self { device, networks, shared, .. } = self;
         let loaded = networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
         let device = device.get_mut();
-        let root = match (shared, &loaded.held) {
+        let roots = match (shared, &loaded.held) {
             (Some(shared), Some(held)) => {
                 if !software {
                     write_words(device, &shared.settle(held.table)).map_err(broken)?;
                 }
-                shared.root(held.table)
+                shared.roots(held.table)
             }
-            _ => 0,
+            _ => Roots::default(),
         };
         let before = std::mem::replace(&mut loaded.software, software);
-        let written = device.write_row(u32::from(loaded.place.net), &loaded.row(root));
+        let written = device.write_row(u32::from(loaded.place.net), &loaded.row(roots));
         if written.is_err() {
             loaded.software = before;
         } else {
@@ -480,12 +480,12 @@ impl<R: Registers> Card<R> {
                         }
                         let held = arrival.map(|arrival| Held { table: program.vid, hops: arrival.hops });
                         let hop_base = held.as_ref().map_or(0, |held| held.hops.start);
-                        let row = row(place, &program, hop_base, 0);
+                        let row = row(place, &program, hop_base, Roots::default());
                         device.write_row(net, &NetworkRow { software, ..row })?;
                         held
                     }
                     (Some(switch), Some(shared)) => {
-                        let row = row(place, &program, switch.held.hops.start, switch.root);
+                        let row = row(place, &program, switch.held.hops.start, switch.roots);
                         device.write_row(net, &NetworkRow { software, ..row })?;
                         Some(shared.switched(switch))
                     }
@@ -494,7 +494,7 @@ impl<R: Registers> Card<R> {
                             let addresses = device.description().neighbour_rows();
                             plane.write(device, plan::plane(&program, addresses))?;
                         }
-                        let row = row(place, &program, 0, 0);
+                        let row = row(place, &program, 0, Roots::default());
                         device.write_row(net, &NetworkRow { software, ..row })?;
                         None
                     }
@@ -658,7 +658,7 @@ pub fn has_kind(description: &Description, kind: Kind) -> bool {
     let has_rows = match kind {
         Kind::Ipv4 => true,
         // Only these tables have keys of any width.
-        Kind::Ipv6 => description.layout == Layout::Sram,
+        Kind::Ipv6 | Kind::Dual => description.layout == Layout::Sram,
         Kind::L2 => description.station_rows > 0,
         _ => false,
     };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use hue_planes::{Adjacency, AdjacencyKind, Keys, Settings, l2};
+use hue_planes::{Adjacency, AdjacencyKind, Keys, Kind, Settings, l2};
 use hue_substrate::{Program, ProgramError, RouteKey, SubstrateError, check_hop};
 use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 
@@ -13,11 +13,11 @@ use crate::generated::NetworkRow;
 use crate::plan::{NO_PLANE, Place};
 use crate::records::Mark;
 use crate::registers::Registers;
-use crate::routes::Held;
+use crate::routes::{Held, Roots};
 use crate::stations::Learner;
 
 /// Index of each prefix in a program's routes, so that the cost of a change does not depend on the number of routes.
-/// Only the map of the program's width has any.
+/// Only the maps of the program's widths have any.
 #[derive(Clone, Default)]
 pub struct Positions {
     lpm32: HashMap<Prefix4, usize>,
@@ -97,10 +97,10 @@ impl Loaded {
         &self.program
     }
 
-    /// Its row; `root` is its root item where tables are shared.
-    pub fn row(&self, root: u64) -> NetworkRow {
+    /// Its row; `roots` are its root items where tables are shared.
+    pub fn row(&self, roots: Roots) -> NetworkRow {
         let hop_base = self.held.as_ref().map_or(0, |held| held.hops.start);
-        NetworkRow { software: self.software, ..row(self.place, &self.program, hop_base, root) }
+        NetworkRow { software: self.software, ..row(self.place, &self.program, hop_base, roots) }
     }
 
     /// Checks that these changes of routes are allowed.
@@ -212,7 +212,7 @@ fn l2_settings(program: &Program, settings: l2::Settings) -> u64 {
 }
 
 /// The row of a network.
-pub fn row(place: Place, program: &Program, hop_base: u32, root: u64) -> NetworkRow {
+pub fn row(place: Place, program: &Program, hop_base: u32, roots: Roots) -> NetworkRow {
     NetworkRow {
         valid: true,
         vid: program.vid.get(),
@@ -220,15 +220,19 @@ pub fn row(place: Place, program: &Program, hop_base: u32, root: u64) -> Network
         plane: if place.plane == NO_PLANE { 0 } else { place.plane },
         root: match program.settings {
             Settings::L2(settings) => l2_settings(program, settings),
-            _ => root,
+            _ => roots.root,
         },
         // Neither an image nor a network has more than 65,536 rows of next hops.
         hop_base: hop_base as u16,
         hop_count: routed(program).next_hops.len() as u16,
         software: false,
-        forward_martians: matches!(program.settings, Settings::Ipv4(settings) if settings.forward_martians),
+        forward_martians: match program.settings {
+            Settings::Ipv4(settings) | Settings::Dual(settings) => settings.forward_martians,
+            _ => false,
+        },
         gated: program.gated,
         kind: program.kind() as u8,
+        root_ipv6: if program.kind() == Kind::Dual { roots.ipv6 } else { 0 },
     }
 }
 
@@ -256,7 +260,6 @@ pub fn wait_for_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<
 mod tests {
     use std::collections::BTreeMap;
 
-    use hue_planes::Kind;
     use hue_substrate::Entries;
     use hue_tables::Vid;
     use proptest::prelude::*;

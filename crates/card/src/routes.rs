@@ -19,7 +19,10 @@ use hue_substrate::{Entries, Program, SubstrateError};
 use hue_tables::dag36::{Dag36Error, words_of, words_of_level};
 use hue_tables::dag36_levels::{Patch, Retired, Write};
 use hue_tables::layout::{Ref, Runs};
-use hue_tables::{Account, Change, Dag, Dag36Levels, Delta, Key, Limits, NextHop, Prefix, TableError, Vid};
+use hue_tables::{
+    Account, Change, Dag, Dag36Levels, Delta, Key, Limits, NextHop, Prefix, Prefix4, Prefix6, TableError,
+    TableId, Vid,
+};
 use thiserror::Error;
 
 use crate::device::{Description, Device, Layout};
@@ -54,8 +57,8 @@ impl Description {
 enum Store {
     /// The driver's own.
     Own(Box<Dag>),
-    /// An external one, with the root of each network.
-    Followed(HashMap<Vid, Ref>),
+    /// An external one, with the root of each table.
+    Followed(HashMap<TableId, Ref>),
 }
 
 /// The tables of all networks.
@@ -69,10 +72,24 @@ pub struct Shared {
     waiting: Vec<(Mark, Retired, Range<u32>)>,
 }
 
+/// The root items of a network's tables, for its row.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Roots {
+    /// Of its table, or of the one with short keys.
+    pub root: u64,
+    /// Of its table with long keys, if it has both.
+    pub ipv6: u64,
+}
+
+impl Roots {
+    /// No routes.
+    const NONE: Self = Self { root: NO_ROUTE, ipv6: NO_ROUTE };
+}
+
 /// A network's part of the shared tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Held {
-    /// Its table in the store. The id is used only in the store.
+    /// Its id in the store, which is used only there. One id names its tables of both widths.
     pub table: Vid,
     /// Rows for its next hops; the last may not be in use yet.
     pub hops: Range<u32>,
@@ -87,7 +104,7 @@ pub struct Switch {
     pub held: Held,
     before: Option<Held>,
     /// The contents for the network's row.
-    pub root: u64,
+    pub roots: Roots,
     /// Whether the rows of next hops were allocated for this change.
     pub hops_new: bool,
 }
@@ -167,8 +184,8 @@ pub trait HopRows {
     /// After `mark`, no new record refers to these rows.
     fn wait(&mut self, mark: Mark, hops: Range<u32>);
 
-    /// The root item of a table, for its network's row.
-    fn root(&self, table: Vid) -> u64;
+    /// The root items of a network's tables, for its row.
+    fn roots(&self, table: Vid) -> Roots;
 }
 
 impl Rows {
@@ -276,8 +293,15 @@ impl Shared {
         }
     }
 
-    /// Whether there is a table.
-    pub fn has(&self, table: Vid) -> bool {
+    /// Whether all tables of a network are there, and any.
+    pub fn has(&self, of: Vid) -> bool {
+        let is_there = |table: &TableId| self.has_table(*table);
+        let is_missing = |table: &TableId| self.top(*table).is_some() && !self.has_table(*table);
+        TableId::all(of).iter().any(is_there) && !TableId::all(of).iter().any(is_missing)
+    }
+
+    /// Whether a table is there.
+    pub fn has_table(&self, table: TableId) -> bool {
         self.levels.root(table).is_some()
     }
 
@@ -288,10 +312,10 @@ impl Shared {
 
     /// Handles the store's next delta: changes of nodes, and of tables that are not on the card.
     pub fn apply_delta(&mut self, delta: &Delta) -> Result<(), Refusal> {
-        if let (Delta::Root(vid, top), Store::Followed(tops)) = (delta, &mut self.store) {
+        if let (Delta::Root(table, top), Store::Followed(tops)) = (delta, &mut self.store) {
             match top {
-                Some(top) => tops.insert(*vid, *top),
-                None => tops.remove(vid),
+                Some(top) => tops.insert(*table, *top),
+                None => tops.remove(table),
             };
             return Ok(());
         }
@@ -307,7 +331,7 @@ impl Shared {
     /// Makes a table on the card follow the store. Returns the writes for the card, except the network's row.
     pub fn turn<R: Registers>(
         &mut self,
-        table: Vid,
+        table: TableId,
         how: (bool, Patch),
         device: &mut Device<R>,
     ) -> Result<Vec<Write>, Refusal> {
@@ -316,35 +340,41 @@ impl Shared {
         self.in_levels(how, device, |shared, writes| Ok(shared.levels.apply(&change, writes)?))
     }
 
-    /// Places about this many nodes of an arriving table. Returns whether the table is complete, and the writes for
-    /// the card.
+    /// Places about this many nodes of a network's arriving tables, one table after the other. Returns whether all are
+    /// complete, and the writes for the card. After a refusal nothing of them is left.
     pub fn bring<R: Registers>(
         &mut self,
-        table: Vid,
+        of: Vid,
         nodes: usize,
         device: &mut Device<R>,
     ) -> Result<(bool, Vec<Write>), Refusal> {
-        let Some(top) = self.top(table) else { return Err(TableError::UnknownNetwork(table).into()) };
-        let mut there = false;
-        let writes = self.in_levels((true, Patch::Never), device, |shared, writes| {
-            there = shared.levels.place_step(table, top, nodes, writes)?;
+        let next = |shared: &Self| {
+            let tables = TableId::all(of).into_iter().filter(|table| !shared.has_table(*table));
+            tables.filter_map(|table| Some((table, shared.top(table)?))).next()
+        };
+        let Some((table, top)) = next(self) else { return Err(TableError::UnknownNetwork(of).into()) };
+        let brought = self.in_levels((true, Patch::Never), device, |shared, writes| {
+            shared.levels.place_step(table, top, nodes, writes)?;
             Ok(())
-        })?;
-        Ok((there, writes))
+        });
+        let writes = brought.inspect_err(|_| self.lose(of))?;
+        Ok((next(self).is_none(), writes))
     }
 
-    fn top(&self, table: Vid) -> Option<Ref> {
+    fn top(&self, table: TableId) -> Option<Ref> {
         match &self.store {
             Store::Own(_) => None,
             Store::Followed(tops) => tops.get(&table).copied(),
         }
     }
 
-    /// Removes a followed table. Its words wait for the next mark. No new record may refer to it.
-    pub fn lose(&mut self, table: Vid) {
-        self.levels.end_arrival(table);
-        let gone = self.levels.apply(&Delta::Root(table, None), &mut Vec::new());
-        assert!(gone.is_ok(), "a removal needs no room: {gone:?}");
+    /// Removes a network's followed tables. Their words wait for the next mark. No new record may refer to them.
+    pub fn lose(&mut self, of: Vid) {
+        for table in TableId::all(of) {
+            self.levels.end_arrival(table);
+            let gone = self.levels.apply(&Delta::Root(table, None), &mut Vec::new());
+            assert!(gone.is_ok(), "a removal needs no room: {gone:?}");
+        }
     }
 
     /// Words in use in each level, including words that wait for records; and allocated rows of next hops.
@@ -375,12 +405,12 @@ impl Shared {
         let before = before.map(|(_, held)| held.clone());
         if self.follows() {
             let held = Held { table: program.vid, hops };
-            return Ok(Switch { writes, held, before, root: NO_ROUTE, hops_new });
+            return Ok(Switch { writes, held, before, roots: Roots::NONE, hops_new });
         }
         match self.build(program, &mut writes) {
             Ok(table) => {
-                let root = self.root(table);
-                Ok(Switch { writes, held: Held { table, hops }, before, root, hops_new })
+                let roots = self.roots(table);
+                Ok(Switch { writes, held: Held { table, hops }, before, roots, hops_new })
             }
             Err(refusal) => {
                 if hops_new {
@@ -397,7 +427,7 @@ impl Shared {
         hops.ok_or_else(|| self.hops.lacks(&program.name, image, needed))
     }
 
-    /// Creates a table with the program's routes under an unused id, and appends the writes for the card.
+    /// Creates tables with the program's routes under an unused id, and appends the writes for the card.
     fn build(&mut self, program: &Program, writes: &mut Vec<Write>) -> Result<Vid, Refusal> {
         let dag = self.own()?;
         let used: Vec<Vid> = dag.networks().collect();
@@ -407,8 +437,9 @@ impl Shared {
         let built = match &program.entries {
             Entries::Lpm32(routes) => self.build_as(id, routes, writes),
             Entries::Lpm128(routes) => self.build_as(id, routes, writes),
-            // No image has a kind with such entries.
-            Entries::Dual(..) | Entries::Exact(_) => self.build_as::<u32>(id, &[], writes),
+            Entries::Dual(narrow, wide) => self.build_both(id, narrow, wide, writes),
+            // Only networks that learn have such entries, which are no routes.
+            Entries::Exact(_) => self.build_as::<u32>(id, &[], writes),
         };
         match built {
             Ok(()) => {
@@ -429,7 +460,29 @@ impl Shared {
         routes: &[(Prefix<K>, NextHop)],
         writes: &mut Vec<Write>,
     ) -> Result<(), Refusal> {
-        self.add_table(id, routes)?;
+        self.own()?.add_network::<K>(id)?;
+        self.fill(id, routes, writes)
+    }
+
+    fn build_both(
+        &mut self,
+        id: Vid,
+        narrow: &[(Prefix4, NextHop)],
+        wide: &[(Prefix6, NextHop)],
+        writes: &mut Vec<Write>,
+    ) -> Result<(), Refusal> {
+        self.own()?.add_dual_network(id)?;
+        self.fill(id, narrow, writes)?;
+        self.fill(id, wide, writes)
+    }
+
+    /// Adds routes to an empty table.
+    fn fill<K: Key>(
+        &mut self,
+        id: Vid,
+        routes: &[(Prefix<K>, NextHop)],
+        writes: &mut Vec<Write>,
+    ) -> Result<(), Refusal> {
         let changes: Vec<_> = routes.iter().map(|(prefix, hop)| (*prefix, Some(*hop))).collect();
         self.follow(id, &changes, writes)
     }
@@ -449,11 +502,6 @@ impl Shared {
         // Removed nodes, and after a refusal the deltas before it: neither needs room.
         self.drain_deltas();
         result
-    }
-
-    /// Adds an empty table with keys of this width.
-    fn add_table<K: Key>(&mut self, id: Vid, _: &[(Prefix<K>, NextHop)]) -> Result<(), Refusal> {
-        Ok(self.own()?.add_network::<K>(id)?)
     }
 
     fn own(&mut self) -> Result<&mut Dag, Refusal> {
@@ -509,10 +557,10 @@ impl Shared {
         result.map(|()| writes)
     }
 
-    /// Deferred words of a table, which are not on the card yet.
-    pub fn settle(&mut self, table: Vid) -> Vec<Write> {
+    /// Deferred words of a network's tables, which are not on the card yet.
+    pub fn settle(&mut self, of: Vid) -> Vec<Write> {
         let mut writes = Vec::new();
-        self.levels.flush_deferred(table, &mut writes);
+        TableId::all(of).into_iter().for_each(|table| self.levels.flush_deferred(table, &mut writes));
         writes
     }
 
@@ -635,8 +683,13 @@ impl HopRows for Shared {
         }
     }
 
-    fn root(&self, table: Vid) -> u64 {
-        self.levels.root(table).unwrap_or(NO_ROUTE)
+    fn roots(&self, table: Vid) -> Roots {
+        let [narrow, wide] = TableId::all(table).map(|table| self.levels.root(table));
+        match (narrow, wide) {
+            (Some(root), Some(ipv6)) => Roots { root, ipv6 },
+            (Some(root), None) | (None, Some(root)) => Roots { root, ..Roots::NONE },
+            (None, None) => Roots::NONE,
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::load::{check_plane, has_kind};
 use crate::network::{CardKey, Loaded, knows_its_hops, wait_for_its_hops};
 use crate::plan;
 use crate::registers::Registers;
-use crate::routes::{Held, HopRows, Shared, write_words};
+use crate::routes::{Held, HopRows, Roots, Shared, write_words};
 
 impl<R: Registers> Card<R> {
     /// Changes routes of a network, in order and all at once: each packet sees all of the changes or none of them.
@@ -111,7 +111,7 @@ impl<R: Registers> Card<R> {
             self.networks.insert(next.program().vid, next);
             return Ok(());
         }
-        let row = (u32::from(next.place.net), next.row(0));
+        let row = (u32::from(next.place.net), next.row(Roots::default()));
         let hops_only = plane.differs_in_hops_only(&rows);
         let write = |device: &mut Device<R>| {
             plane.write(device, rows)?;
@@ -133,7 +133,7 @@ fn shared_routes<R: Registers, K: CardKey>(
     device: &mut Device<R>,
 ) -> Result<(), SubstrateError> {
     let Some(table) = loaded.held.as_ref().map(|held| held.table) else { return Ok(()) };
-    let before = shared.root(table);
+    let before = shared.roots(table);
     let patch = if knows_its_hops(loaded, device).map_err(broken)? { patch } else { Patch::Never };
     let writes = shared
         .update(table, changes, (loaded.software, patch), device)
@@ -142,23 +142,23 @@ fn shared_routes<R: Registers, K: CardKey>(
     write_change(loaded, shared, device, before, &writes).map_err(broken)
 }
 
-/// Writes the changes of a network's table. `before` is the root that its row has so far.
+/// Writes the changes of a network's table. `before` are the roots that its row has so far.
 pub fn write_change<R: Registers>(
     loaded: &mut Loaded,
     shared: &mut Shared,
     device: &mut Device<R>,
-    before: u64,
+    before: Roots,
     writes: &[Write],
 ) -> Result<(), CardError> {
     let Some(table) = loaded.held.as_ref().map(|held| held.table) else { return Ok(()) };
-    let root = shared.root(table);
-    if root == before && !writes.iter().any(|write| matches!(write, Write::Word { .. })) {
+    let roots = shared.roots(table);
+    if roots == before && !writes.iter().any(|write| matches!(write, Write::Word { .. })) {
         return Ok(());
     }
     write_words(device, writes)?;
     // Nothing reads the row while the network is in software; it is written when the network moves to the card.
-    if !loaded.software && root != before {
-        device.write_row(u32::from(loaded.place.net), &loaded.row(root))?;
+    if !loaded.software && roots != before {
+        device.write_row(u32::from(loaded.place.net), &loaded.row(roots))?;
     }
     loaded.changed = Some(shared.wait_from_now(device)?);
     Ok(())
@@ -216,7 +216,7 @@ fn shared_hops<R: Registers>(
             device.write_row(run.start + index as u32, &plan::hop(&hop))?;
         }
         if !added.is_empty() {
-            device.write_row(u32::from(loaded.place.net), &loaded.row(shared.root(table)))?;
+            device.write_row(u32::from(loaded.place.net), &loaded.row(shared.roots(table)))?;
         }
         device.mark()
     };

@@ -35,7 +35,7 @@ use hue_tables::cuckoo::{BANKS, Cuckoo, Placed, index_of};
 use hue_tables::dag36_levels::{Dag36Levels, Retired, Write};
 use hue_tables::dir::words::DirWrite;
 use hue_tables::dir::{CAM_ROWS, Dir, DirLimits, SLOT_BITS, SLOTS};
-use hue_tables::{Change, Dag, Limits, NextHop, Prefix4, Vid};
+use hue_tables::{Change, Dag, Limits, NextHop, Prefix4, TableId, Vid};
 use hue_wire::Mac;
 
 type Failure = Box<dyn std::error::Error>;
@@ -707,12 +707,12 @@ impl Scenario<'_> {
                     bits.push(word, 36);
                     self.row(LEVEL0 + level as u8, index, &bits);
                 }
-                Write::Root { vid, item: Some(item) } => self.network_row(vid, item),
+                Write::Root { table, item: Some(item) } => self.network_row(table.vid(), item),
                 Write::Root { item: None, .. } => {}
             }
         }
         if changes.is_empty() {
-            let root = self.levels.root(vid).unwrap_or(0xffff);
+            let root = self.levels.root(TableId::of::<u32>(vid)).unwrap_or(0xffff);
             self.network_row(vid, root);
         }
         self.retired = self.levels.take_retired();

@@ -40,18 +40,6 @@ pub struct Capacity {
     pub table_bytes_max: u64,
 }
 
-/// What can run where a kind cannot: a network for each of its families.
-fn instead(kind: Kind) -> String {
-    let names: Vec<&str> = kind.families().iter().map(|family| family.name()).collect();
-    match names.as_slice() {
-        [] => String::new(),
-        names => format!(
-            "; leave it in software, or use networks of kinds {}, one for each family",
-            names.join(" and ")
-        ),
-    }
-}
-
 /// Why a substrate refused a request. Nothing has changed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SubstrateError {
@@ -64,7 +52,7 @@ pub enum SubstrateError {
         error: ProgramError,
     },
     /// The substrate does not run this kind of plane.
-    #[error("network '{name}': kind {} does not run on {substrate}{}", .kind.name(), instead(*.kind))]
+    #[error("network '{name}': kind {} does not run on {substrate}", .kind.name())]
     Kind {
         /// Name of the network.
         name: String,

@@ -16,7 +16,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use hue_tables::dag36_levels::{Retired, Write};
-use hue_tables::{Dag, Dag36Levels, Delta, Key, Limits, NextHop, Oracle, Prefix, Vid};
+use hue_tables::{Dag, Dag36Levels, Delta, Key, Limits, NextHop, Oracle, Prefix, TableId, Vid};
 
 /// Networks in the table.
 const NETWORKS: u16 = 5;
@@ -143,7 +143,7 @@ fn run<K: Chosen>(seed: u64, changes: u64, words: &[u64]) -> Result<(), Box<dyn 
                 0 => K::address(&mut random, &recent),
                 _ => recent[random.below(recent.len() as u32) as usize],
             };
-            let Some(item) = levels.root(vid) else { continue };
+            let Some(item) = levels.root(TableId::of::<K>(vid)) else { continue };
             let expected = oracles.get(&vid).and_then(|oracle| oracle.lookup(key));
             let hop = expected.map_or(u16::MAX, |(_, hop)| hop.get());
             writeln!(out, "l {item:x} {key:x} {hop:x}")?;

@@ -30,7 +30,7 @@ use crate::mem::Writer;
 use crate::reader::Reader;
 use crate::source::{Child, NodeId, Source, TOP};
 use crate::space::Space;
-use crate::types::{Key, NextHop, Prefix, Vid};
+use crate::types::{Key, NextHop, Prefix, TableId, Vid};
 use hashbrown::HashTable;
 use holdings::{Holdings, Weight};
 
@@ -44,19 +44,23 @@ pub type Change<K> = (Prefix<K>, Option<NextHop>);
 struct Tables {
     /// By [`Key::TABLE`]; a table that is being changed is missing.
     sources: [Option<Source>; 2],
-    /// Whether it has a table of each width.
-    is_dual: bool,
 }
 
 impl Tables {
     fn one<K: Key>(source: Source) -> Self {
         let mut sources = [None, None];
         sources[K::TABLE] = Some(source);
-        Self { sources, is_dual: false }
+        Self { sources }
     }
 
     fn iter(&self) -> impl Iterator<Item = &Source> {
         self.sources.iter().flatten()
+    }
+
+    /// The tables with their names.
+    fn named(&self, vid: Vid) -> impl Iterator<Item = (TableId, &Source)> {
+        let sources = self.sources.iter().enumerate();
+        sources.filter_map(move |(table, source)| Some((TableId::at(vid, table), source.as_ref()?)))
     }
 
     fn compiled_refs(&self) -> impl Iterator<Item = Ref> + '_ {
@@ -152,7 +156,7 @@ impl Dag {
         Ok(())
     }
 
-    /// Adds a network with a table for keys of each width, and no routes. Followers have no root of it.
+    /// Adds a network with a table for keys of each width, and no routes.
     ///
     /// # Errors
     /// As [`Dag::add_network`].
@@ -170,7 +174,7 @@ impl Dag {
         });
         let sources = wide.inspect_err(|_| self.holdings.remove_network(vid))?;
         let tops = sources.each_ref().map(|source| source.as_ref().map(|source| source.compiled));
-        self.networks.insert(vid, Tables { sources, is_dual: true });
+        self.networks.insert(vid, Tables { sources });
         if let [Some(narrow), Some(wide)] = tops {
             self.publish::<u32>(vid, narrow);
             self.publish::<u128>(vid, wide);
@@ -210,8 +214,8 @@ impl Dag {
     pub fn remove_network(&mut self, vid: Vid) -> Result<(), TableError> {
         let tables = self.networks.remove(&vid).ok_or(TableError::UnknownNetwork(vid))?;
         self.image.clear_roots(vid);
-        if let Some(deltas) = self.deltas.as_mut().filter(|_| !tables.is_dual) {
-            deltas.push(Delta::Root(vid, None));
+        if let Some(deltas) = &mut self.deltas {
+            deltas.extend(tables.named(vid).map(|(table, _)| Delta::Root(table, None)));
         }
         for node in tables.compiled_refs() {
             self.release(vid, node);
@@ -674,9 +678,8 @@ impl Dag {
 
     fn publish<K: Key>(&mut self, vid: Vid, top: Ref) {
         self.image.set_root::<K>(vid, top);
-        let is_dual = self.networks.get(&vid).is_some_and(|tables| tables.is_dual);
-        if let Some(deltas) = self.deltas.as_mut().filter(|_| !is_dual) {
-            deltas.push(Delta::Root(vid, Some(top)));
+        if let Some(deltas) = &mut self.deltas {
+            deltas.push(Delta::Root(TableId::of::<K>(vid), Some(top)));
         }
     }
 

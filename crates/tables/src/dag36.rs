@@ -15,7 +15,7 @@ use self::words::{ADDRESS, NODE_FLAG, Shape};
 use crate::dag::{Dag, Delta};
 use crate::layout::{Ref, Runs, SLOTS};
 use crate::limits::{Account, TableError};
-use crate::types::{Key, Vid};
+use crate::types::{Key, TableId, Vid};
 
 /// Words of the card's two SRAM banks: 2^19 each.
 pub const CARD_WORDS: u32 = 1 << 20;
@@ -220,7 +220,7 @@ impl Arena {
 /// A `dag36` image that follows the deltas of a store.
 pub struct Dag36 {
     arena: Arena,
-    roots: HashMap<Vid, u64>,
+    roots: HashMap<TableId, u64>,
     /// Item and size of each node of the store.
     nodes: HashMap<Ref, (u64, usize)>,
     retired: Vec<(u32, usize)>,
@@ -259,12 +259,12 @@ impl Dag36 {
                 );
                 self.nodes.insert(*node, (words::node_item(runs, Shape::Flat, at), words));
             }
-            Delta::Root(vid, Some(top)) => {
+            Delta::Root(table, Some(top)) => {
                 let item = self.item(*top)?;
-                self.roots.insert(*vid, item);
+                self.roots.insert(*table, item);
             }
-            Delta::Root(vid, None) => {
-                self.roots.remove(vid);
+            Delta::Root(table, None) => {
+                self.roots.remove(table);
             }
             Delta::Retire(node) => {
                 let (item, words) = self.nodes.remove(node).ok_or(Dag36Error::Unknown(*node))?;
@@ -299,17 +299,17 @@ impl Dag36 {
         self.arena.room()
     }
 
-    /// The root item of a network, as in the card's register.
+    /// The root item of a table, as in the card's register.
     #[must_use]
-    pub fn root(&self, vid: Vid) -> Option<u64> {
-        self.roots.get(&vid).copied()
+    pub fn root(&self, table: TableId) -> Option<u64> {
+        self.roots.get(&table).copied()
     }
 
     /// Looks up a key as the card does. Returns the next-hop word and the number of words read. This is the
     /// specification of the RTL.
     #[must_use]
     pub fn lookup<K: Key>(&self, vid: Vid, key: K) -> (u16, u32) {
-        let Some(mut item) = self.root(vid) else { return (u16::MAX, 0) };
+        let Some(mut item) = self.root(TableId::of::<K>(vid)) else { return (u16::MAX, 0) };
         let mut reads = 0;
         for depth in (0..K::BITS).step_by(8) {
             if item & NODE_FLAG == 0 {

@@ -33,7 +33,7 @@ use crate::dag::Delta;
 use crate::dag36::words::{NODE_FLAG, Shape, node_item, step, words_of, write};
 use crate::dag36::{Arena, Dag36Error};
 use crate::layout::{Ref, Runs, SLOTS};
-use crate::types::{Key, Vid};
+use crate::types::{Key, TableId, Vid};
 
 /// A write that the card must execute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,11 +47,11 @@ pub enum Write {
         /// The new value.
         word: u64,
     },
-    /// The root item of a network. Lookups that start after this write use the new table.
+    /// The root item of a table. Lookups that start after this write use the new one.
     Root {
-        /// The network.
-        vid: Vid,
-        /// The item; `None` means that the network no longer has a table.
+        /// The table.
+        table: TableId,
+        /// The item; `None` means that the network no longer has the table.
         item: Option<u64>,
     },
 }
@@ -119,9 +119,9 @@ pub struct Dag36Levels {
     shape: Shape,
     /// Nodes of the store, as described by deltas.
     nodes: ByRef<Arc<Runs>>,
-    roots: HashMap<Vid, Ref>,
+    roots: HashMap<TableId, Ref>,
     /// Nodes, with their level, that are placed for tables whose placement is in progress.
-    arrivals: BTreeMap<Vid, BTreeSet<(usize, Ref)>>,
+    arrivals: BTreeMap<TableId, BTreeSet<(usize, Ref)>>,
     retired: Vec<(usize, u32, usize)>,
     /// Deferred nodes with their memory, children first. Entries can be outdated: the node was written since
     /// or was removed, or the store reused its ref at another depth.
@@ -187,9 +187,9 @@ impl Dag36Levels {
         self.deferring = on;
     }
 
-    /// Appends all missing words of a network's table. Lookups may use the table once they are written.
-    pub fn flush_deferred(&mut self, vid: Vid, writes: &mut Vec<Write>) {
-        if let Some(top) = self.roots.get(&vid).copied() {
+    /// Appends all missing words of a table. Lookups may use the table once they are written.
+    pub fn flush_deferred(&mut self, table: TableId, writes: &mut Vec<Write>) {
+        if let Some(top) = self.roots.get(&table).copied() {
             self.write_deferred(0, top, writes);
         }
         self.deferred_written.clear();
@@ -251,9 +251,9 @@ impl Dag36Levels {
             Delta::Node(node, runs) => {
                 self.nodes.insert(*node, runs.clone());
             }
-            Delta::Root(vid, Some(top)) => {
+            Delta::Root(table, Some(top)) => {
                 let before = writes.len();
-                let old = self.roots.get(vid).copied();
+                let old = self.roots.get(table).copied();
                 let changed = match old {
                     Some(old) if old != *top => self.change(old, *top, writes),
                     Some(_) => Ok(self.item(0, *top)),
@@ -265,12 +265,12 @@ impl Dag36Levels {
                 }
                 self.deferred_written.clear();
                 let item = changed?;
-                writes.push(Write::Root { vid: *vid, item: Some(item) });
-                self.roots.insert(*vid, *top);
+                writes.push(Write::Root { table: *table, item: Some(item) });
+                self.roots.insert(*table, *top);
             }
-            Delta::Root(vid, None) => {
-                if let Some(old) = self.roots.remove(vid) {
-                    writes.push(Write::Root { vid: *vid, item: None });
+            Delta::Root(table, None) => {
+                if let Some(old) = self.roots.remove(table) {
+                    writes.push(Write::Root { table: *table, item: None });
                     self.drop_reference(0, old, true);
                 }
             }
@@ -323,16 +323,16 @@ impl Dag36Levels {
         self.levels.get(level).map_or(0, |level| level.arena.used())
     }
 
-    /// The root item of a network.
+    /// The root item of a table.
     #[must_use]
-    pub fn root(&self, vid: Vid) -> Option<u64> {
-        self.roots.get(&vid).map(|top| self.item(0, *top))
+    pub fn root(&self, table: TableId) -> Option<u64> {
+        self.roots.get(&table).map(|top| self.item(0, *top))
     }
 
     /// Looks up a key as the card does and returns the next-hop word. This is the specification of the RTL.
     #[must_use]
     pub fn lookup<K: Key>(&self, vid: Vid, key: K) -> u16 {
-        let Some(mut item) = self.root(vid) else { return u16::MAX };
+        let Some(mut item) = self.root(TableId::of::<K>(vid)) else { return u16::MAX };
         let mut reads = 0;
         for (level, depth) in (0..self.depth).zip((0..K::BITS).step_by(8)) {
             if item & NODE_FLAG == 0 {
@@ -467,7 +467,7 @@ mod tests {
     #[derive(Default)]
     struct Card {
         words: [HashMap<u32, u64>; 4],
-        roots: HashMap<Vid, u64>,
+        roots: HashMap<TableId, u64>,
     }
 
     impl Card {
@@ -478,8 +478,8 @@ mod tests {
                         assert_eq!(word >> WORD_BITS, 0, "a word has 36 bits");
                         self.words[level].insert(index, word);
                     }
-                    Write::Root { vid, item: Some(item) } => _ = self.roots.insert(vid, item),
-                    Write::Root { vid, item: None } => _ = self.roots.remove(&vid),
+                    Write::Root { table, item: Some(item) } => _ = self.roots.insert(table, item),
+                    Write::Root { table, item: None } => _ = self.roots.remove(&table),
                 }
             }
         }
@@ -487,6 +487,10 @@ mod tests {
 
     fn vid(number: u16) -> Vid {
         Vid::new(number).unwrap()
+    }
+
+    fn table(number: u16) -> TableId {
+        TableId::of::<u32>(vid(number))
     }
 
     proptest! {
@@ -522,7 +526,7 @@ mod tests {
                         let expected = oracle.lookup(key).map(|(_, hop)| hop);
                         prop_assert_eq!(NextHop::new(levels.lookup(vid(*number), key)), expected);
                     }
-                    prop_assert_eq!(card.roots.get(&vid(*number)).copied(), levels.root(vid(*number)));
+                    prop_assert_eq!(card.roots.get(&table(*number)).copied(), levels.root(table(*number)));
                 }
             }
             for (level, words) in card.words.iter().enumerate() {
@@ -591,7 +595,7 @@ mod tests {
             keys.extend([addr, prefix.last(), prefix.last().wrapping_add(1)]);
             match what {
                 0 => {
-                    levels.flush_deferred(vid(number), &mut writes);
+                    levels.flush_deferred(table(number), &mut writes);
                     runs_there[usize::from(number)] = true;
                 }
                 1 => runs_there[usize::from(number)] = false,
@@ -622,7 +626,7 @@ mod tests {
                         continue;
                     }
                     // Walks as the card does, over the words that were written to it.
-                    let mut item = levels.root(vid(*number)).unwrap();
+                    let mut item = levels.root(table(*number)).unwrap();
                     for level in 0..4 {
                         if item & NODE_FLAG == 0 {
                             break;
@@ -715,12 +719,12 @@ mod tests {
             let prefix = Prefix::containing(number << 26 | number << 17 | number << 9, 30);
             let hop = NextHop::new(number as u16).unwrap();
             dag.insert(vid(1), prefix, hop).unwrap();
-            let (root, used) = (levels.root(vid(1)), [0, 1, 2, 3].map(|level| levels.words_used(level)));
-            let mut writes = vec![Write::Root { vid: vid(9), item: None }];
+            let (root, used) = (levels.root(table(1)), [0, 1, 2, 3].map(|level| levels.words_used(level)));
+            let mut writes = vec![Write::Root { table: table(9), item: None }];
             let failed = dag.take_deltas().iter().find_map(|delta| levels.apply(delta, &mut writes).err());
             if let Some(error) = failed {
                 assert!(matches!(error, Dag36Error::LevelFull { .. }), "{error}");
-                assert_eq!(levels.root(vid(1)), root);
+                assert_eq!(levels.root(table(1)), root);
                 assert_eq!([0, 1, 2, 3].map(|level| levels.words_used(level)), used);
                 assert_eq!(writes.len(), 1, "nothing is written");
                 refused += 1;

@@ -34,4 +34,4 @@ pub use oracle::Oracle;
 pub use prefix::{AnyPrefix, PrefixMap};
 pub use reader::{Guard, Reader};
 pub use tcam::Tcam;
-pub use types::{Key, NextHop, Prefix, Prefix4, Prefix6, PrefixError, Vid};
+pub use types::{Key, NextHop, Prefix, Prefix4, Prefix6, PrefixError, TableId, Vid};

@@ -74,6 +74,39 @@ impl NextHop {
     }
 }
 
+/// One of a network's tables: the one with keys of a width.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TableId {
+    vid: Vid,
+    /// [`Key::TABLE`].
+    table: u8,
+}
+
+impl TableId {
+    /// The network's table with these keys.
+    #[must_use]
+    pub const fn of<K: Key>(vid: Vid) -> Self {
+        Self { vid, table: K::TABLE as u8 }
+    }
+
+    /// All tables that a network can have, short keys first.
+    #[must_use]
+    pub const fn all(vid: Vid) -> [Self; 2] {
+        [Self::of::<u32>(vid), Self::of::<u128>(vid)]
+    }
+
+    /// Whose table it is.
+    #[must_use]
+    pub const fn vid(self) -> Vid {
+        self.vid
+    }
+
+    /// The table of the width [`Key::TABLE`].
+    pub(crate) const fn at(vid: Vid, table: usize) -> Self {
+        Self { vid, table: table as u8 }
+    }
+}
+
 /// A lookup key: an unsigned integer whose most significant bit is the first bit of the address.
 pub trait Key: Copy + Eq + Ord + std::hash::Hash + fmt::Debug + Default + Send + Sync + 'static {
     /// Width in bits: 32 or 128.

@@ -218,22 +218,6 @@ impl Kind {{
         "        }
     }
 
-    /// The kinds of its families of packets, if it has several.
-    #[must_use]
-    pub const fn families(self) -> &'static [Self] {
-        match self {
-",
-    );
-    for kind in &spec.kind {
-        let families = kind.family.iter().map(|family| format!("Self::{}", variant(&family.kind)));
-        let families = families.collect::<Vec<_>>().join(", ");
-        gate(out, "            ", kind);
-        let _ = writeln!(out, "            Self::{} => &[{families}],", variant(&kind.name));
-    }
-    out.push_str(
-        "        }
-    }
-
     /// The kind of an id: its number in files, images and hardware.
     #[must_use]
     pub const fn from_id(id: u8) -> Option<Self> {

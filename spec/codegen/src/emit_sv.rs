@@ -30,18 +30,10 @@ pub fn emit(spec: &Spec) -> String {
         let name = one.name.to_uppercase();
         let _ = writeln!(out, "  localparam logic [4:0] OUTCOME_{name} = 5'd{code};  // {}", one.doc);
     }
-    let on_card = spec.offered().filter(|kind| kind.runs_on.iter().any(|place| place == "card"));
-    let most = on_card.map(|kind| kind.outcome.len()).max().unwrap_or(0);
-    let _ = write!(
-        out,
-        "
-  // Outcomes of the kind that has most of them, among those that run on the card.
-  localparam int unsigned OUTCOMES_MAX = {most};
-"
-    );
     for kind in spec.offered() {
         plane(&mut out, kind);
     }
+    outcomes_max(&mut out, spec);
     out.push_str("endpackage\n/* verilator lint_on UNUSEDPARAM */\n");
     out
 }
@@ -113,4 +105,38 @@ fn plane(out: &mut String, kind: &Kind) {
 ",
         constant(Verdict::Drop)
     );
+    for family in &kind.family {
+        let name = &family.kind;
+        let _ = write!(
+            out,
+            "
+  // The outcome of kind `{kind}` that a packet has which kind `{name}` gives this one. Code 0, no outcome, stays.
+  function automatic logic [4:0] {kind}_of_{name}(logic [4:0] outcome);
+    case (outcome)
+",
+            kind = kind.name
+        );
+        for (own, code) in family.outcomes.iter().zip(1u8..) {
+            let _ = writeln!(out, "      5'd{code}: return {prefix}_{};", own.to_uppercase());
+        }
+        out.push_str("      default: return 5'd0;\n    endcase\n  endfunction\n");
+    }
+}
+
+/// How many outcomes an image with some of the kinds has to count.
+fn outcomes_max(out: &mut String, spec: &Spec) {
+    out.push_str(
+        "
+  // Outcomes of the kind that has most of them, among those of an image: bit KIND_* of `kinds`.
+  function automatic int unsigned outcomes_max(int unsigned kinds);
+    int unsigned most;
+    most = 0;
+",
+    );
+    for kind in spec.offered() {
+        let prefix = kind.name.to_uppercase();
+        let _ =
+            writeln!(out, "    if (kinds[KIND_{prefix}] && {prefix}_COUNT > most) most = {prefix}_COUNT;");
+    }
+    out.push_str("    return most;\n  endfunction\n");
 }

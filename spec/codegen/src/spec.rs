@@ -414,6 +414,10 @@ fn add_families(kind: &mut Kind, bases: &[(String, Vec<Outcome>)]) -> Result<(),
             let name = format!("{}_{}", family.kind, one.name);
             let own = kind.outcome.iter().find(|own| own.name == one.name || own.name == name);
             if let Some(own) = own {
+                if (own.verdict, own.class) != (one.verdict, one.class) {
+                    let reason = "expected the verdict and class that it has in its families' kinds";
+                    return Err(row(&format!("kind {}", kind.name), &own.name, reason));
+                }
                 family.outcomes.push(own.name.clone());
                 continue;
             }

@@ -1,10 +1,8 @@
 //! Networks and frames of the golden cases. The software engine's own tests check their results; here both sides must
 //! agree.
 
-use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
-use std::str::FromStr;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
@@ -206,12 +204,11 @@ fn program(network: &Network, kind: Kind) -> Program {
 }
 
 fn entries(network: &Network, kind: Kind) -> Entries {
-    fn routes<K: Key>(network: &Network) -> Vec<(Prefix<K>, NextHop)>
-    where
-        Prefix<K>: FromStr<Err: Debug>,
-    {
-        let route = |(prefix, hop): &(String, u16)| (prefix.parse().unwrap(), NextHop::new(*hop).unwrap());
-        network.routes.iter().map(route).collect()
+    // Those of one family.
+    fn routes<K: Key>(network: &Network) -> Vec<(Prefix<K>, NextHop)> {
+        let of_family = |prefix: &str| prefix.contains(':') == (K::BITS == 128);
+        let routes = network.routes.iter().filter(|(prefix, _)| of_family(prefix));
+        routes.map(|(prefix, hop)| (prefix.parse().unwrap(), NextHop::new(*hop).unwrap())).collect()
     }
     match Entries::none(kind) {
         Entries::Lpm32(_) => routes::<u32>(network).into(),
@@ -220,7 +217,7 @@ fn entries(network: &Network, kind: Kind) -> Entries {
             let fixed = |(mac, hop): &(String, u16)| (mac.parse().unwrap(), NextHop::new(*hop).unwrap());
             Entries::Exact(network.routes.iter().map(fixed).collect())
         }
-        Entries::Dual(..) => panic!("kind {}: no image has it", kind.name()),
+        Entries::Dual(..) => Entries::Dual(routes::<u32>(network), routes::<u128>(network)),
     }
 }
 

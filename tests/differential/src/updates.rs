@@ -96,7 +96,10 @@ impl Update {
                 Self::Hop(vid, index, to)
             }
             _ => match &program.entries {
-                Entries::Lpm128(_) => {
+                // Those of one family of a dual network: each changes by itself.
+                entries @ (Entries::Lpm128(_) | Entries::Dual(..))
+                    if matches!(entries, Entries::Lpm128(_)) || random.chance(50) =>
+                {
                     let lens = [0, 16, 32, 48, 56, 64, 64, 100, 128];
                     Self::Routes6(vid, changes(program, random, routes, (&lens, world6::destination)))
                 }

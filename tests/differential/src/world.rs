@@ -65,7 +65,9 @@ pub fn mixed(random: &mut Random, kinds: &[Kind], count: usize, routes: usize) -
     let mut programs = programs(random, count, routes);
     if kinds.contains(&Kind::Ipv6) {
         for (k, program) in programs.iter_mut().enumerate() {
-            if random.chance(50) {
+            if kinds.contains(&Kind::Dual) && random.chance(40) {
+                world6::add(program, k, routes, random);
+            } else if random.chance(50) {
                 world6::turn(program, k, routes, random);
             }
         }
@@ -249,7 +251,11 @@ pub fn frames(random: &mut Random, programs: &[Program], count: usize) -> Vec<Fr
 }
 
 fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize) -> Vec<u8> {
-    let is_ipv6 = programs[network].kind() == Kind::Ipv6 && random.chance(85);
+    let is_ipv6 = match programs[network].kind() {
+        Kind::Ipv6 => random.chance(85),
+        Kind::Dual => random.chance(55),
+        _ => false,
+    };
     let is_l2 = programs[network].kind() == Kind::L2 && random.chance(95);
     let dst = match random.below(24) {
         0 => Mac::BROADCAST,

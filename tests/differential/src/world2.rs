@@ -32,10 +32,12 @@ pub(crate) fn turn(program: &mut Program, ports: &[usize], random: &mut Random) 
     let fixed =
         (0..random.below(3)).map(|n| (host(7 - n), NextHop::new(random.below(ports.len()) as u16).unwrap()));
     program.entries = Entries::Exact(fixed.collect());
-    let storm_limit = random.chance(40).then(|| RateLimit {
-        packets: Some(Rate::new(1 + random.below(100_000) as u64, 1 + random.below(8) as u64).unwrap()),
+    let storm_limit = random.chance(60).then(|| RateLimit {
+        packets: Some(Rate::new(1 + random.below(20_000) as u64, 1 + random.below(4) as u64).unwrap()),
         bits: None,
     });
+    // A world has few switches.
+    program.gated |= random.chance(20);
     program.settings = Settings::L2(l2::Settings {
         macs_max: random.pick(&[0, 3, 6, 100, 100, 100]),
         ageing_s: l2::AGEING_S_MIN,

@@ -1,11 +1,11 @@
-//! Networks and frames of kind `ipv6` in a random world.
+//! Networks and frames of kind `ipv6` in a random world, and networks of kind `dual`.
 
 use std::collections::BTreeMap;
 
 use hue_demux::PortId;
-use hue_planes::{Adjacency, Kind, Settings};
-use hue_substrate::{Entries, Program};
-use hue_tables::{NextHop, Prefix6};
+use hue_planes::{Adjacency, AdjacencyKind, Kind, Settings};
+use hue_substrate::{Entries, Program, RouteKey};
+use hue_tables::{Key, NextHop, Prefix, Prefix6};
 use hue_wire::Mac;
 
 use crate::Random;
@@ -42,6 +42,36 @@ pub(crate) fn turn(program: &mut Program, k: usize, count: usize, random: &mut R
     }
     program.next_hops = hops;
     program.entries = Entries::Lpm128(routes.into_iter().collect());
+}
+
+/// Makes a network of kind `ipv4` one of kind `dual`, with as many IPv6 routes again. As in the product, row *n* of IPv4 becomes row
+/// 2*n*, and that of IPv6 row 2*n* + 1 (ADR 0052).
+pub(crate) fn add(program: &mut Program, k: usize, count: usize, random: &mut Random) {
+    let Settings::Ipv4(settings) = program.settings else { return };
+    let mut six = program.clone();
+    turn(&mut six, k, count, random);
+    let hops4 = std::mem::take(&mut program.next_hops);
+    program.next_hops = vec![Adjacency::local(); 2 * hops4.len().max(six.next_hops.len())];
+    let min = Kind::Dual.limits().mtu_bytes_min;
+    for (n, hop) in hops4.into_iter().enumerate() {
+        program.next_hops[2 * n] = match hop.kind() {
+            AdjacencyKind::Forward => {
+                Adjacency::forward(hop.port(), hop.src(), hop.dst(), hop.mtu_bytes().max(min))
+            }
+            _ => hop,
+        };
+    }
+    for (n, hop) in six.next_hops.into_iter().enumerate() {
+        program.next_hops[2 * n + 1] = hop;
+    }
+    fn renamed<K: Key>(routes: &[(Prefix<K>, NextHop)], odd: u16) -> Vec<(Prefix<K>, NextHop)> {
+        let renamed = |hop: NextHop| NextHop::new(2 * hop.get() + odd).unwrap();
+        routes.iter().map(|(prefix, hop)| (*prefix, renamed(*hop))).collect()
+    }
+    program.entries =
+        Entries::Dual(renamed(program.entries.lpm32(), 0), renamed(u128::routes(&six.entries), 1));
+    program.ports = six.ports;
+    program.settings = Settings::Dual(settings);
 }
 
 fn subnet(port: PortId) -> u128 {

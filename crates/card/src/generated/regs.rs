@@ -9,10 +9,10 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00040005;
+pub const VERSION_RESET: u32 = 0x00040006;
 /// Rises when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK; 3: next
 /// hops of neighbours, in LOCAL; 4: the layout dir, with the tables CONFLICT and FILL; 5: kind l2, with the
-/// tables STATION, STORM, STORM_DEBT and COPIES. Mask.
+/// tables STATION, STORM, STORM_DEBT and COPIES; 6: kind dual, with a second root in NETWORK. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Rises when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Since version 4, rows of NETWORK have the kind. Mask.
@@ -299,7 +299,7 @@ pub const ATTACH: Table = Table { name: "attach", id: 2, bits: 17 };
 pub const ATTACH_HEAD: Table = Table { name: "attach_head", id: 3, bits: 32 };
 
 /// Networks. Index: network.
-pub const NETWORK: Table = Table { name: "network", id: 4, bits: 93 };
+pub const NETWORK: Table = Table { name: "network", id: 4, bits: 129 };
 
 /// Meters. Index: network.
 pub const METER: Table = Table { name: "meter", id: 5, bits: 162 };
@@ -513,6 +513,9 @@ pub struct NetworkRow {
     /// Its kind of plane, a number of spec/kinds. Unless `software` is set, a network of a kind that the
     /// image does not have gets no packets.
     pub kind: u8,
+    /// Kind dual: root item of its routes for IPv6; `root` is that for IPv4. Images without this kind do not
+    /// have the field.
+    pub root_ipv6: u64,
 }
 
 impl Row for NetworkRow {
@@ -530,6 +533,7 @@ impl Row for NetworkRow {
         put(&mut words, "network.forward_martians", 86, 1, u64::from(self.forward_martians))?;
         put(&mut words, "network.gated", 87, 1, u64::from(self.gated))?;
         put(&mut words, "network.kind", 88, 5, u64::from(self.kind))?;
+        put(&mut words, "network.root_ipv6", 93, 36, self.root_ipv6)?;
         Ok(words)
     }
 
@@ -545,6 +549,7 @@ impl Row for NetworkRow {
             forward_martians: get(words, 86, 1) != 0,
             gated: get(words, 87, 1) != 0,
             kind: get(words, 88, 5) as u8,
+            root_ipv6: get(words, 93, 36),
         }
     }
 }

@@ -241,9 +241,9 @@ impl CardSide {
     /// Makes the card's tables follow those of software.
     pub(super) fn tell_deltas(&self, piece: Vec<Delta>, told: impl Fn(CardNews) + Send + 'static) {
         let seat = |delta: &Delta| {
-            let Delta::Root(vid, _) = delta else { return None };
-            let seat = self.seats.get(vid)?;
-            Some((*vid, (Arc::clone(&seat.broken), seat.stage == Stage::Software)))
+            let Delta::Root(table, _) = delta else { return None };
+            let seat = self.seats.get(&table.vid())?;
+            Some((table.vid(), (Arc::clone(&seat.broken), seat.stage == Stage::Software)))
         };
         let seats: BTreeMap<Vid, _> = piece.iter().filter_map(seat).collect();
         self.live.tell(move |runner| match runner.card().follow(&piece) {

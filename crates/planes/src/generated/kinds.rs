@@ -131,7 +131,7 @@ impl Kind {
             Self::Ipv4 => &["soft", "card"],
             Self::Ipv6 => &["soft", "card"],
             Self::L2 => &["soft", "card"],
-            Self::Dual => &["soft"],
+            Self::Dual => &["soft", "card"],
             #[cfg(feature = "test-kinds")]
             Self::Echo => &["soft"],
         }
@@ -145,19 +145,6 @@ impl Kind {
             Self::Ipv6 => &[],
             Self::L2 => &["macs_max", "ageing_seconds", "sticky", "storm_limit"],
             Self::Dual => &["martians"],
-            #[cfg(feature = "test-kinds")]
-            Self::Echo => &[],
-        }
-    }
-
-    /// The kinds of its families of packets, if it has several.
-    #[must_use]
-    pub const fn families(self) -> &'static [Self] {
-        match self {
-            Self::Ipv4 => &[],
-            Self::Ipv6 => &[],
-            Self::L2 => &[],
-            Self::Dual => &[Self::Ipv4, Self::Ipv6],
             #[cfg(feature = "test-kinds")]
             Self::Echo => &[],
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Change, Dag};
 use crate::layout::{Ref, Runs};
 use crate::limits::{Account, TableError};
-use crate::types::{Key, Vid};
+use crate::types::{Key, TableId, Vid};
 
 /// A change of the store for encodings other than `dag64`. Nodes come before anything that refers to them; a
 /// root comes after all its nodes, and `Retire` after the roots that no longer refer to the node.
@@ -14,9 +14,8 @@ use crate::types::{Key, Vid};
 pub enum Delta {
     /// A new node; its refs name earlier nodes.
     Node(Ref, Arc<Runs>),
-    /// The new top node of the network's table; `None` means that the network was removed. Networks with two tables have
-    /// none: no follower has them.
-    Root(Vid, Option<Ref>),
+    /// The new top node of a network's table; `None` means that the network was removed.
+    Root(TableId, Option<Ref>),
     /// The node has no references. Its words can be reused once no lookup in flight can read them.
     Retire(Ref),
 }
@@ -30,11 +29,9 @@ impl Dag {
         let mut networks: Vec<_> = self.networks.iter().collect();
         networks.sort_unstable_by_key(|(vid, _)| **vid);
         for (vid, tables) in networks {
-            for source in tables.iter() {
+            for (table, source) in tables.named(*vid) {
                 self.describe(source.compiled, &mut seen, &mut deltas);
-                if !tables.is_dual {
-                    deltas.push(Delta::Root(*vid, Some(source.compiled)));
-                }
+                deltas.push(Delta::Root(table, Some(source.compiled)));
             }
         }
         self.deltas = Some(deltas);
@@ -83,8 +80,8 @@ impl Dag {
         self.deltas.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// As [`Dag::apply`], with a follower that can reject the change, for a network with one table. Before the change takes effect,
-    /// `follow` gets all deltas of it: earlier deltas that were not taken come first, the network's root
+    /// As [`Dag::apply`], with a follower that can reject the change. Before the change takes effect,
+    /// `follow` gets all deltas of it: earlier deltas that were not taken come first, the table's root
     /// last, and `take_deltas` does not return them again. If `follow` fails, the store is restored with the
     /// same nodes, and the new nodes that the follower knows are retired.
     ///
@@ -103,7 +100,7 @@ impl Dag {
             (
                 |store: &mut Self, top| {
                     let mut deltas = store.take_deltas();
-                    deltas.push(Delta::Root(vid, Some(top)));
+                    deltas.push(Delta::Root(TableId::of::<K>(vid), Some(top)));
                     follow(&deltas)?;
                     store.image.set_root::<K>(vid, top);
                     Ok(())

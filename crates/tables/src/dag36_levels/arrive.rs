@@ -9,49 +9,49 @@ use super::{Dag36Levels, Write};
 use crate::dag::Delta;
 use crate::dag36::Dag36Error;
 use crate::layout::Ref;
-use crate::types::Vid;
+use crate::types::TableId;
 
 impl Dag36Levels {
-    /// Places about `nodes` more nodes of a network that has no root here, below `top`. Appends the writes
-    /// for the card. Returns whether the table is complete; the network then has its root.
+    /// Places about `nodes` more nodes of a table that has no root here, below `top`. Appends the writes
+    /// for the card. Returns whether the table is complete; it then has its root.
     ///
     /// # Errors
     /// As [`Dag36Levels::apply`]. After an error, nothing of the table is left here.
     pub fn place_step(
         &mut self,
-        vid: Vid,
+        table: TableId,
         top: Ref,
         nodes: usize,
         writes: &mut Vec<Write>,
     ) -> Result<bool, Dag36Error> {
-        let result = self.place_parts(vid, top, nodes, writes);
+        let result = self.place_parts(table, top, nodes, writes);
         if !matches!(result, Ok(false)) {
-            self.end_arrival(vid);
+            self.end_arrival(table);
         }
         result
     }
 
     fn place_parts(
         &mut self,
-        vid: Vid,
+        table: TableId,
         top: Ref,
         nodes: usize,
         writes: &mut Vec<Write>,
     ) -> Result<bool, Dag36Error> {
         let end = self.placed().saturating_add(nodes);
         for part in self.children(top)? {
-            if self.is_placed(vid, 1, part) {
+            if self.is_placed(table, 1, part) {
                 continue;
             }
             for part in self.children(part)? {
                 if self.placed() >= end {
                     return Ok(false);
                 }
-                self.place_node(vid, 2, part, writes)?;
+                self.place_node(table, 2, part, writes)?;
             }
-            self.place_node(vid, 1, part, writes)?;
+            self.place_node(table, 1, part, writes)?;
         }
-        self.apply(&Delta::Root(vid, Some(top)), writes)?;
+        self.apply(&Delta::Root(table, Some(top)), writes)?;
         Ok(true)
     }
 
@@ -70,9 +70,9 @@ impl Dag36Levels {
         }
     }
 
-    /// Ends the placement of a network's table, because it is complete or was cancelled.
-    pub fn end_arrival(&mut self, vid: Vid) {
-        for (level, node) in self.arrivals.remove(&vid).unwrap_or_default() {
+    /// Ends the placement of a table, because it is complete or was cancelled.
+    pub fn end_arrival(&mut self, table: TableId) {
+        for (level, node) in self.arrivals.remove(&table).unwrap_or_default() {
             // Other nodes may have referred to it in the meantime, and lookups may have reached it.
             self.drop_reference(level, node, true);
         }
@@ -80,12 +80,12 @@ impl Dag36Levels {
 
     fn place_node(
         &mut self,
-        vid: Vid,
+        table: TableId,
         level: usize,
         node: Ref,
         writes: &mut Vec<Write>,
     ) -> Result<(), Dag36Error> {
-        if node.is_leaf() || self.is_placed(vid, level, node) {
+        if node.is_leaf() || self.is_placed(table, level, node) {
             return Ok(());
         }
         let before = writes.len();
@@ -96,12 +96,12 @@ impl Dag36Levels {
         }
         self.deferred_written.clear();
         added?;
-        self.arrivals.entry(vid).or_default().insert((level, node));
+        self.arrivals.entry(table).or_default().insert((level, node));
         Ok(())
     }
 
-    fn is_placed(&self, vid: Vid, level: usize, node: Ref) -> bool {
-        self.arrivals.get(&vid).is_some_and(|held| held.contains(&(level, node)))
+    fn is_placed(&self, table: TableId, level: usize, node: Ref) -> bool {
+        self.arrivals.get(&table).is_some_and(|held| held.contains(&(level, node)))
     }
 
     fn placed(&self) -> usize {
@@ -129,16 +129,20 @@ mod tests {
     use crate::dag36::words_of;
     use crate::limits::Limits;
     use crate::oracle::Oracle;
-    use crate::types::{NextHop, Prefix};
+    use crate::types::{NextHop, Prefix, Vid};
 
     fn vid(number: u16) -> Vid {
         Vid::new(number).unwrap()
     }
 
+    fn table(number: u16) -> TableId {
+        TableId::of::<u32>(vid(number))
+    }
+
     /// Memories that follow a store which has more networks than the memories.
     struct Follower {
         levels: Dag36Levels,
-        tops: HashMap<Vid, Ref>,
+        tops: HashMap<TableId, Ref>,
     }
 
     impl Follower {
@@ -147,16 +151,16 @@ mod tests {
             let mut writes = Vec::new();
             self.levels.before_retired(deltas);
             for delta in deltas {
-                if let Delta::Root(vid, top) = delta {
+                if let Delta::Root(table, top) = delta {
                     match top {
-                        Some(top) => self.tops.insert(*vid, *top),
-                        None => self.tops.remove(vid),
+                        Some(top) => self.tops.insert(*table, *top),
+                        None => self.tops.remove(table),
                     };
-                    if self.levels.root(*vid).is_none() {
+                    if self.levels.root(*table).is_none() {
                         continue;
                     }
                     if self.levels.apply(delta, &mut writes).is_err() {
-                        self.leave(*vid);
+                        self.leave(*table);
                     }
                 } else {
                     self.levels.apply(delta, &mut writes).unwrap();
@@ -165,9 +169,9 @@ mod tests {
             self.reclaim();
         }
 
-        fn leave(&mut self, vid: Vid) {
-            self.levels.end_arrival(vid);
-            self.levels.apply(&Delta::Root(vid, None), &mut Vec::new()).unwrap();
+        fn leave(&mut self, table: TableId) {
+            self.levels.end_arrival(table);
+            self.levels.apply(&Delta::Root(table, None), &mut Vec::new()).unwrap();
         }
 
         fn reclaim(&mut self) {
@@ -201,7 +205,7 @@ mod tests {
                 }
                 here.levels.set_patch(if what % 2 == 1 { Patch::Each } else { Patch::Never });
                 here.follow(&dag.take_deltas());
-                let other = vid(1 + u16::from(what) % 3);
+                let other = table(1 + u16::from(what) % 3);
                 match what {
                     0..6 if here.levels.root(other).is_none() => {
                         let top = here.tops[&other];
@@ -216,7 +220,7 @@ mod tests {
                 }
                 here.reclaim();
                 for (number, oracle) in &oracles {
-                    if here.levels.root(vid(*number)).is_none() {
+                    if here.levels.root(table(*number)).is_none() {
                         continue;
                     }
                     for key in [addr, addr ^ 1, prefix.last(), prefix.last().wrapping_add(1), 0] {
@@ -229,7 +233,7 @@ mod tests {
                 dag.remove_network(vid(number)).unwrap();
             }
             here.follow(&dag.take_deltas());
-            (1..4).for_each(|number| here.leave(vid(number)));
+            (1..4).for_each(|number| here.leave(table(number)));
             here.reclaim();
             for level in 0..4 {
                 prop_assert_eq!(here.levels.words_used(level), 0, "words left at level {} ({} networks placed)", level, placed);

@@ -361,8 +361,8 @@ mod tests {
                     memory.resize(memory.len().max(index as usize + 1), 0);
                     memory[index as usize] = word;
                 }
-                Write::Root { vid, item: Some(item) } => _ = self.roots.insert(vid.get(), item),
-                Write::Root { vid, item: None } => _ = self.roots.remove(&vid.get()),
+                Write::Root { table, item: Some(item) } => _ = self.roots.insert(table.vid().get(), item),
+                Write::Root { table, item: None } => _ = self.roots.remove(&table.vid().get()),
             }
         }
 

@@ -3,7 +3,7 @@
 
 use crate::common::{Random, compare};
 use hue_tables::{
-    Change, Dag, Delta, Key, Limits, NextHop, Oracle, Prefix, Prefix4, Prefix6, TableError, Vid,
+    Change, Dag, Delta, Key, Limits, NextHop, Oracle, Prefix, Prefix4, Prefix6, TableError, TableId, Vid,
 };
 use proptest::prelude::*;
 
@@ -250,18 +250,22 @@ fn a_network_may_have_a_table_of_each_width() {
     assert!(matches!(dag.insert(dual, more, hop(3)), Err(TableError::Quota { .. })));
     dag.remove(dual, six).unwrap();
     assert_eq!((dag.routes::<u32>(dual).count(), dag.routes::<u128>(dual).count()), (1, 0));
-    // Followers have no root of it.
-    let roots = |deltas: Vec<Delta>| -> Vec<Vid> {
-        deltas
-            .iter()
-            .filter_map(|one| if let Delta::Root(vid, _) = one { Some(*vid) } else { None })
-            .collect()
+    // Followers have a root of each table.
+    let roots = |deltas: Vec<Delta>| -> Vec<(TableId, bool)> {
+        let root = |one: &Delta| {
+            if let Delta::Root(table, top) = one { Some((*table, top.is_some())) } else { None }
+        };
+        deltas.iter().filter_map(root).collect()
     };
-    assert_eq!(roots(dag.take_deltas()), [other]);
+    let [narrow, wide] = TableId::all(dual);
+    let new = [(narrow, true), (wide, true), (TableId::of::<u128>(other), true)];
+    assert_eq!(roots(dag.take_deltas())[..3], new);
     dag.enable_deltas();
-    assert_eq!(roots(dag.take_deltas()), [other]);
+    assert_eq!(roots(dag.take_deltas()), new);
+    dag.insert(dual, four, hop(3)).unwrap();
+    assert_eq!(roots(dag.take_deltas()), [(narrow, true)], "the other table stays");
     dag.remove_network(dual).unwrap();
-    assert_eq!(roots(dag.take_deltas()), []);
+    assert_eq!(roots(dag.take_deltas()), [(narrow, false), (wide, false)]);
     let guard = reader.pin();
     assert_eq!((guard.lookup(dual, 1_u32), guard.lookup(dual, six.addr())), (None, None));
 }

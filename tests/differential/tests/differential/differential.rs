@@ -255,14 +255,22 @@ fn switches_share_the_rows_for_addresses() {
     if let Err(difference) = compare_on(&mut card, &[switch.clone()], &frames) {
         panic!("{difference}");
     }
-    // In live use, software has it.
-    card.unload(&[switch.vid]).unwrap();
-    card.set_live().unwrap();
-    let error = card.load(&[switch.clone()]).unwrap_err().to_string();
-    let expected = "networks of kind l2 run live in software only; choose substrate soft";
-    assert_eq!(error, format!("network '{name}': {expected}"));
-    card.load_in_software(&[switch.clone()]).unwrap();
-    assert_eq!(card.steer(switch.vid, false).unwrap_err().to_string(), error);
+    // A network in software does not take what others on the card need.
+    let Settings::L2(settings) = switch.settings else { panic!() };
+    let other = |macs_max| {
+        let mut other = switch.clone();
+        other.vid = hue_tables::Vid::new(999).unwrap();
+        other.name = "other".to_owned();
+        other.rows.clear();
+        other.settings = Settings::L2(hue_planes::l2::Settings { macs_max, ..settings });
+        other
+    };
+    let free = 7372 - switch.addresses_max() - switch.entries.len();
+    card.load_in_software(&[other(free as u16 + 1)]).unwrap();
+    let error = card.steer(hue_tables::Vid::new(999).unwrap(), false).unwrap_err().to_string();
+    assert!(error.contains("needs 7373 MAC addresses") && error.contains("'other'"), "{error}");
+    card.load_in_software(&[other(free as u16)]).unwrap();
+    card.steer(hue_tables::Vid::new(999).unwrap(), false).unwrap();
 }
 
 /// A stopped plane processes none of its packets: they are dropped or go to control, as configured, and are counted. The
@@ -525,6 +533,8 @@ fn planted_bugs_of_the_card_are_found() {
             ("default", "planes/hue_stages_pkg.sv", planted("IPV4_ORDER")),
             ("sram", "planes/hue_stages_pkg.sv", planted("VERDICT_KIND")),
             ("sram", "planes/hue_ipv6_check.sv", planted("IPV6_ORDER")),
+            ("sram", "planes/hue_dual_check.sv", planted("DUAL_ROOT")),
+            ("sram", "planes/hue_dual_check.sv", planted("DUAL_FAMILY")),
             ("sram", "planes/hue_l2_check.sv", planted("L2_TAG")),
             ("sram", "planes/hue_l2.sv", planted("L2_NETWORK")),
             ("sram", "planes/hue_l2.sv", planted("L2_STICKY")),

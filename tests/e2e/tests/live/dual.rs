@@ -8,7 +8,7 @@ use hue_e2e::traffic::Flow;
 use hue_e2e::{Cli, Daemon, Lab, Pair, can_run, until};
 
 use crate::card::{network, node, runs_on, start};
-use crate::migrate::is_whole;
+use crate::migrate::{is_clean, is_whole};
 use crate::upgrade::Running;
 
 /// Pings both ways by both families until all answer.
@@ -166,33 +166,83 @@ fn a_dual_network_survives_an_upgrade_and_changes_its_kind() {
     warm_up(&both, 1);
 }
 
-/// A card has no image with this kind: it says so before anything changes, and what to do.
+/// A network with routes of both families moves between the card and software, and the image is changed beneath it, while its hosts and
+/// those of a network of one family communicate.
 #[test]
-fn beside_a_card_the_network_runs_in_software() {
+fn a_dual_network_moves_to_the_card_and_back_and_its_hosts_see_nothing() {
     if !can_run(&[]) {
         return;
     }
     let lab = Lab::new(2);
     let both = lab.pair_dual("both", 1, 1, [0, 1]);
-    let four = lab.pair("four", 2, 2, [0, 1]);
-    let daemon = start(&lab, &["sram"], &[node(&lab, "sram"), both.document.yaml(), four.document.yaml()]);
-    runs_on(&daemon, four.name(), "card");
-    runs_on(&daemon, both.name(), "soft");
+    let six = lab.pair6("six", 2, 2, [0, 1]);
+    let routes: Vec<String> = (0..2_000u32)
+        .flat_map(|n| {
+            let (high, low) = (n / 256, n % 256);
+            [
+                format!("{{to: 10.{}.{low}.0/24, via: 10.1.2.2}}", 100 + high),
+                format!("{{to: \"2001:db8:{:x}:{low:x}::/64\", via: \"2001:db8:1:2::2\"}}", 0x100 + high),
+            ]
+        })
+        .collect();
+    let document = both.document.clone().with("routes", &format!("[{}]", routes.join(", ")));
+    let daemon =
+        start(&lab, &["default", "sram"], &[node(&lab, "sram"), document.yaml(), six.document.yaml()]);
+    runs_on(&daemon, both.name(), "card");
+    runs_on(&daemon, six.name(), "card");
     warm_up(&both, 1);
-    four.warm_up();
+    six.warm_up();
+    // The router answers on the card by both families, and errors come from the family's own address.
+    for side in [1u8, 2] {
+        let router: [IpAddr; 2] = [[10, 1, side, 1].into(), address6(1, side.into(), 1).into()];
+        router.iter().for_each(|address| assert_eq!(both.left.ping(*address, 3), 3, "{address}"));
+    }
+    let unreachable = both.left.ping_with(address6(0x99, 9, 9), 2, &[]).stdout;
+    assert!(unreachable.contains("From 2001:db8:1:1::1"), "{unreachable}");
+    let nowhere: IpAddr = [203, 0, 113, 9].into();
+    let unreachable = both.left.ping_with(nowhere, 2, &[]).stdout;
+    assert!(unreachable.contains("From 10.1.1.1"), "{unreachable}");
+
     let right: Ipv6Addr = address6(1, 2, 2);
-    daemon.cli.settle(&[both.name()], || {
-        both.left.ping(right, 1) == 1 && both.left.ping(both.right.address, 1) == 1
+    daemon.cli.settle(&[both.name(), six.name()], || {
+        six.left.ping(six.right.ip(), 1) == 1 && both.left.ping(right, 1) == 1 && both.left.ping(both.right.address, 1) == 1
     });
+    let before = [family(&daemon, &both, "ipv4"), family(&daemon, &both, "ipv6")];
     let flows = [
-        Flow::start_to(&both.left, &both.right, right, 500, 64),
-        Flow::start(&both.left, &both.right, 500, 64),
+        Flow::start_to(&both.left, &both.right, right, 1_000, 64),
+        Flow::start(&both.left, &both.right, 1_000, 200),
+        Flow::start(&both.right, &both.left, 300, 1_300),
+        Flow::start(&six.left, &six.right, 300, 64),
     ];
     until("traffic", 20, || flows.iter().all(|flow| flow.received() > 50));
-    let moved = daemon.cli.run(&["migrate", both.name(), "--to", "card"]);
-    assert!(moved.code != 0 && moved.stderr.contains("kind dual"), "{moved}");
-    assert!(moved.stderr.contains("ipv4") && moved.stderr.contains("ipv6"), "the next step: {moved}");
+    for to in ["soft", "card"].repeat(3) {
+        is_clean(&daemon.cli.json(&["migrate", both.name(), "--to", to]));
+    }
+    // Its image is replaced by one without the kind, which says so, and comes back.
+    let _ = daemon.cli.json(&["image", "load", "default"]);
     assert_eq!(network(&daemon, both.name())["substrate"], "soft");
+    let refused = daemon.cli.run(&["migrate", both.name(), "--to", "card"]);
+    assert!(refused.code != 0 && refused.stderr.contains("image default has no kind dual"), "{refused}");
+    is_clean(&daemon.cli.json(&["migrate", both.name(), "--to", "card", "--load-image"]));
     flows.into_iter().for_each(is_whole);
-    assert_eq!(four.left.ping(four.right.address, 5), 5);
+    let after = [family(&daemon, &both, "ipv4"), family(&daemon, &both, "ipv6")];
+    for (before, after) in before.iter().zip(after) {
+        assert!(after[0] > before[0] + 500, "{before:?} {after:?}");
+    }
+
+    // Routes of both families that come while the network is on the card reach it.
+    let behind: [IpAddr; 2] = ["10.77.0.1".parse().unwrap(), "2001:db8:77::1".parse().unwrap()];
+    both.right.space.ip(&["link", "set", "lo", "up"]);
+    for (address, length) in behind.iter().zip([32, 128]) {
+        both.right.space.ip(&["address", "add", &format!("{address}/{length}"), "dev", "lo"]);
+        assert_eq!(both.left.ping(*address, 1), 0);
+    }
+    let more = "[{to: 10.77.0.0/24, via: 10.1.2.2}, {to: \"2001:db8:77::/48\", via: \"2001:db8:1:2::2\"}]";
+    let less = both.document.clone().with("routes", more);
+    daemon.cli.apply(&all(&[node(&lab, "sram"), less.yaml(), six.document.yaml()]), &[]);
+    for address in behind {
+        until("the new route works", 20, || both.left.ping(address, 1) == 1);
+        assert_eq!(both.left.ping(address, 10), 10);
+    }
+    runs_on(&daemon, both.name(), "card");
 }

@@ -43,7 +43,15 @@ const CARD_PARTS: [Part; 4] = [
     }),
     ("verdicts", "rtl/planes/hue_stages_pkg.sv", |kind| {
         let calls = format!("{}_verdict(", kind.name);
-        without_comments(&text("rtl/planes/hue_stages_pkg.sv")).contains(&calls)
+        let named = |family: &String| {
+            let calls = format!("{}_of_{family}(", kind.name);
+            without_comments(&text("rtl/planes/hue_routes.sv")).contains(&calls)
+        };
+        // Packets of a kind with families have the verdicts of these, under other numbers.
+        match kind.families.as_slice() {
+            [] => without_comments(&text("rtl/planes/hue_stages_pkg.sv")).contains(&calls),
+            families => families.iter().all(named),
+        }
     }),
     ("proof of its front", "rtl/formal/hue_KIND_check_formal.sv", |kind| {
         let top = format!("top = \"hue_{}_check_formal\"", kind.name);
@@ -66,6 +74,8 @@ struct Kind {
     id: i64,
     on_card: bool,
     test_only: bool,
+    /// The kinds of its families of packets.
+    families: Vec<String>,
 }
 
 fn kinds() -> Vec<Kind> {
@@ -73,9 +83,15 @@ fn kinds() -> Vec<Kind> {
         name: table["name"].as_str().unwrap().to_owned(),
         id: table["id"].as_integer().unwrap(),
         test_only: table.get("test_only").is_some_and(|value| value.as_bool() == Some(true)),
+        families: families(&table),
         on_card: table["runs_on"].as_array().unwrap().iter().any(|one| one.as_str() == Some("card")),
     };
     tables("spec/kinds").into_iter().map(kind).collect()
+}
+
+fn families(table: &toml::Table) -> Vec<String> {
+    let all = table.get("family").and_then(toml::Value::as_array).into_iter().flatten();
+    all.map(|family| family["kind"].as_str().unwrap().to_owned()).collect()
 }
 
 /// The TOML files of a folder.
@@ -161,7 +177,7 @@ fn the_guide_marks_what_is_checked() {
 
 #[test]
 fn an_incomplete_kind_is_noticed() {
-    let planted = Kind { name: "nosuch".into(), id: 99, on_card: true, test_only: false };
+    let planted = Kind { name: "nosuch".into(), id: 99, on_card: true, test_only: false, families: vec![] };
     // A target for every kind runs this one too, as soon as it is in spec/kinds.
     let all: Vec<(&str, &str)> = PARTS
         .iter()
@@ -171,7 +187,9 @@ fn an_incomplete_kind_is_noticed() {
         .filter(|(what, _)| *what != GENERIC)
         .collect();
     assert_eq!(lacks(&planted), all);
-    let soft = Kind { on_card: false, ..planted };
+    let both = Kind { families: vec!["ipv4".into()], ..planted };
+    assert_eq!(lacks(&both), all, "its outcomes are not renamed");
+    let soft = Kind { on_card: false, ..both };
     assert!(lacks(&soft).iter().all(|(_, file)| !file.starts_with("rtl/")));
 
     assert!(fuzzes("for kind in Kind::ALL {\n with_plane!(kind, P => check::<P>(frame));", "nosuch"));

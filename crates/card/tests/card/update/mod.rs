@@ -3,6 +3,7 @@
 //! allowed since they entered.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod both;
 mod debts;
 mod gates;
 mod mapped;

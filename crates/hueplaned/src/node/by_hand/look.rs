@@ -190,8 +190,14 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
         match &routes {
             Entries::Lpm32(routes) => seen_on_card(card, vid, &hops, routes),
             Entries::Lpm128(routes) => seen_on_card(card, vid, &hops, routes),
+            Entries::Dual(narrow, wide) => {
+                let one = seen_on_card(card, vid, &hops, narrow)?;
+                let other = seen_on_card(card, vid, &hops, wide)?;
+                let (routes, same_table) = (one.routes + other.routes, one.same_table && other.same_table);
+                Some(OnCard { routes, same_table, ..one })
+            }
             // No card has networks of these in a table of routes.
-            Entries::Dual(..) | Entries::Exact(_) => None,
+            Entries::Exact(_) => None,
         }
     });
     let fits = |card: &CardSide| {
