@@ -202,7 +202,12 @@ impl Witness {
         let count = self.flows.entry(key.flow).or_default();
         let number = *count;
         *count += 1;
-        let frame = self.frames.entry(key.frame).or_insert(Frame { flow: key.flow, number: None, inside: 0, later: 0 });
+        let frame = self.frames.entry(key.frame).or_insert(Frame {
+            flow: key.flow,
+            number: None,
+            inside: 0,
+            later: 0,
+        });
         frame.number = (frame.inside == 0).then_some(number);
         frame.inside += copies;
         self.inside += u64::from(copies);

@@ -205,7 +205,9 @@ fn a_dual_network_moves_to_the_card_and_back_and_its_hosts_see_nothing() {
 
     let right: Ipv6Addr = address6(1, 2, 2);
     daemon.cli.settle(&[both.name(), six.name()], || {
-        six.left.ping(six.right.ip(), 1) == 1 && both.left.ping(right, 1) == 1 && both.left.ping(both.right.address, 1) == 1
+        six.left.ping(six.right.ip(), 1) == 1
+            && both.left.ping(right, 1) == 1
+            && both.left.ping(both.right.address, 1) == 1
     });
     let before = [family(&daemon, &both, "ipv4"), family(&daemon, &both, "ipv6")];
     let flows = [
