@@ -8,6 +8,7 @@ use hue_substrate::handover::{Record, Sighting};
 use hue_tables::{MacKey, Vid};
 
 use super::{ASK_NS, DEFERRED_STATIONS, Runner};
+use crate::error::CardError;
 
 /// Most notes of a network that are entered in a round. Each may write a row, which takes about a hundred cycles, in which
 /// other networks' frames wait for the thread.
@@ -72,7 +73,7 @@ impl Runner {
     /// Writes rows of addresses that are still to be written, and brings rows to the present. Returns whether there was
     /// anything to write.
     pub(super) fn tend_stations(&mut self) -> Result<bool, String> {
-        let text = |error: crate::CardError| error.to_string();
+        let text = |error: CardError| error.to_string();
         if self.now_ns.saturating_sub(self.aged_ns) >= ASK_NS {
             self.aged_ns = self.now_ns;
             self.card.advance(self.now_ns).map_err(text)?;
