@@ -84,7 +84,7 @@ mod tests {
         bytes[7] = NOTE;
         let note = ToCpu { is_note: true, ..header };
         assert_eq!(ToCpu::split(&bytes), Ok((note, &[0xa, 0xb, 0xc][..])));
-        for (at, value) in [(9, 4), (1, 0), (0, 0xff), (4, 31)] {
+        for (at, value) in [(9, 4), (1, 0), (0, 0xff), (4, 32)] {
             let before = std::mem::replace(&mut bytes[at], value);
             assert!(ToCpu::split(&bytes).is_err(), "byte {at}");
             bytes[at] = before;

@@ -16,6 +16,10 @@ use hue_tables::{Cuckoo, Learnt, MacEntry, MacKey};
 
 use crate::generated::StationRow;
 
+/// How often an address that sends is noted in its ageing time, in live use. Software records it every second; on a card, each
+/// time takes a note and two rows.
+const LIVE_REFRESHES: u64 = 8;
+
 /// The rows, and which are used.
 #[derive(Clone, Debug, Default)]
 pub struct Stations {
@@ -88,6 +92,10 @@ pub struct Learner {
     addresses: Addresses,
     /// Addresses whose rows are not old yet, and when they were seen, oldest first. Some have been seen again since.
     fresh: VecDeque<(u64, MacKey)>,
+    /// After this time a row is old: the next frame from its address leaves a note.
+    refresh_ns: u64,
+    /// Whether it came from software, in live use.
+    is_live: bool,
 }
 
 impl Learner {
@@ -97,12 +105,19 @@ impl Learner {
         let learning = program.settings.learning()?;
         let known = before.map(|(before, ports)| (&before.addresses, ports));
         let fresh = before.map(|(before, _)| before.fresh.clone()).unwrap_or_default();
-        Some(Self { addresses: Addresses::new(program, learning, known), fresh })
+        let addresses = Addresses::new(program, learning, known);
+        let is_live = before.is_some_and(|(before, _)| before.is_live);
+        let refresh_ns =
+            if is_live { learning.ageing_ns / LIVE_REFRESHES } else { addresses.macs.refresh_ns() };
+        Some(Self { addresses, fresh, refresh_ns, is_live })
     }
 
     /// That of a network that comes from software, which has learnt this.
     pub fn adopted(program: &Program, known: &[Sighting], now_ns: u64) -> Option<Self> {
-        let mut learner = Self::new(program, None)?;
+        let learning = program.settings.learning()?;
+        let addresses = Addresses::new(program, learning, None);
+        let refresh_ns = learning.ageing_ns / LIVE_REFRESHES;
+        let mut learner = Self { addresses, fresh: VecDeque::new(), refresh_ns, is_live: true };
         let entry = |seen: &Sighting| MacEntry {
             mac: seen.mac,
             hop: seen.vport,
@@ -111,7 +126,6 @@ impl Learner {
         };
         learner.addresses.macs.adopt(&known.iter().map(entry).collect::<Vec<_>>(), now_ns);
         // Those whose rows are old from the beginning are not waited for.
-        let refresh_ns = learner.addresses.macs.refresh_ns();
         let mut fresh: Vec<(u64, MacKey)> = learner
             .addresses
             .macs
@@ -132,13 +146,14 @@ impl Learner {
     /// The row of an address, if it has one.
     pub fn row(&self, program: &Program, net: u8, mac: MacKey, now_ns: u64) -> Option<StationRow> {
         let found = self.addresses.macs.get(mac, now_ns)?;
-        row(program, net, mac, found.hop, found.fixed, !found.is_fresh)
+        let age_ns = self.addresses.macs.age_ns(mac, now_ns);
+        row(program, net, mac, found.hop, found.fixed, age_ns.is_some_and(|age_ns| age_ns >= self.refresh_ns))
     }
 
     /// The rows of all entries.
     pub fn rows(&self, program: &Program, net: u8, now_ns: u64) -> impl Iterator<Item = StationRow> {
         self.addresses.macs.entries(now_ns).filter_map(move |entry| {
-            let old = !entry.fixed && entry.age_ns >= self.addresses.macs.refresh_ns();
+            let old = !entry.fixed && entry.age_ns >= self.refresh_ns;
             row(program, net, entry.mac, entry.hop, entry.fixed, old)
         })
     }
@@ -155,16 +170,13 @@ impl Learner {
         while let Some(mac) = self.addresses.macs.expire(now_ns) {
             stations.remove(net, mac, writes);
         }
-        let refresh_ns = self.addresses.macs.refresh_ns();
         while let Some((seen_ns, mac)) = self.fresh.front().copied()
-            && now_ns.saturating_sub(seen_ns) >= refresh_ns
+            && now_ns.saturating_sub(seen_ns) >= self.refresh_ns
         {
             self.fresh.pop_front();
-            if let Some(found) = self.addresses.macs.get(mac, now_ns).filter(|found| !found.is_fresh)
-                && let Some(row) = row(program, net, mac, found.hop, false, true)
-            {
-                stations.set(row, writes);
-            }
+            // Unless it has been seen again.
+            let row = self.row(program, net, mac, now_ns).filter(|row| row.old);
+            row.into_iter().for_each(|row| stations.set(row, writes));
         }
     }
 
@@ -267,6 +279,39 @@ mod tests {
             let own = self.0.values().filter(|row| row.net == net);
             own.map(|row| (row.mac, (row.port, row.fixed, row.old))).collect()
         }
+    }
+
+    #[test]
+    fn what_comes_from_software_has_its_ages() {
+        let program = switch(1, 5, &[3]);
+        let now_ns = 100 * SECOND_NS;
+        let seen = |mac, vport, age_ms: u64| Sighting { mac, vport, seen_ns: now_ns - age_ms * 1_000_000 };
+        let known = [seen(1, 0, 500), seen(2, 1, 2_000), seen(4, 1, 11_000)];
+        let mut learner = Learner::adopted(&program, &known, now_ns).unwrap();
+        let mut card = Card::default();
+        let mut stations = Stations::new(ROWS).unwrap();
+        let write = |card: &mut Card, stations: &mut Stations, learner: &Learner| {
+            let mut writes = Vec::new();
+            let rows = learner.macs().filter_map(|mac| learner.row(&program, 0, mac, now_ns));
+            rows.for_each(|row| stations.set(row, &mut writes));
+            card.write(&writes);
+        };
+        write(&mut card, &mut stations, &learner);
+        // The ageing time is 10 s. A row is old after an eighth of it.
+        assert_eq!(card.of(0), BTreeMap::from([(1, (3, false, false)), (2, (1, false, true)), (3, (1, true, false))]));
+        let mut writes = Vec::new();
+        learner.advance(&program, 0, now_ns + SECOND_NS, &mut stations, &mut writes);
+        card.write(&writes);
+        assert_eq!(card.of(0)[&1], (3, false, true));
+        writes.clear();
+        learner.learn(&program, 0, (1, 1), now_ns + SECOND_NS, &mut stations, &mut writes);
+        card.write(&writes);
+        assert_eq!(card.of(0)[&1], (1, false, false));
+        // 2 is forgotten in time, whatever frame comes first.
+        writes.clear();
+        learner.learn(&program, 0, (6, 0), now_ns + 9 * SECOND_NS, &mut stations, &mut writes);
+        card.write(&writes);
+        assert_eq!(card.of(0).into_keys().collect::<Vec<_>>(), [1, 3, 6]);
     }
 
     proptest! {

@@ -339,6 +339,13 @@ impl MacTable {
         self.slab.get(usize::from(fact.place))
     }
 
+    /// Time since an address was seen, as far as recorded; `None` if it has no learnt entry.
+    #[must_use]
+    pub fn age_ns(&self, mac: MacKey, now_ns: u64) -> Option<u64> {
+        let entry = self.entry(mac).filter(|entry| !entry.fixed)?;
+        Some(now_ns.max(self.latest_ns) - entry.seen_ns).filter(|age_ns| *age_ns <= self.ageing_ns)
+    }
+
     /// Number of learnt entries.
     #[must_use]
     pub fn learnt_count(&self, now_ns: u64) -> usize {

@@ -84,11 +84,9 @@ type Needs = [(&'static str, u64); 4];
 
 /// The resources that a network needs, and the limits for one network or for all together.
 fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; 4]) {
-    let ([a, b, c], [a_max, b_max, c_max]) = match demand.macs {
-        0 => needs_of_routes(card, demand),
-        // A network that learns has no routes, and its next hops are its ports.
-        _ => ([("words", 0), ("next hops", 0), ("addresses", 0)], [0; 3]),
-    };
+    let (needs, [a_max, b_max, c_max]) = needs_of_routes(card, demand);
+    // A network that learns has no routes, and its next hops are its ports.
+    let [a, b, c] = needs.map(|(what, count)| (what, if demand.macs == 0 { count } else { 0 }));
     ([a, b, c, (MACS, demand.macs.into())], [a_max, b_max, c_max, card.macs.into()])
 }
 

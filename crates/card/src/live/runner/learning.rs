@@ -58,7 +58,8 @@ impl Runner {
             let asked = transfer.map(|transfer| &mut transfer.asked);
             match asked.filter(|asked| asked.is_answer(record)) {
                 Some(asked) => asked.known.extend_from_slice(&heard),
-                None => heard.iter().for_each(|seen| self.learn(record.vid, *seen)),
+                None if record.time_ns == 0 => heard.iter().for_each(|seen| self.learn(record.vid, *seen)),
+                None => {} // an answer to an earlier question
             }
         }
         self.heard = heard;
