@@ -298,7 +298,10 @@ mod tests {
         };
         write(&mut card, &mut stations, &learner);
         // The ageing time is 10 s. A row is old after an eighth of it.
-        assert_eq!(card.of(0), BTreeMap::from([(1, (3, false, false)), (2, (1, false, true)), (3, (1, true, false))]));
+        assert_eq!(
+            card.of(0),
+            BTreeMap::from([(1, (3, false, false)), (2, (1, false, true)), (3, (1, true, false))])
+        );
         let mut writes = Vec::new();
         learner.advance(&program, 0, now_ns + SECOND_NS, &mut stations, &mut writes);
         card.write(&writes);
