@@ -50,6 +50,32 @@ pub(crate) struct Run<'a> {
     pub first: usize,
 }
 
+impl Run<'_> {
+    fn network<'n>(&self, networks: &'n mut [Network]) -> Option<&'n mut Network> {
+        networks.get_mut(usize::from(self.claims.first()?.slot))
+    }
+
+    /// Gate and meter of the network: counts the frames that they refuse, and gives `each` the others, one after the other.
+    #[inline(always)]
+    fn admit(
+        &self,
+        network: &mut Network,
+        buffer: &mut [u8],
+        batch: &mut [Frame],
+        mut each: impl FnMut(&mut Network, &mut Frame, Origin, &mut [u8]),
+    ) {
+        let frames = batch.get_mut(self.first..).unwrap_or_default();
+        for ((frame, claim), index) in frames.iter_mut().zip(self.claims).zip(self.first as u16..) {
+            let bytes = frame.bytes(buffer).unwrap_or_default().len();
+            let target = Target { vid: network.vid, vport: claim.vport };
+            match network.admit(frame.time_ns, bytes) {
+                Ok(()) => each(network, frame, Origin { frame: index, slot: claim.slot, target }, buffer),
+                Err(outcome) => frame.fate = count(network, target, outcome, frame.port),
+            }
+        }
+    }
+}
+
 /// The origin of a collected packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Origin {
@@ -140,16 +166,12 @@ impl<P: Plane<Match: InLine<P>>> Collect<P> for Line<P> {
         batch: &mut [Frame],
         run: Run<'_>,
     ) {
-        let slot = run.claims.first().map_or(u16::MAX, |claim| claim.slot);
-        let Some(network) = networks.get_mut(usize::from(slot)) else { return };
+        let Some(network) = run.network(networks) else { return };
         let mut lined = self.count;
         let settings = P::settings(&network.settings);
-        let frames = batch.get_mut(run.first..).unwrap_or_default();
-        for ((frame, claim), index) in frames.iter_mut().zip(run.claims).zip(run.first as u16..) {
-            if let Some(origin) = admit(network, frame, *claim, index, buffer) {
-                lined += usize::from(check_one(self, lined, network, frame, origin, settings, buffer));
-            }
-        }
+        run.admit(network, buffer, batch, |network, frame, origin, buffer| {
+            lined += usize::from(check_one(self, lined, network, frame, origin, settings, buffer));
+        });
         self.count = lined;
     }
 
@@ -177,32 +199,6 @@ pub(crate) struct LinesByFamily<P: TwoFamilies> {
     ipv6: Line<P::Ipv6>,
 }
 
-impl<P: TwoFamilies> LinesByFamily<P>
-where
-    Line<P::Ipv4>: Collect<P::Ipv4>,
-    Line<P::Ipv6>: Collect<P::Ipv6>,
-{
-    fn sort(
-        &mut self,
-        origins: impl Iterator<Item = Origin>,
-        networks: &mut [Network],
-        buffer: &mut [u8],
-        batch: &mut [Frame],
-    ) {
-        let (mut lists, mut counts) = ([[NO_ORIGIN; BATCH_MAX]; 2], [0; 2]);
-        for origin in origins {
-            let frame = batch.get(usize::from(origin.frame));
-            let bytes = frame.and_then(|frame| frame.bytes(buffer)).unwrap_or_default();
-            let family = usize::from(P::is_ipv6(bytes));
-            lists[family][counts[family] % BATCH_MAX] = origin;
-            counts[family] += 1;
-        }
-        let [ipv4, ipv6] = &lists;
-        self.ipv4.check(&ipv4[..counts[0].min(BATCH_MAX)], networks, buffer, batch);
-        self.ipv6.check(&ipv6[..counts[1].min(BATCH_MAX)], networks, buffer, batch);
-    }
-}
-
 impl<P: TwoFamilies> Collect<P> for LinesByFamily<P>
 where
     Line<P::Ipv4>: Collect<P::Ipv4>,
@@ -220,7 +216,17 @@ where
         buffer: &mut [u8],
         batch: &mut [Frame],
     ) {
-        self.sort(origins.iter().copied(), networks, buffer, batch);
+        let (mut lists, mut counts) = ([[NO_ORIGIN; BATCH_MAX]; 2], [0; 2]);
+        for origin in origins {
+            let frame = batch.get(usize::from(origin.frame));
+            let bytes = frame.and_then(|frame| frame.bytes(buffer)).unwrap_or_default();
+            let family = usize::from(P::is_ipv6(bytes));
+            lists[family][counts[family] % BATCH_MAX] = *origin;
+            counts[family] += 1;
+        }
+        let [ipv4, ipv6] = &lists;
+        self.ipv4.check(&ipv4[..counts[0].min(BATCH_MAX)], networks, buffer, batch);
+        self.ipv6.check(&ipv6[..counts[1].min(BATCH_MAX)], networks, buffer, batch);
     }
 
     #[inline(never)]
@@ -231,18 +237,13 @@ where
         batch: &mut [Frame],
         run: Run<'_>,
     ) {
-        let slot = run.claims.first().map_or(u16::MAX, |claim| claim.slot);
-        let Some(network) = networks.get_mut(usize::from(slot)) else { return };
+        let Some(network) = run.network(networks) else { return };
         let (mut admitted, mut count) = ([NO_ORIGIN; BATCH_MAX], 0);
-        let frames = batch.get_mut(run.first..).unwrap_or_default();
-        for ((frame, claim), index) in frames.iter_mut().zip(run.claims).zip(run.first as u16..) {
-            if let Some(origin) = admit(network, frame, *claim, index, buffer) {
-                admitted[count % BATCH_MAX] = origin;
-                count += 1;
-            }
-        }
-        let admitted = admitted.into_iter().take(count);
-        self.sort(admitted, networks, buffer, batch);
+        run.admit(network, buffer, batch, |_, _, origin, _| {
+            admitted[count % BATCH_MAX] = origin;
+            count += 1;
+        });
+        self.check(&admitted[..count.min(BATCH_MAX)], networks, buffer, batch);
     }
 
     #[inline(always)]
@@ -255,26 +256,6 @@ where
     ) {
         self.ipv4.finish(networks, reader, buffer, batch);
         self.ipv6.finish(networks, reader, buffer, batch);
-    }
-}
-
-/// Gate and meter of a frame whose network is known; counts it if they refuse it.
-#[inline(always)]
-fn admit(
-    network: &mut Network,
-    frame: &mut Frame,
-    claim: Claimed,
-    index: u16,
-    buffer: &[u8],
-) -> Option<Origin> {
-    let bytes = frame.bytes(buffer).unwrap_or_default().len();
-    let target = Target { vid: network.vid, vport: claim.vport };
-    match network.admit(frame.time_ns, bytes) {
-        Ok(()) => Some(Origin { frame: index, slot: claim.slot, target }),
-        Err(outcome) => {
-            frame.fate = count(network, target, outcome, frame.port);
-            None
-        }
     }
 }
 
