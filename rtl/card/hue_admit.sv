@@ -146,24 +146,19 @@ module hue_admit
   assign c_before = c_same_q && admit ? d_put_q : c_put_q;
   // Frames that grow, and further copies: the number of the window in which one of the network was last admitted.
   localparam int unsigned WindowBits = $clog2(Window);
-  logic [3:0]            stamps_q [1 << NetBits];
-  logic [3:0]            note_stamps_q [1 << NetBits];
-  logic [3:0]            b_stamp, b_note_stamp, c_stamp_q, c_note_stamp_q, window_q, note_window;
+  // Notes have stamps and windows of their own.
+  logic [3:0]            stamps_q [2 << NetBits];
+  logic [3:0]            b_stamp, c_stamp_q, window_q, note_window;
   logic [WindowBits-1:0] clocks_q;
-  logic                  stamps, note_stamps, c_recent;
-  assign stamps = admit && d_q.extra && !d_q.note;
-  assign note_stamps = admit && d_q.extra && d_q.note;
-  assign b_stamp = stamps_q[b_q.net];
-  assign b_note_stamp = note_stamps_q[b_q.net];
+  logic                  stamps, c_recent;
+  assign stamps = admit && d_q.extra;
+  assign b_stamp = stamps_q[{b_q.note, b_q.net}];
   assign note_window = 4'(clocks_q >> (WindowBits > 4 ? WindowBits - 4 : 0));
-  assign c_recent = c_q.note ? c_note_stamp_q == note_window : c_stamp_q == window_q;
+  assign c_recent = c_stamp_q == (c_q.note ? note_window : window_q);
   always_ff @(posedge clk_i) begin
-    if (clearing_q) stamps_q[clear_q[NetBits-1:0]] <= '0;
-    else if (stamps) stamps_q[d_q.net] <= window_q;
-    if (clearing_q) note_stamps_q[clear_q[NetBits-1:0]] <= '0;
-    else if (note_stamps) note_stamps_q[d_q.net] <= note_window;
+    if (clearing_q) stamps_q[clear_q[NetBits:0]] <= '0;
+    else if (stamps) stamps_q[{d_q.note, d_q.net}] <= d_q.note ? note_window : window_q;
     c_stamp_q <= b_stamp;
-    c_note_stamp_q <= b_note_stamp;
 `ifdef HUE_PLANT_ADMIT_WINDOW
     d_waits_q <= c_q.extra && (late_i || backlog_i);  // for scripts/rtl-test: the bench must find this
 `else

@@ -1,6 +1,6 @@
 // Front of kind `dual`: the EtherType selects the family of a packet, and with it the question and the routes.
 //
-// Place: in hue_network, behind the fronts of kinds ipv4 and ipv6. In Rust: `check` in crates/planes/src/dual.rs. ADR 0052 has reasons.
+// Place: in hue_network, behind the fronts of kinds ipv4 and ipv6. In Rust: `is_ipv6` in crates/planes/src/dual.rs. ADR 0052 has reasons.
 // What is not IPv6 is for the checks of IPv4: ARP and foreign protocols too. Behind this module a packet is one of its family's kind;
 // hue_routes renames its outcome at the end (`dual_of_ipv4` and `dual_of_ipv6` of hue_kinds_pkg).
 // Isolation of the families: a key is looked up from the root of its own family only.
