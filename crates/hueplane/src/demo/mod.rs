@@ -126,8 +126,8 @@ impl Run<'_> {
         let lab = step("lab", || {
             let lab = Lab::build(plan, place, nics)?;
             let beside = if nics { " and a NIC beside each of the card's" } else { "" };
-            let (ports, hosts) = (PORTS, plan.hosts());
-            Ok((format!("a node with {ports} ports on bridges{beside}, {hosts} hosts in namespaces"), lab))
+            let hosts = plan.hosts();
+            Ok((format!("a node with {PORTS} ports on bridges{beside}, {hosts} hosts in namespaces"), lab))
         })?;
         let watch = Watch::start(lab.watchers(plan)?);
         let kept = self.args.keep;
@@ -209,8 +209,7 @@ impl Run<'_> {
             !image.running && image.problem.is_none() && image.networks_max as usize >= ON_CARD
         };
         // One with many kinds: then networks of these kinds can move to the card.
-        let most = images.iter().filter(can).rev().max_by_key(|image| image.kinds.len());
-        match most {
+        match images.iter().filter(can).rev().max_by_key(|image| image.kinds.len()) {
             Some(other) => moves::images(daemon, self.plan, lab, card, other),
             None => Ok("no other image exists (make images)".to_owned()),
         }

@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use hue_planes::Kind;
 use hueplaned::api::{
     ImageInfo, ImageLoaded, LoadImageRequest, MigrateRequest, Migration, SubstrateName, TurnQuery,
 };
@@ -121,12 +120,8 @@ pub fn images(
     report: &mut CardReport,
     other: &ImageInfo,
 ) -> Result<String, Failure> {
-    let there: Vec<Kind> = plan.networks.iter().take(ON_CARD).map(|network| network.kind).collect();
-    let further = other.kinds.iter().filter_map(|kind| {
-        let at = plan.networks.iter().position(|network| network.kind.name() == kind)?;
-        (!there.contains(&plan.networks[at].kind)).then_some(at)
-    });
-    let further: Vec<usize> = further.collect();
+    let first_of = |kind: &String| plan.networks.iter().position(|network| network.kind.name() == kind);
+    let further: Vec<usize> = other.kinds.iter().filter_map(first_of).filter(|at| *at >= ON_CARD).collect();
     let talks = |(at, _): &(usize, _)| *at < ON_CARD || further.contains(at);
     let hosts = lab.hosts.iter().zip(&plan.networks).enumerate().filter(talks);
     let hosts: Vec<_> = hosts.map(|(_, one)| one).collect();

@@ -33,6 +33,32 @@ pub fn hosts(lab: &Lab, count: usize) -> Vec<Host> {
     (0..count).map(host).collect()
 }
 
+/// Waits until each host has reached the next one.
+fn reach_each_other(hosts: &[Host]) {
+    for (from, to) in hosts.iter().zip(hosts.iter().cycle().skip(1)) {
+        until("hosts reach each other", 20, || from.ping(to.address, 1) == 1);
+    }
+}
+
+/// Each host is known at its port.
+fn knows(known: &[(String, String)], hosts: &[Host]) {
+    for (host, at) in hosts.iter().zip(0..) {
+        assert!(known.contains(&(text(host.mac), format!("v{at}"))), "{known:?}");
+    }
+}
+
+/// Sees frames for the second host that reach the third one.
+fn strays(hosts: &[Host]) -> Sniffer {
+    let to = hosts[1].mac;
+    Sniffer::start(&hosts[2].space, "eth0", move |frame| frame.starts_with(&to))
+}
+
+/// Frames for a host that is known go to its port only.
+fn reaches_only_its_port(hosts: &[Host], watch: Sniffer) {
+    assert_eq!(hosts[0].ping(hosts[1].address, 10), 10);
+    assert_eq!(watch.stop().wanted, 0, "the third host saw frames for the second");
+}
+
 fn macs(daemon: &Daemon, name: &str) -> Vec<(String, String)> {
     let list = daemon.cli.json(&["get", "macs", "-n", name]);
     let word = |one: &Value, field: &str| one[field].as_str().unwrap().to_owned();
@@ -51,9 +77,7 @@ fn hosts_of_a_switch_are_on_one_link() {
     let four = lab.pair("four", 2, 2, [0, 1]);
     let daemon =
         Daemon::start(&lab, &all(&[lab.node_document(""), document(&lab, 3, "", ""), four.document.yaml()]));
-    for (from, to) in [(0, 1), (1, 2), (2, 0)] {
-        until("hosts reach each other", 20, || hosts[from].ping(hosts[to].address, 1) == 1);
-    }
+    reach_each_other(&hosts);
     four.warm_up();
     for (from, to) in [(0, 1), (1, 2), (2, 0)] {
         assert_eq!(hosts[from].ping(hosts[to].address, 20), 20);
@@ -61,16 +85,8 @@ fn hosts_of_a_switch_are_on_one_link() {
     assert_eq!(transfer(&hosts[0], &hosts[2], hosts[2].address, 60 << 20), 60 << 20);
     assert_eq!(four.left.ping(four.right.address, 10), 10);
     let known = macs(&daemon, &name);
-    for (host, at) in hosts.iter().zip(0..) {
-        assert!(known.contains(&(text(host.mac), format!("v{at}"))), "{known:?}");
-    }
-    // Frames for a host that is known go to its port only.
-    let watch = Sniffer::start(&hosts[2].space, "eth0", {
-        let to = hosts[1].mac;
-        move |frame| frame.starts_with(&to)
-    });
-    assert_eq!(hosts[0].ping(hosts[1].address, 10), 10);
-    assert_eq!(watch.stop().wanted, 0, "the third host saw frames for the second");
+    knows(&known, &hosts);
+    reaches_only_its_port(&hosts, strays(&hosts));
     let stats = daemon.cli.stats(&name);
     let count = |field: &str| stats[field].as_u64().unwrap_or(0);
     assert!(count("copies") > 0 && stats["macs"]["learnt"].as_u64().unwrap() >= 3, "{stats}");
@@ -192,14 +208,10 @@ fn a_switch_moves_while_it_learns() {
     let daemon = start(&lab, &["sram"], &documents);
     runs_on(&daemon, four.name(), "card");
     runs_on(&daemon, &name, "card");
-    for (from, to) in [(0, 1), (1, 2), (2, 0)] {
-        until("hosts reach each other", 20, || hosts[from].ping(hosts[to].address, 1) == 1);
-    }
+    reach_each_other(&hosts);
     daemon.cli.warm_up(&[&four]);
     let known = macs(&daemon, &name);
-    for (host, at) in hosts.iter().zip(0..) {
-        assert!(known.contains(&(text(host.mac), format!("v{at}"))), "learnt on the card: {known:?}");
-    }
+    knows(&known, &hosts);
     let stats = daemon.cli.stats(&name);
     assert!(stats["copies"].as_u64().unwrap() > 0, "the card flooded: {stats}");
     // To nobody: each frame is sent to two ports.
@@ -227,11 +239,7 @@ fn a_switch_moves_while_it_learns() {
         assert!(report[field].as_u64().unwrap() > 5, "{report}");
     }
     assert!(flood.stop() > 0 && news.map(Flood::stop).into_iter().all(|sent| sent > 0));
-    // After the move, frames for a known host go to its port only.
-    let to = hosts[1].mac;
-    let watch = Sniffer::start(&hosts[2].space, "eth0", move |frame| frame.starts_with(&to));
-    assert_eq!(hosts[0].ping(hosts[1].address, 10), 10);
-    assert_eq!(watch.stop().wanted, 0, "the third host saw frames for the second");
+    reaches_only_its_port(&hosts, strays(&hosts));
     let stats = daemon.cli.stats(&name);
     assert!(
         stats["macs"]["moved"].as_u64().unwrap() == 0 && stats["macs"]["learnt"].as_u64().unwrap() >= 204,
@@ -250,19 +258,15 @@ fn a_switch_that_loses_its_card_knows_its_hosts() {
     let name = lab.name("lan");
     let daemon = start(&lab, &["sram"], &[node(&lab, "sram"), document(&lab, 3, "", "")]);
     runs_on(&daemon, &name, "card");
-    for (from, to) in [(0, 1), (1, 2), (2, 0)] {
-        until("hosts reach each other", 20, || hosts[from].ping(hosts[to].address, 1) == 1);
-    }
+    reach_each_other(&hosts);
     let known = macs(&daemon, &name);
     let failed = daemon.cli.run(&["migrate", &name, "--to", "soft", "--fail", "card"]);
     assert!(failed.stdout.contains("soft") || failed.stderr.contains("failed"), "{failed}");
     runs_on(&daemon, &name, "soft");
     let now = macs(&daemon, &name);
     assert!(known.iter().all(|one| now.contains(one)), "{known:?}, now {now:?}");
-    let to = hosts[1].mac;
-    let watch = Sniffer::start(&hosts[2].space, "eth0", move |frame| frame.starts_with(&to));
+    let watch = strays(&hosts);
     // The ports open again first.
     until("hosts reach each other", 20, || hosts[0].ping(hosts[1].address, 1) == 1);
-    assert_eq!(hosts[0].ping(hosts[1].address, 10), 10);
-    assert_eq!(watch.stop().wanted, 0, "the third host saw frames for the second");
+    reaches_only_its_port(&hosts, watch);
 }
