@@ -311,8 +311,7 @@ impl<R: Registers> Card<R> {
     /// # Errors
     /// `Access`, `Table`.
     pub fn read_copies(&self, vid: Vid) -> Result<Option<u64>, CardError> {
-        let learns = |loaded: &&Loaded| loaded.program().settings.learning().is_some();
-        let Some(loaded) = self.networks.get(&vid).filter(learns) else { return Ok(None) };
+        let Some(loaded) = self.networks.get(&vid).filter(|_| self.learns(vid)) else { return Ok(None) };
         let mut device = self.device.borrow_mut();
         if device.description().station_rows == 0 {
             return Ok(None);

@@ -5,7 +5,8 @@
 //! Source: `hue_cpu_header_t` in `rtl/common/hue_pkg.sv`. Big endian; lengths in bytes.
 
 use hue_planes::{Kind, Reason};
-use hue_tables::Vid;
+use hue_tables::{MacKey, Vid};
+use hue_wire::ethernet;
 
 use crate::error::NAME;
 
@@ -54,6 +55,14 @@ impl ToCpu {
         }
         let is_note = flags & NOTE != 0;
         Ok((Self { vid, vport: u16::from(vport), code, port_in, is_note }, frame))
+    }
+
+    /// What a note says: the network, the address of the sender, and the virtual port that it is behind. `frame` is what
+    /// follows the header.
+    #[must_use]
+    pub fn note(&self, frame: &[u8]) -> Option<(Vid, MacKey, u16)> {
+        let (header, _) = ethernet::Header::over(frame).filter(|_| self.is_note)?;
+        Some((self.vid, header.source().to_u64(), self.vport))
     }
 }
 

@@ -112,10 +112,9 @@ impl<R: Registers> Card<R> {
         let program = self.networks.get(&vid).ok_or(SubstrateError::Unknown(vid))?.program();
         let on_card = self.networks.values().filter(|loaded| !loaded.software).map(Loaded::program);
         let others = on_card.filter(|other| other.vid != vid);
-        let description = self.device.borrow();
-        check_kind(program, description.description())?;
-        check_stations(description.description(), others.chain([program]))?;
-        drop(description);
+        let description = self.device.get_mut().description();
+        check_kind(program, description)?;
+        check_stations(description, others.chain([program]))?;
         if self.banks.is_some() {
             return self.take_banks(vid);
         }

@@ -238,8 +238,7 @@ impl Card<Twin> {
             } else {
                 let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
                 if header.is_note {
-                    let sender = ethernet::Header::over(bytes).map(|(header, _)| header.source().to_u64());
-                    notes.extend(sender.map(|mac| (header.vid, mac, header.vport)));
+                    notes.extend(header.note(bytes));
                     continue;
                 }
                 left.push(Left { tag, way: kinds.way(header)?, bytes: bytes.to_vec(), cycle });

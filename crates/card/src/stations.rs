@@ -92,8 +92,6 @@ pub struct Learner {
     addresses: Addresses,
     /// Addresses whose rows are not old yet, and when they were seen, oldest first. Some have been seen again since.
     fresh: VecDeque<(u64, MacKey)>,
-    /// After this time a row is old: the next frame from its address leaves a note.
-    refresh_ns: u64,
     /// Whether it came from software, in live use.
     is_live: bool,
 }
@@ -105,19 +103,13 @@ impl Learner {
         let learning = program.settings.learning()?;
         let known = before.map(|(before, ports)| (&before.addresses, ports));
         let fresh = before.map(|(before, _)| before.fresh.clone()).unwrap_or_default();
-        let addresses = Addresses::new(program, learning, known);
         let is_live = before.is_some_and(|(before, _)| before.is_live);
-        let refresh_ns =
-            if is_live { learning.ageing_ns / LIVE_REFRESHES } else { addresses.macs.refresh_ns() };
-        Some(Self { addresses, fresh, refresh_ns, is_live })
+        Some(Self { addresses: Addresses::new(program, learning, known), fresh, is_live })
     }
 
     /// That of a network that comes from software, which has learnt this.
     pub fn adopted(program: &Program, known: &[Sighting], now_ns: u64) -> Option<Self> {
-        let learning = program.settings.learning()?;
-        let addresses = Addresses::new(program, learning, None);
-        let refresh_ns = learning.ageing_ns / LIVE_REFRESHES;
-        let mut learner = Self { addresses, fresh: VecDeque::new(), refresh_ns, is_live: true };
+        let mut learner = Self { is_live: true, ..Self::new(program, None)? };
         let entry = |seen: &Sighting| MacEntry {
             mac: seen.mac,
             hop: seen.vport,
@@ -126,6 +118,7 @@ impl Learner {
         };
         learner.addresses.macs.adopt(&known.iter().map(entry).collect::<Vec<_>>(), now_ns);
         // Those whose rows are old from the beginning are not waited for.
+        let refresh_ns = learner.refresh_ns();
         let mut fresh: Vec<(u64, MacKey)> = learner
             .addresses
             .macs
@@ -138,6 +131,12 @@ impl Learner {
         Some(learner)
     }
 
+    /// Time after which a row is old: the next frame from its address leaves a note.
+    fn refresh_ns(&self) -> u64 {
+        let macs = &self.addresses.macs;
+        if self.is_live { macs.ageing_ns() / LIVE_REFRESHES } else { macs.refresh_ns() }
+    }
+
     /// The addresses that it has rows for.
     pub fn macs(&self) -> impl Iterator<Item = MacKey> + '_ {
         self.addresses.macs.entries(0).map(|entry| entry.mac)
@@ -147,15 +146,19 @@ impl Learner {
     pub fn row(&self, program: &Program, net: u8, mac: MacKey, now_ns: u64) -> Option<StationRow> {
         let found = self.addresses.macs.get(mac, now_ns)?;
         let age_ns = self.addresses.macs.age_ns(mac, now_ns);
-        row(program, net, mac, found.hop, found.fixed, age_ns.is_some_and(|age_ns| age_ns >= self.refresh_ns))
+        row(
+            program,
+            net,
+            mac,
+            found.hop,
+            found.fixed,
+            age_ns.is_some_and(|age_ns| age_ns >= self.refresh_ns()),
+        )
     }
 
     /// The rows of all entries.
     pub fn rows(&self, program: &Program, net: u8, now_ns: u64) -> impl Iterator<Item = StationRow> {
-        self.addresses.macs.entries(now_ns).filter_map(move |entry| {
-            let old = !entry.fixed && entry.age_ns >= self.refresh_ns;
-            row(program, net, entry.mac, entry.hop, entry.fixed, old)
-        })
+        self.macs().filter_map(move |mac| self.row(program, net, mac, now_ns))
     }
 
     /// Brings the rows to this time: forgets what is too old, and marks what is worth recording when it is seen again.
@@ -171,7 +174,7 @@ impl Learner {
             stations.remove(net, mac, writes);
         }
         while let Some((seen_ns, mac)) = self.fresh.front().copied()
-            && now_ns.saturating_sub(seen_ns) >= self.refresh_ns
+            && now_ns.saturating_sub(seen_ns) >= self.refresh_ns()
         {
             self.fresh.pop_front();
             // Unless it has been seen again.
@@ -292,8 +295,7 @@ mod tests {
         let mut stations = Stations::new(ROWS).unwrap();
         let write = |card: &mut Card, stations: &mut Stations, learner: &Learner| {
             let mut writes = Vec::new();
-            let rows = learner.macs().filter_map(|mac| learner.row(&program, 0, mac, now_ns));
-            rows.for_each(|row| stations.set(row, &mut writes));
+            learner.rows(&program, 0, now_ns).for_each(|row| stations.set(row, &mut writes));
             card.write(&writes);
         };
         write(&mut card, &mut stations, &learner);

@@ -13,7 +13,6 @@ use hue_demux::PortId;
 use hue_planes::UnclaimedCounters;
 use hue_substrate::Program;
 use hue_tables::{MacKey, Vid};
-use hue_wire::ethernet;
 
 use crate::capture::{Captured, Latency};
 use crate::counts::{self, NetworkCounts, PortCounts};
@@ -436,8 +435,7 @@ impl Lab {
         } else {
             let (header, bytes) = ToCpu::split(frame.bytes).map_err(CardError::Nonsense)?;
             if header.is_note {
-                let sender = ethernet::Header::over(bytes).map(|(header, _)| header.source().to_u64());
-                self.notes.extend(sender.map(|mac| (header.vid, mac, header.vport)));
+                self.notes.extend(header.note(bytes));
                 return Ok(None);
             }
             self.punted += 1;

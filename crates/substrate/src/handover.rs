@@ -115,22 +115,30 @@ impl Record {
     /// Reports how a frame of a network ended.
     #[must_use]
     pub const fn of_ending(vid: Vid, generation: u16, key: FrameKey, ending: Ending) -> Self {
-        let (crossing, port) = (Crossing::Ended, PortId::new(0));
-        Self { crossing, port, vid, generation, vport: ending.code(), time_ns: key.frame, len: 0 }
+        Self { vport: ending.code(), ..Self::mark(Crossing::Ended, vid, generation, key.frame) }
     }
 
     /// Debts of a network's meter, or a request for them; `name` identifies the answer.
     #[must_use]
     pub const fn of_debts(vid: Vid, generation: u16, name: u64) -> Self {
-        let (crossing, port) = (Crossing::Debts, PortId::new(0));
-        Self { crossing, port, vid, generation, vport: 0, time_ns: name, len: 0 }
+        Self::mark(Crossing::Debts, vid, generation, name)
     }
 
     /// Sightings of MAC addresses in a network, or a request for them; `name` identifies the answer.
     #[must_use]
     pub const fn of_learnt(vid: Vid, generation: u16, name: u64) -> Self {
-        let (crossing, port) = (Crossing::Learnt, PortId::new(0));
-        Self { crossing, port, vid, generation, vport: 0, time_ns: name, len: 0 }
+        Self::mark(Crossing::Learnt, vid, generation, name)
+    }
+
+    /// A mark behind a network's frames.
+    #[must_use]
+    pub const fn of_fence(vid: Vid, generation: u16, name: u64) -> Self {
+        Self::mark(Crossing::Fence, vid, generation, name)
+    }
+
+    /// A record that is not a frame.
+    const fn mark(crossing: Crossing, vid: Vid, generation: u16, time_ns: u64) -> Self {
+        Self { crossing, port: PortId::new(0), vid, generation, vport: 0, time_ns, len: 0 }
     }
 
     fn encode(&self) -> [u8; RECORD_BYTES] {
@@ -343,17 +351,14 @@ impl Incoming {
             return Ok(None);
         }
         self.sightings.clear();
-        if record.crossing == Crossing::Debts {
-            let mut bytes = [0; ALL_DEBTS_BYTES];
-            let whole = len == ALL_DEBTS_BYTES && self.ring.pop_entire_slice(&mut bytes).is_ok();
-            self.debts = if whole { decode_debts(&bytes) } else { None };
-            self.took(record.vid, len);
-            return Err(record);
-        }
-        if record.crossing == Crossing::Learnt {
+        if matches!(record.crossing, Crossing::Debts | Crossing::Learnt) {
             let mut bytes = [0; SIGHTINGS_MAX * SIGHTING_BYTES];
             let bytes = bytes.get_mut(..len).unwrap_or_default();
-            if self.ring.pop_entire_slice(bytes).is_ok() {
+            let whole = self.ring.pop_entire_slice(bytes).is_ok();
+            if record.crossing == Crossing::Debts {
+                let bytes = <&[u8; ALL_DEBTS_BYTES]>::try_from(&*bytes).ok().filter(|_| whole);
+                self.debts = bytes.and_then(decode_debts);
+            } else if whole {
                 self.sightings.extend(bytes.chunks_exact(SIGHTING_BYTES).filter_map(decode_sighting));
             }
             self.took(record.vid, len);

@@ -357,6 +357,12 @@ impl MacTable {
         self.learnt - old.take_while(|entry| now_ns - entry.seen_ns > self.ageing_ns).count()
     }
 
+    /// Time after which an entry whose address has not been seen is gone, nanoseconds.
+    #[must_use]
+    pub fn ageing_ns(&self) -> u64 {
+        self.ageing_ns
+    }
+
     /// Least time after which a frame from an entry's place is recorded, nanoseconds; see [`MacTable::learn`].
     #[must_use]
     pub fn refresh_ns(&self) -> u64 {

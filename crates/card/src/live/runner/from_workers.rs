@@ -34,9 +34,7 @@ impl Runner {
                     continue;
                 }
                 if record.crossing == Crossing::Learnt {
-                    self.heard.clear();
-                    self.heard.extend_from_slice(into.sightings());
-                    self.take_learnt(&record);
+                    self.take_learnt(&record, peer);
                     continue;
                 }
                 match (record.crossing, packet) {

@@ -46,27 +46,28 @@ impl Runner {
         let seen = Sighting { mac, vport, seen_ns: self.now_ns };
         let given = self.homes.give_by(&mut self.peers, vid, |out| out.push_sightings(&record, &[seen]));
         if given && self.card.is_in_software(vid) == Some(false) {
-            self.learn(vid, seen);
+            let learnt = self.card.learn(vid, mac, vport, self.now_ns);
+            self.give_up_if_failed(learnt);
         }
     }
 
-    /// Takes what a worker has told (`heard`).
-    pub(super) fn take_learnt(&mut self, record: &Record) {
-        let heard = std::mem::take(&mut self.heard);
-        if record.generation == self.generation(record.vid) {
-            let transfer = self.transfer.as_mut().filter(|transfer| transfer.order.vid == record.vid);
-            let asked = transfer.map(|transfer| &mut transfer.asked);
-            match asked.filter(|asked| asked.is_answer(record)) {
-                Some(asked) => asked.known.extend_from_slice(&heard),
-                None if record.time_ns == 0 => heard.iter().for_each(|seen| self.learn(record.vid, *seen)),
-                None => {} // an answer to an earlier question
-            }
-        }
-        self.heard = heard;
+    /// Takes what a worker has told.
+    pub(super) fn take_learnt(&mut self, record: &Record, peer: usize) {
+        let Record { vid, generation, time_ns, .. } = *record;
+        let Self { peers, transfer, card, .. } = self;
+        let Some(peer) = peers.get(peer).filter(|_| generation == self.homes.generation(vid)) else { return };
+        let told = peer.into.sightings();
+        let transfer = transfer.as_mut().filter(|transfer| transfer.order.vid == vid);
+        if let Some(transfer) = transfer.filter(|transfer| transfer.asked.is_answer(record)) {
+            transfer.asked.known.extend_from_slice(told);
+        } else if time_ns == 0 {
+            let learnt = told.iter().try_for_each(|seen| card.learn(vid, seen.mac, seen.vport, seen.seen_ns));
+            self.give_up_if_failed(learnt);
+        } // else it is an answer to an earlier question
     }
 
-    fn learn(&mut self, vid: Vid, Sighting { mac, vport, seen_ns }: Sighting) {
-        if let Err(error) = self.card.learn(vid, mac, vport, seen_ns) {
+    fn give_up_if_failed(&mut self, learnt: Result<(), CardError>) {
+        if let Err(error) = learnt {
             self.give_up(error.to_string());
         }
     }

@@ -5,7 +5,6 @@ use hue_ports::Pool;
 use hue_substrate::handover::{Crossing, Record};
 use hue_substrate::planted::{Bug, planted};
 use hue_tables::Vid;
-use hue_wire::ethernet;
 
 use super::{Runner, Wire};
 use crate::cpu::ToCpu;
@@ -39,8 +38,7 @@ impl Runner {
             };
             let ToCpu { mut vid, vport, port_in, .. } = header;
             if header.is_note {
-                if let Some((header, _)) = ethernet::Header::over(bytes) {
-                    let mac = header.source().to_u64();
+                if let Some((vid, mac, vport)) = header.note(bytes) {
                     self.take_note(vid, mac, vport);
                 }
                 continue;

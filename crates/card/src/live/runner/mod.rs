@@ -21,7 +21,7 @@ use hue_planes::UnclaimedCounters;
 use hue_ports::{ClassRule, DriverCounters, Packet, Pool, Port, PortError, release_all};
 use hue_substrate::Program;
 use hue_substrate::clock::Clock;
-use hue_substrate::handover::{AllDebts, Crossing, Home, Outgoing, Peer, Record, SIGHTINGS_MAX, Sighting};
+use hue_substrate::handover::{AllDebts, Crossing, Home, Outgoing, Peer, Record};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::scheduling::Bound;
 use hue_substrate::wake::{Poller, Wake};
@@ -145,8 +145,6 @@ pub struct Runner {
     repaired_ns: u64,
     /// When the tables of networks that learn were last brought to the present.
     aged_ns: u64,
-    /// What a worker has told about a network that learns.
-    heard: Vec<Sighting>,
     noted: learning::Noted,
 }
 
@@ -212,7 +210,6 @@ impl Runner {
             asked_ns: 0,
             repaired_ns: 0,
             aged_ns: 0,
-            heard: Vec::with_capacity(SIGHTINGS_MAX),
             noted: learning::Noted::default(),
             card,
             pool,

@@ -31,7 +31,6 @@ impl Worker {
         switch.tell(Some(BATCH_MAX));
         if let Some(before) = self.telling.replace(slot).filter(|before| *before != slot) {
             self.stop_telling(before);
-            self.telling = Some(slot);
         }
         self.answer_debts(slot, record);
     }

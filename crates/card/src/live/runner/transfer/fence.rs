@@ -7,8 +7,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-use hue_demux::PortId;
-use hue_substrate::handover::{Crossing, Record};
+use hue_substrate::handover::Record;
 use hue_substrate::planted::{Bug, planted};
 use hue_tables::Vid;
 
@@ -83,16 +82,7 @@ impl Runner {
     /// room.
     pub(super) fn give_fence(&mut self, transfer: &Transfer) -> bool {
         let vid = transfer.order.vid;
-        let record = Record {
-            crossing: Crossing::Fence,
-            port: PortId::new(0),
-            vid,
-            generation: self.generation(vid),
-            vport: 0,
-            time_ns: transfer.fence,
-            len: 0,
-        };
-        self.give(&record)
+        self.give(&Record::of_fence(vid, self.generation(vid), transfer.fence))
     }
 
     /// Returns whether a frame that has left a CPU queue is a fence: of this move, of one of these drains, or a late
