@@ -49,10 +49,11 @@ Commands:
   live-…    the live system: live-forwarding, live-kinds, live-shares, live-scale, live-isolation, live-migration, live-table, live-contention, live-soak, live-all (root);
             their options: cargo run --release -p hue-bench-live -- --help
   card      the card as its simulated twin: cycles a packet, line rates, latency, speed of the twin
+  card-kinds  each kind of plane on the card: cycles a frame, line rate
   updates   a day of route updates to software and to the card, which forwards meanwhile
-  all       live-all, card, updates, then tables
+  all       live-all, card, card-kinds, updates, then tables
 
-Options, not of live-…, card and updates:
+Options, not of live-…, card… and updates:
   --quick   fewer networks, lookups and rounds; with `all` also shorter live measurements
   --core N  the core to run on (default: the last)
   --out DIR where results go (default: results beside this package)
@@ -181,7 +182,7 @@ fn apart(package: &'static str, arguments: &[String]) -> Result<(), Failure> {
 fn all_apart(settings: &Settings) -> Result<(), Failure> {
     let out = std::path::absolute(&settings.out)?.to_string_lossy().into_owned();
     let mut result = Ok(());
-    for command in ["live-all", "card", "updates"] {
+    for command in ["live-all", "card", "card-kinds", "updates"] {
         let Some(package) = package(command) else { continue };
         let mut arguments = vec![command.to_owned(), "--out".to_owned(), out.clone()];
         if settings.quick {

@@ -6,6 +6,7 @@
 
 mod clocks;
 mod floods;
+mod kinds;
 #[allow(dead_code)] // the live benches use all of it
 #[path = "../../live/src/machine.rs"]
 mod machine;
@@ -35,10 +36,11 @@ use crate::report::{Report, Section};
 const HELP: &str = "\
 Measures the card, as its simulated twin.
 
-Usage: hue-bench-card card|updates [--quick] [--rounds N] [--only TEXT] [--image NAME] [--out DIR]
+Usage: hue-bench-card card|card-kinds|updates [--quick] [--rounds N] [--only TEXT] [--image NAME] [--out DIR]
 
 Commands:
   card        cycles a packet, line rates, latency, floods, speed of the twin
+  card-kinds  cycles a frame and line rate of each kind of plane
   updates     a day of route updates, to software and to the card
 
 Options:
@@ -71,7 +73,11 @@ const TABLES: [(&str, Table); 6] = [
 /// The tables of a command, and the images that it needs.
 type Command = (&'static str, &'static [(&'static str, Table)], &'static [&'static str]);
 
-const COMMANDS: [Command; 2] = [("card", &TABLES, &IMAGES), ("updates", &updates::TABLES, &["sram"])];
+const COMMANDS: [Command; 3] = [
+    ("card", &TABLES, &IMAGES),
+    ("card-kinds", &[("Kinds, all four ports busy", kinds::kinds)], &kinds::IMAGES),
+    ("updates", &updates::TABLES, &["sram"]),
+];
 
 /// The command line's options.
 pub struct Settings {

@@ -1,0 +1,296 @@
+//! Each kind of plane with all four ports busy: cycles a frame, and what is lost at line rate.
+//!
+//! Flow: random routes of the tables of 2026 (hosts for switches) → networks and a capture for each port → `hue_lab`. Frames of kinds
+//! with routes go to random addresses of random routes, those of switches to hosts behind the other ports. All are of the
+//! shortest length, 64 bytes with check sequence, also over IPv6, which the lab's generated frames cannot be.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+
+use hue_card::Images;
+use hue_demux::{Match, PortId, Row};
+use hue_lab::{Experiment, Measured, Offer, Rate, Source, Stream, Traffic};
+use hue_planes::{Adjacency, Kind, Settings as PlaneSettings};
+use hue_ports::{Frame, OutputDir, Resolution};
+use hue_substrate::{Entries, Program, VirtualPort};
+use hue_tables::{Key, NextHop, Prefix, Vid};
+use hue_wire::ethernet::{self, EtherType};
+use hue_wire::{Mac, ip, ipv4, ipv6};
+use serde_json::{Value, json};
+use zerocopy::IntoBytes;
+
+use crate::Settings;
+use crate::networks::{PORTS, loaded, names};
+use crate::report::{Section, round};
+use crate::rib::{V4_2026, V6_2026, host_mask, prefixes};
+use crate::rng::Rng;
+
+/// The images with more than one kind, and `default`, which has `ipv4` only.
+pub const IMAGES: [&str; 3] = ["default", "kinds", "sram"];
+/// Routes of a network: what four networks with random ones have room for.
+const ROUTES: [usize; 3] = [1_000, 4_000, 20_000];
+/// Frames of a port.
+const FRAMES: usize = 6_000;
+/// Hosts of a switch behind each port.
+const HOSTS: usize = 200;
+const FRAME_BYTES: usize = 60;
+const MTU_BYTES: u16 = 1500;
+const TTL: u8 = 64;
+const LINE_BITS: u64 = 1_000_000_000;
+/// The benchmarking network of RFC 5180 §8, and an address of RFC 2544's.
+const SOURCE6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1);
+const SOURCE4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+
+/// What runs on the card at the same time.
+enum Mix {
+    /// One kind: a network for each port, or one switch on all of them.
+    Of(Kind),
+    /// `ipv4` from the first port to the second, `ipv6` from the second to the first, a switch on the others.
+    All,
+}
+
+/// The prefixes that routes are drawn from.
+struct Tables {
+    v4: Vec<Prefix<u32>>,
+    v6: Vec<Prefix<u128>>,
+}
+
+/// Cycles a frame, and frames lost at 1 Gbit/s, for each kind of each image.
+pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
+    let columns = [
+        "image",
+        "networks",
+        "routes a network",
+        "cycles a frame",
+        "cycles a frame at 4 × 1 Gbit/s",
+        "most Mpps",
+        "frames at 4 × 1 Gbit/s",
+        "lost",
+    ];
+    let mut section = Section::new(title, &columns);
+    let (Some(v4), Some(v6)) = (prefixes(V4_2026), prefixes(V6_2026)) else { return Ok(section) };
+    let tables = Tables { v4, v6 };
+    let folder = std::env::temp_dir().join(format!("hue-bench-card-{}", std::process::id()));
+    let frames = if settings.quick { FRAMES / 10 } else { FRAMES };
+    let rate = Rate::new(LINE_BITS).ok_or("no rate")?;
+    for (image, routes) in IMAGES.into_iter().zip(ROUTES) {
+        let has = images.load(image).and_then(|image| image.start()).and_then(hue_card::Card::new);
+        let has = has.map_err(|error| format!("{image}: {error}"))?.description().kinds.clone();
+        let mixed = (has.len() > 1).then_some(Mix::All);
+        for mix in has.into_iter().map(Mix::Of).chain(mixed) {
+            let mut rng = Rng::new(7);
+            let programs = mix.programs(&tables, routes, &mut rng).ok_or("no network")?;
+            write(&folder, &programs, frames, &mut rng)?;
+            let run = |offer, line| -> Result<Measured, String> {
+                let card = loaded(images, image, &programs)?;
+                let experiment = Experiment { streams: streams(&folder, offer), duration_us: None, line, wave: None };
+                hue_lab::run(card, &names(), &experiment, |_| {}).map_err(|error| error.to_string())
+            };
+            let busy = run(Offer::Max, None)?;
+            let cycles = busy.cycles as f64 / sent(&busy) as f64;
+            let line = run(Offer::Rate(rate), Some(rate))?;
+            let offered: u64 = line.ports.iter().map(|port| port.offered).sum();
+            let khz = f64::from(line.bus.clock_khz);
+            let wire_bits = 8.0 * hue_lab::wire_bytes(FRAME_BYTES) as f64;
+            section.row(vec![
+                json!(image),
+                json!(mix.name()),
+                if matches!(mix, Mix::Of(Kind::L2)) { Value::Null } else { json!(routes) },
+                round(cycles, 2),
+                round(wire_bits / (f64::from(PORTS) * LINE_BITS as f64 / (khz * 1e3)), 1),
+                round(khz / 1e3 / cycles, 1),
+                json!(offered),
+                json!(offered - sent(&line)),
+            ]);
+        }
+    }
+    let cleared = std::fs::remove_dir_all(&folder);
+    cleared.map_err(|error| format!("{}: {error}", folder.display()))?;
+    section.note(
+        "Frames of 64 bytes; a port's frames once, as fast as the card takes them, then at line rate. A network with routes is on one port and \
+         forwards to the next one; it has random routes of the tables of 2026-05-11, one next hop, and gets packets for random addresses of \
+         these routes; `dual` has half of them of each family, and as many packets. A switch has 200 hosts with static addresses behind each port. \
+         The mixture: `ipv4`, `ipv6` and a switch.",
+    );
+    Ok(section)
+}
+
+/// Frames that left through ports.
+fn sent(measured: &Measured) -> u64 {
+    measured.ports.iter().map(|port| port.counts.sent).sum()
+}
+
+fn streams(folder: &Path, offer: Offer) -> Vec<Stream> {
+    let stream = |(port, name): (u8, String)| {
+        let source = Source::Capture(folder.join(format!("{name}.pcap")));
+        Stream { port: PortId::new(port), traffic: Traffic { offer, source } }
+    };
+    (0..PORTS).zip(names()).map(stream).collect()
+}
+
+impl Mix {
+    fn name(&self) -> String {
+        match self {
+            Self::Of(Kind::L2) => "1 `l2`".to_owned(),
+            Self::Of(kind) => format!("{PORTS} `{}`", kind.name()),
+            Self::All => "1 `ipv4`, 1 `ipv6`, 1 `l2`".to_owned(),
+        }
+    }
+
+    fn programs(&self, tables: &Tables, routes: usize, rng: &mut Rng) -> Option<Vec<Program>> {
+        match self {
+            Self::Of(Kind::L2) => Some(vec![switch(1, &[0, 1, 2, 3])?]),
+            Self::Of(kind) => {
+                (0..PORTS).map(|port| router(*kind, [port, (port + 1) % PORTS], tables, routes, rng)).collect()
+            }
+            Self::All => Some(vec![
+                router(Kind::Ipv4, [0, 1], tables, routes, rng)?,
+                router(Kind::Ipv6, [1, 0], tables, routes, rng)?,
+                switch(3, &[2, 3])?,
+            ]),
+        }
+    }
+}
+
+/// A network that forwards from one port to another.
+fn router(kind: Kind, [from, to]: [u8; 2], tables: &Tables, routes: usize, rng: &mut Rng) -> Option<Program> {
+    let net = u16::from(from) + 1;
+    let (v4, v6) = match kind {
+        Kind::Dual => (routes / 2, routes / 2),
+        _ => (routes, routes),
+    };
+    let entries = match kind {
+        Kind::Ipv6 => Entries::Lpm128(drawn(&tables.v6, v6, rng)?),
+        Kind::Dual => Entries::Dual(drawn(&tables.v4, v4, rng)?, drawn(&tables.v6, v6, rng)?),
+        _ => Entries::Lpm32(drawn(&tables.v4, v4, rng)?),
+    };
+    let hop = Adjacency::forward(PortId::new(to), mac(net, to), Mac([2, 0, 1, 0, net as u8, to]), MTU_BYTES);
+    let select = |port| Match::Mac { port: PortId::new(port), mac: mac(net, port) };
+    program(net, kind, &[from, to], select, vec![hop], entries)
+}
+
+/// A switch whose hosts are known.
+fn switch(net: u16, ports: &[u8]) -> Option<Program> {
+    let hops = ports.iter().map(|&port| Adjacency::out(PortId::new(port), MTU_BYTES)).collect();
+    let mut known = Vec::with_capacity(ports.len() * HOSTS);
+    for (index, &port) in ports.iter().enumerate() {
+        let out = NextHop::new(u16::try_from(index).ok()?)?;
+        known.extend((0..HOSTS).map(|number| (host(port, number), out)));
+    }
+    let select = |port| Match::Port(PortId::new(port));
+    program(net, Kind::L2, ports, select, hops, Entries::Exact(known))
+}
+
+fn program(
+    net: u16,
+    kind: Kind,
+    on: &[u8],
+    select: impl Fn(u8) -> Match,
+    next_hops: Vec<Adjacency>,
+    entries: Entries,
+) -> Option<Program> {
+    let vid = Vid::new(net)?;
+    let vport = |&port: &u8| VirtualPort {
+        name: format!("v{port}"),
+        port: PortId::new(port),
+        mac: mac(net, port),
+        mtu_bytes: MTU_BYTES,
+    };
+    Some(Program {
+        vid,
+        name: format!("n{net}"),
+        settings: PlaneSettings::of(kind),
+        ports: on.iter().map(vport).collect(),
+        rows: (0..).zip(on).map(|(vport, &port)| Row { vid, vport, select: select(port) }).collect(),
+        next_hops,
+        entries,
+        rate_limit: None,
+        weight: 1,
+        gated: false,
+    })
+}
+
+fn mac(net: u16, port: u8) -> Mac {
+    Mac([0x02, 0, 0, 0, net as u8, port])
+}
+
+fn host(port: u8, number: usize) -> Mac {
+    Mac([0x02, 0x6c, 0, 0, port, number as u8])
+}
+
+/// Random routes of a table, each once, to the first next hop.
+fn drawn<K: Key>(from: &[Prefix<K>], count: usize, rng: &mut Rng) -> Option<Vec<(Prefix<K>, NextHop)>> {
+    let mut all = from.to_vec();
+    for at in 0..count.min(all.len()) {
+        let other = at + rng.below(all.len() - at);
+        all.swap(at, other);
+    }
+    all.truncate(count);
+    let hop = NextHop::new(0)?;
+    Some(all.into_iter().map(|prefix| (prefix, hop)).collect())
+}
+
+/// Writes a capture for each port: frames of its networks.
+fn write(folder: &Path, programs: &[Program], frames: usize, rng: &mut Rng) -> Result<(), String> {
+    let fault = |error: hue_ports::PortError| error.to_string();
+    let mut out = OutputDir::open(folder).map_err(fault)?;
+    for (port, name) in (0..PORTS).zip(names()) {
+        let file = out.add(&format!("{name}.pcap"), Resolution::Nano).map_err(fault)?;
+        let capture = out.writer(file).ok_or("no capture")?;
+        // A router gets frames at its first port only.
+        let here = |program: &&Program| match program.entries {
+            Entries::Exact(_) => program.ports.iter().any(|vport| vport.port.get() == port),
+            _ => program.ports.first().is_some_and(|vport| vport.port.get() == port),
+        };
+        let program = programs.iter().find(here).ok_or("a port without a network")?;
+        for number in 0..frames {
+            let mut bytes = frame(program, port, number, rng);
+            bytes.resize(FRAME_BYTES, 0);
+            let frame = Frame { bytes: &bytes, time_ns: number as u64, wire_len: FRAME_BYTES as u32 };
+            capture.write(frame).map_err(fault)?;
+        }
+    }
+    out.commit().map_err(fault)?;
+    Ok(())
+}
+
+/// A frame of a network at a port, without padding.
+fn frame(program: &Program, port: u8, number: usize, rng: &mut Rng) -> Vec<u8> {
+    let net = program.vid.get();
+    let from = host(port, rng.below(HOSTS));
+    let ethernet = |to, kind| ethernet::Header::new(to, from, kind);
+    let mut bytes = Vec::with_capacity(FRAME_BYTES);
+    let payload = |header: usize| (FRAME_BYTES - ethernet::HEADER_BYTES - header) as u16;
+    let (narrow, wide): (&[_], &[_]) = match &program.entries {
+        Entries::Lpm32(routes) => (routes, &[]),
+        Entries::Lpm128(routes) => (&[], routes),
+        Entries::Dual(narrow, _) if number % 2 == 0 => (narrow, &[]),
+        Entries::Dual(_, wide) => (&[], wide),
+        Entries::Exact(_) => {
+            let others: Vec<u8> = program.ports.iter().map(|vport| vport.port.get()).filter(|at| *at != port).collect();
+            let to = host(others[rng.below(others.len())], rng.below(HOSTS));
+            bytes.extend_from_slice(ethernet(to, EtherType::IPV4).as_bytes());
+            return bytes;
+        }
+    };
+    if wide.is_empty() {
+        let (prefix, _) = narrow[rng.below(narrow.len())];
+        let to = Ipv4Addr::from_bits((within(prefix, rng) >> 96) as u32);
+        let length = payload(0);
+        bytes.extend_from_slice(ethernet(mac(net, port), EtherType::IPV4).as_bytes());
+        bytes.extend_from_slice(ipv4::Header::new(SOURCE4, to, ip::Protocol::UDP, TTL, length).as_bytes());
+    } else {
+        let (prefix, _) = wide[rng.below(wide.len())];
+        let to = Ipv6Addr::from_bits(within(prefix, rng));
+        let length = payload(ipv6::HEADER_BYTES);
+        bytes.extend_from_slice(ethernet(mac(net, port), EtherType::IPV6).as_bytes());
+        bytes.extend_from_slice(ipv6::Header::new(SOURCE6, to, ip::Protocol::UDP, TTL, length).as_bytes());
+    }
+    bytes
+}
+
+/// A random address of a prefix, in the upper bits.
+fn within<K: Key>(prefix: Prefix<K>, rng: &mut Rng) -> u128 {
+    let host = u128::from(rng.bits()) << 64 | u128::from(rng.bits());
+    prefix.addr().to_bits() | host & host_mask(prefix.len())
+}
