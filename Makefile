@@ -27,8 +27,8 @@ programs:
 	@scripts/setup build
 	cargo build --release --locked -j2 -p hueplane -p hueplaned
 
-build: programs ## target/release/hueplane and hueplaned, and the card's default image for any processor
-	@scripts/images --portable --no-wave --out $(or $(CARGO_TARGET_DIR),target)/portable default
+build: programs ## target/release/hueplane and hueplaned, and the card's images default and kinds for any processor
+	@scripts/images --portable --no-wave --out $(or $(CARGO_TARGET_DIR),target)/portable default kinds
 
 install: ## installs the results of `make build` in PREFIX (/usr/local), below DESTDIR if given
 	@scripts/install

@@ -34,10 +34,11 @@ module hue_card
   parameter int unsigned Level1Words = 4096,
   parameter int unsigned Level2Words = 4096,
   parameter int unsigned Level3Words = 4096,
-  // Both external banks, for layouts sram and dir: words of the two together, clocks from their enable to their data, and whether
-  // they are 0 after configuration, as the twin's are.
+  // The two banks of layouts sram and dir: words of the two together, clocks from their enable to their data, whether they are
+  // on-chip memory instead of external parts, and whether they are 0 after configuration, as the twin's are.
   parameter int unsigned SramWords = 0,
   parameter int unsigned SramLatency = 4,
+  parameter int unsigned SramOnChip = 0,
   parameter bit          SramZero = 1'b1,
   parameter int unsigned CamRows = 0,
   parameter logic [127:0] ImageName = '0,
@@ -88,7 +89,7 @@ module hue_card
   output logic [Ports-1:0][13:0]           m_tlen_o,   // length of the frame, with its CPU header; stable over the frame
   output logic [Ports-1:0][31:0]           m_ttag_o,   // valid with the first beat
 
-  // The pins of two external memories of 36-bit words, for layouts sram and dir.
+  // The pins of two external memories of 36-bit words, for layouts sram and dir without SramOnChip.
   output logic [1:0]                       sram_en_o,
   output logic [1:0]                       sram_write_o,
   output logic [1:0][18:0]                 sram_addr_o,
@@ -134,10 +135,25 @@ module hue_card
   sram_req_t   sram_req;
   sram_state_t sram_state;
   logic        sram_fault_clear;
-  assign sram_en_o    = sram_req.en;
-  assign sram_write_o = sram_req.write;
-  assign sram_addr_o  = sram_req.addr;
-  assign sram_wdata_o = sram_req.wdata;
+  logic [1:0][35:0] sram_rdata;
+  if (SramOnChip != 0) begin : g_banks
+    localparam int unsigned BankWords = SramWords / 2;
+    logic unused_pins;
+    assign unused_pins = ^{sram_rdata_i, sram_req.addr};
+    assign {sram_en_o, sram_write_o, sram_addr_o, sram_wdata_o} = '0;
+    for (genvar bank = 0; bank < 2; bank++) begin : g_bank
+      hue_sram_bank #(.Words(BankWords), .Latency(SramLatency)) u_bank (
+        .clk_i, .en_i(sram_req.en[bank]), .write_i(sram_req.write[bank]),
+        .addr_i(sram_req.addr[bank][$clog2(BankWords)-1:0]), .wdata_i(sram_req.wdata[bank]), .rdata_o(sram_rdata[bank])
+      );
+    end
+  end else begin : g_pins
+    assign sram_en_o    = sram_req.en;
+    assign sram_write_o = sram_req.write;
+    assign sram_addr_o  = sram_req.addr;
+    assign sram_wdata_o = sram_req.wdata;
+    assign sram_rdata   = sram_rdata_i;
+  end
   queue_req_t  queue_req;
   assign queue_valid_o = queue_req.valid;
   assign queue_write_o = queue_req.write;
@@ -381,7 +397,7 @@ module hue_card
     .verdict_valid_o(verdict_valid), .verdict_ready_i(verdict_ready), .verdict_o(verdict),
     .tbl_req_i(tbl_req), .tbl_rsp_o(stages_rsp), .gates_i(gates), .gated_to_cpu_i(gated_to_cpu),
     .idle_o(stages_idle), .memory_error_o(stages_error),
-    .sram_req_o(sram_req), .sram_rdata_i, .sram_fault_clear_i(sram_fault_clear), .sram_state_o(sram_state)
+    .sram_req_o(sram_req), .sram_rdata_i(sram_rdata), .sram_fault_clear_i(sram_fault_clear), .sram_state_o(sram_state)
   );
   assign retired = verdict_valid && verdict_ready;
   always_ff @(posedge clk_i) moves_o <= rst_ni && retired;

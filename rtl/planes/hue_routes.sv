@@ -3,9 +3,9 @@
 // Place: hue_meter → **here** → verdict. In Rust: `decide` and `finish` in crates/planes/src/ipv4.rs and ipv6.rs. The front of a
 // packet's kind has already given its question (`question_t`); the order of the outcomes is that of spec/kinds. A packet of kind `dual` is
 // treated as one of its family's kind, and its outcome is renamed at the end. Layouts: with dag36 all
-// networks share one trie, and one table of next hops in which each network has a run of rows. With sram that trie is in external
-// memory, and has the routes of both kinds: a node belongs to a byte of the address, so an IPv4 address is looked up as the first
-// four bytes of a longer one. With dir the two banks of the papers replace the trie; the next hops are the same. With tcam each plane
+// networks share one trie, and one table of next hops in which each network has a run of rows. With sram that trie is in two banks,
+// external or on chip, and has the routes of both kinds: a node belongs to a byte of the address, so an IPv4 address is looked up as
+// the first four bytes of a longer one. With dir the two banks of the papers replace the trie; the next hops are the same. With tcam each plane
 // has its own tables.
 //
 // Latency: `Latency` clocks in which `en_i` is 1; with layouts sram and dir, the lookup's latency plus 5. Throughput: one packet a
@@ -45,7 +45,7 @@ module hue_routes
     input  packet_t      packet_i,
     output logic         valid_o,
     output hue_verdict_t verdict_o,
-    // external memory
+    // the banks of layouts sram and dir
     output sram_req_t        sram_req_o,
     input  logic [1:0][35:0] sram_rdata_i,
     input  logic             sram_fault_clear_i,

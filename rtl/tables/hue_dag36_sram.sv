@@ -1,4 +1,4 @@
-// Longest-prefix match over `dag36` in the card's two external SRAM banks, with host access to their words.
+// Longest-prefix match over `dag36` in two banks, external or on chip (hue_sram_bank), with host access to their words.
 //
 // Place: rtl/planes/hue_routes with layout sram. Inside: hue_dag36_walk and a hue_sram_port for each bank. Word i is in
 // bank i mod 2, at address i / 2.

@@ -1,11 +1,13 @@
-// Model of one external SRAM: a pipelined ZBT part of 18 Mbit (512K words of 36 bits) with the FPGA's I/O registers.
+// One bank of route words: on-chip memory, or the model of an external SRAM, a pipelined ZBT part of 18 Mbit (512K words of 36
+// bits) with the FPGA's I/O registers.
 //
-// Place: outside the card's logic, at the memory ports of hue_sram_port; simulation and the twin use this model, a board
-// has the part. (Yosys accepts it, too, as on-chip memory of fewer words.)
+// Place: at the memory ports of hue_sram_port. With on-chip banks (hue_card's SramOnChip) it is part of the card. With external
+// ones it is outside the card's logic: simulation uses this model, the twin has its own, a board has the part.
 // Accesses are performed in order, a read after a write of the same word returns what was written, and reads and writes
 // may alternate every clock: there is no turnaround cost. All words are 0 after configuration.
-// Latency: read data is on `rdata_o` `Latency` clocks after the access (4: the FPGA's output register, the part's address
-// register, its output register, the FPGA's input register). Throughput: one access a clock.
+// Latency: read data is on `rdata_o` `Latency` clocks after the access (2: the block RAMs' output register, and one behind the
+// multiplexer of many of them; 4: the FPGA's output register, the part's address register, its output register, the FPGA's input
+// register). Throughput: one access a clock.
 // Tests flip bits in `words_q`, which Verilator makes accessible to them; this adds nothing to the logic.
 // Source: Unnikrishnan §3 (two banks of 2^19 words of 36 bits on the NetFPGA).
 module hue_sram_bank #(

@@ -204,7 +204,7 @@ impl<R: Registers> Card<R> {
         })
     }
 
-    /// Rewrites a damaged word of external memory if lookups or the driver have read one since the last call, and
+    /// Rewrites a damaged word of the banks if lookups or the driver have read one since the last call, and
     /// returns its index. If several words are damaged, they are repaired one after another, as they are read.
     ///
     /// # Errors
@@ -230,7 +230,7 @@ impl<R: Registers> Card<R> {
         Ok(Some(index))
     }
 
-    /// Words that lookups read in external memory, and lookups, since the card began; both modulo 2^32.
+    /// Words that lookups read in the banks, and lookups, since the card began; both modulo 2^32.
     ///
     /// # Errors
     /// `Access`.

@@ -54,7 +54,7 @@ pub enum Layout {
     Tcam,
     /// One trie in 36-bit words for all networks, with one memory per level.
     Dag36,
-    /// The same trie in one external memory.
+    /// The same trie in two banks, in external memory or on chip.
     Sram,
     /// The papers' two banks in external memory, with a Conflict CAM.
     Dir,
@@ -110,7 +110,7 @@ pub struct Description {
     pub hop_rows: u32,
     /// Words of each level (dag36).
     pub level_words: [u32; 4],
-    /// Words of the external memory (sram, dir).
+    /// Words of the two banks (sram, dir).
     pub sram_words: u32,
     /// Rows of the Conflict CAM (dir).
     pub cam_rows: u32,
@@ -448,7 +448,7 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
     for (address, count) in regs::LEVEL_WORDS.into_iter().zip(&mut level_words) {
         *count = number("words of a level", address, words.0, words.1)?;
     }
-    let sram_words = number("words of external memory", regs::SRAM_WORDS, external.0, external.1)?;
+    let sram_words = number("words of the banks", regs::SRAM_WORDS, external.0, external.1)?;
     let out_bytes = number("bytes of the output queues", regs::OUT_BYTES, 1, OUT_BYTES_MAX)?;
     for (what, rows) in
         [("rows of design select by MAC address", mac_rows), ("rows of STATION", station_rows)]

@@ -147,7 +147,7 @@ impl Refusal {
                     Self::Level(Dag36Error::LevelFull { level, .. }) => {
                         LEVELS.get(level).copied().unwrap_or("a level")
                     }
-                    _ => "external memory",
+                    _ => "the banks",
                 },
                 needed: words,
                 free: u64::from(words_max).saturating_sub(words_used),
@@ -576,7 +576,7 @@ impl Shared {
         self.levels.has_deferred()
     }
 
-    /// The expected contents of a word of external memory; 0 if it was never written.
+    /// The expected contents of a word of the banks; 0 if it was never written.
     pub fn word(&self, index: u32) -> u64 {
         self.levels.words(0).get(index as usize).copied().unwrap_or(0)
     }

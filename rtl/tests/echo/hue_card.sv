@@ -23,6 +23,8 @@ module hue_card #(
   parameter int unsigned Level2Words = 4096,
   parameter int unsigned Level3Words = 4096,
   parameter int unsigned SramWords = 0,
+  parameter int unsigned SramLatency = 4,
+  parameter int unsigned SramOnChip = 0,
   parameter int unsigned CamRows = 0,
   parameter int unsigned OutputBytes = 131072,
   parameter int unsigned OutputExternal = 0,

@@ -51,8 +51,8 @@ pub fn first_seed() -> u64 {
 pub const IMAGES: [&str; 4] = ["tcam3", "default", "sram", "dir"];
 
 /// All images; `make test-full` tests each of them.
-pub const ALL_IMAGES: [&str; 9] =
-    ["tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "default", "wide", "sram", "dir"];
+pub const ALL_IMAGES: [&str; 10] =
+    ["tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "default", "wide", "kinds", "sram", "dir"];
 
 /// The images with other sizes for an FPGA (`target` in `rtl/images`), as they are for it.
 pub const TARGET_IMAGES: [&str; 2] = ["default.ecp5-85", "tcam4.ecp5-85"];

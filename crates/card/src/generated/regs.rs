@@ -138,10 +138,10 @@ pub const OUT_HOLD_NET: u32 = 0xff000000;
 /// takes at most half of the space that others leave.
 pub const OUT_BYTES: u32 = 0x0bc;
 
-/// Words of external memory: Size of SRAM; 0 without it.
+/// Words of the banks: Size of SRAM; 0 without it.
 pub const SRAM_WORDS: u32 = 0x0c0;
 
-/// Fault in external memory: The first word of SRAM with wrong parity that was read since this was cleared.
+/// Fault in the banks: The first word of SRAM with wrong parity that was read since this was cleared.
 /// Lookups that read it found no route. The driver writes the word again from its copy.
 pub const SRAM_FAULT: u32 = 0x0c4;
 /// Index of the word. Mask.
@@ -262,7 +262,7 @@ pub const LAYOUT_TCAM: u32 = 1;
 /// Layout: One trie in 36-bit words for all networks.
 pub const LAYOUT_DAG36: u32 = 2;
 
-/// Layout: One trie in 36-bit words for all networks, in external memory.
+/// Layout: One trie in 36-bit words for all networks, in two banks, external or on chip.
 pub const LAYOUT_SRAM: u32 = 3;
 
 /// Layout: Two banks of 36-bit words for all networks, in external memory, with a Conflict CAM.
@@ -341,7 +341,7 @@ pub const OUT_DROPS: Table = Table { name: "out_drops", id: 16, bits: 64 };
 /// Addresses (tcam). Index: plane * local rows + row.
 pub const LOCAL: Table = Table { name: "local", id: 18, bits: 50 };
 
-/// Route words, external memory (sram, dir). Index: word.
+/// Route words, two banks (sram, dir). Index: word.
 pub const SRAM: Table = Table { name: "sram", id: 19, bits: 36 };
 
 /// Design select by MAC address. Index: bank * rows per bank + index.
@@ -897,8 +897,8 @@ impl Row for LocalRow {
     }
 }
 
-/// Route words, external memory (sram, dir): Words of nodes of all levels (sram), or entries: the first half
-/// is the first bank, the rest the second (dir). The card adds and checks the parity.
+/// Route words, two banks (sram, dir): Words of nodes of all levels (sram), or entries: the first half is
+/// the first bank, the rest the second (dir). The card adds and checks the parity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SramRow {
     /// As crates/tables/src/dag36/words.rs (sram) and crates/tables/src/dir/words.rs (dir) describe.

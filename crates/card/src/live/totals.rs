@@ -25,7 +25,7 @@ pub struct CardTotals {
     pub nonsense: u64,
     /// Frames that belong to no network and bypassed the card.
     pub unclaimed: u64,
-    /// Damaged words of external memory that were repaired.
+    /// Damaged words of the banks that were repaired.
     pub repaired: u64,
 }
 

@@ -125,7 +125,7 @@ fn files_that_are_not_cards_are_refused_with_the_reason() {
         (regs::BUS, 0x0008_0808, "the bus"),
         (regs::LAYOUT, 5, "the layout is 5, expected 1 to 4"),
         (regs::LAYOUT, regs::LAYOUT_DIR, "rows of the Conflict CAM is 0, expected 1 to 4096"),
-        (regs::SRAM_WORDS, 5, "words of external memory is 5, expected 0 to 0"),
+        (regs::SRAM_WORDS, 5, "words of the banks is 5, expected 0 to 0"),
         (regs::LAYOUT, regs::LAYOUT_DAG36, "route rows is 32, expected 0 to 0"),
         (regs::PLANES, 17, "planes is 17, expected 1 to 16"),
         (regs::NETS, 0, "networks is 0, expected 1 to 256"),

@@ -67,7 +67,7 @@ pub struct CardInfo {
     pub clocking_seconds: f64,
     /// Seconds since it started.
     pub wall_seconds: f64,
-    /// Damaged words of external memory that the driver wrote again from its copy.
+    /// Damaged words of the card's route memory that the driver wrote again from its copy.
     #[serde(default)]
     pub repaired_words: u64,
 }

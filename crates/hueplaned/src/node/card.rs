@@ -36,6 +36,9 @@ pub(super) const PIECE_NODES: usize = 512;
 /// writes as much of a table as fits.
 pub const RETRY_MIN: Duration = Duration::from_secs(2);
 pub(super) const RETRY_MAX: Duration = Duration::from_secs(60);
+/// Route words from which a card keeps the tables of networks in software: a quarter of the papers' two banks. On-chip memory has fewer,
+/// and is for the networks on the card.
+const KEEPING_WORDS_MIN: u32 = 1 << 18;
 /// Packet slots of the card's thread.
 pub(super) const SLOTS: u32 = 16_384;
 
@@ -132,9 +135,10 @@ impl CardSide {
         self.seats.values_mut().for_each(|seat| seat.again |= seat.stage == Stage::Software);
     }
 
-    /// Whether tables of networks in software stay on the card: only external memory has room for many.
+    /// Whether tables of networks in software stay on the card: only if it has room for many.
     pub(super) fn keeps(&self) -> bool {
-        self.live.description().layout == hue_card::Layout::Sram
+        let card = self.live.description();
+        card.layout == hue_card::Layout::Sram && card.sram_words >= KEEPING_WORDS_MIN
     }
 
     /// The public view of it.

@@ -109,7 +109,7 @@ mod every_image_agrees {
             })*
         };
     }
-    images!(tcam1, tcam2, tcam3, tcam4, tcam5, default, wide, sram, dir);
+    images!(tcam1, tcam2, tcam3, tcam4, tcam5, default, wide, kinds, sram, dir);
 
     #[test]
     #[ignore = "long: make test-full"]

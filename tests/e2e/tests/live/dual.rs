@@ -187,7 +187,7 @@ fn a_dual_network_moves_to_the_card_and_back_and_its_hosts_see_nothing() {
         .collect();
     let document = both.document.clone().with("routes", &format!("[{}]", routes.join(", ")));
     let daemon =
-        start(&lab, &["default", "sram"], &[node(&lab, "sram"), document.yaml(), six.document.yaml()]);
+        start(&lab, &["default", "kinds"], &[node(&lab, "kinds"), document.yaml(), six.document.yaml()]);
     runs_on(&daemon, both.name(), "card");
     runs_on(&daemon, six.name(), "card");
     warm_up(&both, 1);
@@ -241,7 +241,7 @@ fn a_dual_network_moves_to_the_card_and_back_and_its_hosts_see_nothing() {
     }
     let more = "[{to: 10.77.0.0/24, via: 10.1.2.2}, {to: \"2001:db8:77::/48\", via: \"2001:db8:1:2::2\"}]";
     let less = both.document.clone().with("routes", more);
-    daemon.cli.apply(&all(&[node(&lab, "sram"), less.yaml(), six.document.yaml()]), &[]);
+    daemon.cli.apply(&all(&[node(&lab, "kinds"), less.yaml(), six.document.yaml()]), &[]);
     for address in behind {
         until("the new route works", 20, || both.left.ping(address, 1) == 1);
         assert_eq!(both.left.ping(address, 10), 10);

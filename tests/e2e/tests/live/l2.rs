@@ -204,8 +204,8 @@ fn a_switch_moves_while_it_learns() {
     let hosts = hosts(&lab, 3);
     let four = lab.pair("four", 2, 2, [0, 1]);
     let name = lab.name("lan");
-    let documents = [node(&lab, "sram"), document(&lab, 3, "", ""), four.document.yaml()];
-    let daemon = start(&lab, &["sram"], &documents);
+    let documents = [node(&lab, "kinds"), document(&lab, 3, "", ""), four.document.yaml()];
+    let daemon = start(&lab, &["kinds"], &documents);
     runs_on(&daemon, four.name(), "card");
     runs_on(&daemon, &name, "card");
     reach_each_other(&hosts);
@@ -256,7 +256,7 @@ fn a_switch_that_loses_its_card_knows_its_hosts() {
     let lab = Lab::new(3);
     let hosts = hosts(&lab, 3);
     let name = lab.name("lan");
-    let daemon = start(&lab, &["sram"], &[node(&lab, "sram"), document(&lab, 3, "", "")]);
+    let daemon = start(&lab, &["kinds"], &[node(&lab, "kinds"), document(&lab, 3, "", "")]);
     runs_on(&daemon, &name, "card");
     reach_each_other(&hosts);
     let known = macs(&daemon, &name);

@@ -52,8 +52,15 @@ fn on_card(node: &ByHand, name: &str) -> (bool, usize, bool) {
 
 #[test]
 fn the_card_has_the_routes_of_both_families() {
-    let mut node = hand::start(&images_alone(&["sram"])).unwrap();
-    node.apply(DOCUMENTS, true).unwrap();
+    // External and on-chip memory.
+    for image in ["sram", "kinds"] {
+        has_the_routes(image);
+    }
+}
+
+fn has_the_routes(image: &str) {
+    let mut node = hand::start(&images_alone(&[image])).unwrap();
+    node.apply(&DOCUMENTS.replace("image: sram", &format!("image: {image}")), true).unwrap();
     settle(&mut node, IDLE_PASSES);
     // The prefix behind that of the document's route: the checker asks the card for addresses at the ends of routes.
     for (name, prefix, via) in

@@ -28,13 +28,13 @@ struct World {
 
 impl World {
     fn start(settings: &str) -> Self {
-        let mut node = hand::start(&images_alone(&["sram"])).unwrap();
+        let mut node = hand::start(&images_alone(&["kinds"])).unwrap();
         let ports: String = (0..PORTS.len())
             .map(|at| format!("    - {{name: v{at}, port: p{at}, mac: \"02:00:00:00:70:0{at}\"}}\n"))
             .collect();
         let documents = format!(
             "apiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: sim}}\nspec:\n  ports: [{{name: p0}}, {{name: p1}}, {{name: p2}}]\n  \
-             card: {{twin: {{image: sram}}, ports: [p0, p1, p2]}}\n---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: lan}}\n\
+             card: {{twin: {{image: kinds}}, ports: [p0, p1, p2]}}\n---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: lan}}\n\
              spec:\n  plane: {{kind: l2{settings}}}\n  placement: card\n  ports:\n{ports}"
         );
         node.apply(&documents, true).unwrap();

@@ -432,7 +432,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Repairs damaged words of external memory.
+    /// Repairs damaged words of the banks.
     fn repair(&mut self) -> Result<(), String> {
         if self.now_ns.saturating_sub(self.repaired_ns) < ASK_NS {
             return Ok(());
