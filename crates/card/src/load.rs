@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use hue_planes::{Counters, Kind, UnclaimedCounters};
+use hue_planes::{Counters, Keys, Kind, UnclaimedCounters};
 use hue_substrate::{Capacity, Claims, Program, Substrate, SubstrateError, check_programs, demux_of};
 use hue_tables::Vid;
 
@@ -654,12 +654,11 @@ fn free(places: &mut [bool]) -> Option<u8> {
 
 /// Whether an image has a kind, and the driver rows for its next hops and entries.
 pub fn has_kind(description: &Description, kind: Kind) -> bool {
-    let has_rows = match kind {
-        Kind::Ipv4 => true,
+    let has_rows = match kind.limits().keys {
+        Keys::V4 => true,
         // Only these tables have keys of any width.
-        Kind::Ipv6 | Kind::Dual => description.layout == Layout::Sram,
-        Kind::L2 => description.station_rows > 0,
-        _ => false,
+        Keys::V6 | Keys::Dual => description.layout == Layout::Sram,
+        Keys::Mac => description.station_rows > 0,
     };
     has_rows && description.kinds.contains(&kind)
 }

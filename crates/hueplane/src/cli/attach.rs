@@ -11,9 +11,9 @@ use crate::complete;
 
 /// Connect a host to a network
 ///
-/// A host is a network namespace, or a TAP device for a virtual machine. It gets a free IPv4 address of the
-/// virtual port's subnet; a namespace is set up, with a default route unless it has one. All hosts on a port are
-/// on one bridge. The first one makes it, and the port's interface, which must not exist yet. If anything fails,
+/// A host is a network namespace, or a TAP device for a virtual machine. It gets a free address of the virtual
+/// port's subnet, of each family that the port has; a namespace is set up, with default routes unless it has
+/// them. All hosts on a port are on one bridge. The first one makes it, and the port's interface, which must not exist yet. If anything fails,
 /// nothing is left. Needs root, in the daemon's network namespace.
 #[derive(Args, Debug)]
 #[command(

@@ -13,6 +13,7 @@ use hue_e2e::{Cli, Daemon, Lab, Machine, Space, can_run, until, until_some};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::json;
 
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 1);
 
@@ -107,7 +108,7 @@ fn the_node_is_deaf(lab: &Lab, from: &str) {
 
 /// Address of a host, from the JSON of attach or of its list.
 fn address_of(host: &serde_json::Value) -> Ipv4Addr {
-    let text = host["address"].as_str().unwrap_or_else(|| panic!("no address: {host}"));
+    let text = host["addresses"][0].as_str().unwrap_or_else(|| panic!("no address: {host}"));
     text.split('/').next().unwrap().parse().unwrap()
 }
 
@@ -137,8 +138,8 @@ fn two_attached_hosts_ping_each_other_and_detach_leaves_nothing() {
     let right = format!("{red}/right");
     let (alice, bob) = (host(&lab, "alice"), host(&lab, "bob"));
     let first = run(&lab, cli, &["attach", red, "--host", &alice, "-o", "json"]).expect_ok().json();
-    assert_eq!((&first["port"], &first["address"]), (&"left".into(), &"10.1.1.2/24".into()), "{first}");
-    assert_eq!((&first["created_namespace"], &first["default_route"]), (&true.into(), &true.into()));
+    assert_eq!((&first["port"], &first["addresses"]), (&"left".into(), &json!(["10.1.1.2/24"])), "{first}");
+    assert_eq!((&first["created_namespace"], &first["default_routes"]), (&true.into(), &json!(["10.1.1.1"])));
     let text = run(&lab, cli, &["attach", &right, "--host", &bob]).expect_ok().stdout;
     assert!(text.contains(&format!("ip netns exec {bob} ping 10.1.2.1")), "{text}");
     until("alice reaches bob", 20, || pings(&alice, Ipv4Addr::new(10, 1, 2, 2)));
@@ -160,17 +161,25 @@ fn two_attached_hosts_ping_each_other_and_detach_leaves_nothing() {
 }
 
 #[test]
-fn hosts_of_an_ipv6_network_get_ipv6_addresses() {
+fn hosts_get_an_address_of_each_family_of_their_network() {
     if !can_run(&[]) {
         return;
     }
+    for kind in ["ipv6", "dual"] {
+        hosts_of(kind);
+    }
+}
+
+fn hosts_of(kind: &'static str) {
     let lab = Lab::new(2);
     lab.unplug(0);
     lab.unplug(1);
     let mut six = lab.pair_document("six", 1, 1, [0, 1]);
-    six.kind = "ipv6";
+    six.kind = kind;
+    let is_dual = kind == "dual";
     for (side, port) in (1..).zip(&mut six.ports) {
-        port.addresses = vec![format!("{}/64", address6(1, side, 1))];
+        let wide = format!("{}/64", address6(1, side, 1));
+        port.addresses = if is_dual { vec![format!("10.1.{side}.1/24"), wide] } else { vec![wide] };
     }
     let daemon = Daemon::start(&lab, &all(&[lab.node_document(""), six.yaml()]));
     let cli = &daemon.cli;
@@ -178,13 +187,23 @@ fn hosts_of_an_ipv6_network_get_ipv6_addresses() {
         let name = host(&lab, port);
         let at = format!("{}/{port}", six.name);
         let attached = run(&lab, cli, &["attach", &at, "--host", &name, "-o", "json"]).expect_ok().json();
-        assert_eq!(attached["default_route"], true, "{attached}");
+        assert_eq!(attached["default_routes"], attached["routers"], "{attached}");
         (name, attached)
     });
     let [(left, _), (right, second)] = &hosts;
-    assert_eq!(second["address"], "2001:db8:1:2::2/64");
+    let addresses = second["addresses"].as_array().unwrap();
+    assert_eq!(
+        (addresses.last().unwrap(), addresses.len()),
+        (&json!("2001:db8:1:2::2/64"), 1 + usize::from(is_dual))
+    );
     until("left reaches right", 20, || pings(left, address6(1, 2, 2)));
     assert!(pings(right, address6(1, 1, 2)));
+    if is_dual {
+        until("left reaches right by IPv4", 20, || pings(left, Ipv4Addr::new(10, 1, 2, 2)));
+        assert!(pings(right, Ipv4Addr::new(10, 1, 1, 2)));
+        let list = run(&lab, cli, &["attach", "--list"]).expect_ok().stdout;
+        assert!(list.contains("10.1.2.2/24, 2001:db8:1:2::2/64"), "{list}");
+    }
     let _ = run(&lab, cli, &["detach", "--all"]).expect_ok();
     assert!(!exists(left) && !exists(right));
 }
@@ -344,7 +363,7 @@ fn a_program_that_opens_the_tap_device_is_a_host() {
     let made = made.expect_ok().json();
     let (address, mac) = (address_of(&made), mac_of(&made));
     assert_eq!((&made["host"], &made["kind"]), (&"vm0".into(), &"tap".into()), "{made}");
-    assert_eq!((address, &made["router"]), (Ipv4Addr::new(10, 1, 1, 2), &"10.1.1.1".into()));
+    assert_eq!((address, &made["routers"]), (Ipv4Addr::new(10, 1, 1, 2), &json!(["10.1.1.1"])));
     let shown = lab.node().run("ip", &["-d", "-j", "link", "show", "vm0"]).expect_ok().json();
     let tap = &shown[0]["linkinfo"]["info_data"];
     assert_eq!(

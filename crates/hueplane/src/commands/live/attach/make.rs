@@ -143,15 +143,15 @@ fn set_if_present(key: &str, value: &str) -> Result<(), HostError> {
     }
 }
 
-/// Connects a namespace with the bridge, and sets it up. Returns whether it got a default route.
+/// Connects a namespace with the bridge, and sets it up. Returns the routers that it got default routes over.
 pub fn namespace(
     here: &mut Links,
     host: &mut Host,
     into: &Namespace,
     mtu: u16,
-    address: Option<Address>,
+    addresses: &[Address],
     undo: &mut Undo,
-) -> Result<bool, HostError> {
+) -> Result<Vec<IpAddr>, HostError> {
     let mut inside = Links::inside(into)?;
     let names: BTreeSet<String> = inside.list()?.into_iter().map(|link| link.name).collect();
     let eth = (0..ETH_MAX).map(|n| format!("eth{n}")).find(|name| !names.contains(name));
@@ -163,14 +163,17 @@ pub fn namespace(
     here.set_mtu(&host.wire, mtu.into())?;
     inside.set_mtu(&eth, mtu.into())?;
     inside.set_up(&eth, true)?;
-    let default = match address {
-        Some(address) => configure(&mut inside, &eth, address)?,
-        None => false,
-    };
+    let mut over = Vec::new();
+    for address in addresses {
+        if configure(&mut inside, &eth, *address)? {
+            over.push(address.router);
+        }
+    }
     join(here, host)?;
-    Ok(default)
+    Ok(over)
 }
 
+/// Adds an address, and a default route unless there is one of its family. Returns whether it added the route.
 fn configure(inside: &mut Links, eth: &str, address: Address) -> Result<bool, HostError> {
     let link = inside.index_of(eth)?;
     addresses::add(inside.socket(), link, address.own, address.len)?;

@@ -50,23 +50,24 @@ pub struct Host {
     /// The host's interface; what a virtual machine calls it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
+    /// Its addresses with their prefix lengths: at most one of each family.
+    pub addresses: Vec<String>,
 }
 
 impl Host {
     /// The alias of its interface.
     pub fn mark(&self) -> String {
         let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-        let (kind, interface, address) = (self.kind.word(), or(&self.interface), or(&self.address));
-        format!("{MARK} {kind} {}/{} {} {interface} {address}", self.network, self.port, self.host)
+        let (kind, interface) = (self.kind.word(), or(&self.interface));
+        let addresses = if self.addresses.is_empty() { "-".to_owned() } else { self.addresses.join(",") };
+        format!("{MARK} {kind} {}/{} {} {interface} {addresses}", self.network, self.port, self.host)
     }
 
     /// The host that this interface leads to; `None` if attach did not make it.
     fn of(link: &Link, links: &[Link]) -> Option<Self> {
         let rest = link.alias.as_deref()?.strip_prefix(MARK)?.strip_prefix(' ')?;
         let words: Vec<&str> = rest.split(' ').collect();
-        let [kind, place, host, interface, address] = words[..] else { return None };
+        let [kind, place, host, interface, addresses] = words[..] else { return None };
         let kind = [Kind::Namespace, Kind::Tap].into_iter().find(|one| one.word() == kind)?;
         let (network, port) = place.split_once('/')?;
         let given = |text: &str| (text != "-").then(|| text.to_owned());
@@ -79,7 +80,7 @@ impl Host {
             wire: link.name.clone(),
             bridge: bridge.map(|bridge| bridge.name.clone()),
             interface: given(interface),
-            address: given(address),
+            addresses: given(addresses).iter().flat_map(|list| list.split(',')).map(str::to_owned).collect(),
         })
     }
 
@@ -201,7 +202,7 @@ mod tests {
             wire: "attach0h1".into(),
             bridge: Some("attach0".into()),
             interface: Some("eth0".into()),
-            address: None,
+            addresses: vec!["10.1.1.2/24".into(), "2001:db8::2/64".into()],
         };
         vec![
             link(1, "attach0", "bridge", &mark, None, None),
@@ -218,6 +219,7 @@ mod tests {
         assert!(found.whole && found.strangers.is_empty() && !found.is_unused());
         assert_eq!((found.bridge.as_deref(), found.hosts[0].host.as_str()), (Some("attach0"), "alice"));
         assert_eq!(found.hosts[0].mark(), links[3].alias.clone().unwrap());
+        assert_eq!(found.hosts[0].addresses, ["10.1.1.2/24", "2001:db8::2/64"]);
         assert_eq!(found.parts, ["a0", "attach0w", "attach0"]);
         for missing in 0..3 {
             let mut links = segment();

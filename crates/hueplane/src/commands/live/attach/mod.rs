@@ -77,7 +77,7 @@ pub fn attach(args: &Attach, connection: &Connection) -> Result<(), Failure> {
     let _turn = turn("attach", Some(&stop))?;
     let (links, ports) = (links()?, client.ports()?);
     let place = find(&client, args.network.as_deref().unwrap_or_default(), &links, &ports)?;
-    let address = address(&client, &place, &Host::all(&links))?;
+    let addresses = addresses(&client, &place, &Host::all(&links))?;
     let taken = links.iter().map(|link| &link.name).chain(ports.iter().map(|port| &port.interface));
     let taken: BTreeSet<String> = taken.cloned().collect();
     let mut undo = Undo::default();
@@ -85,7 +85,7 @@ pub fn attach(args: &Attach, connection: &Connection) -> Result<(), Failure> {
         Some(name) => {
             let owner = owner(args)?;
             let name = tap_name(name, &links, &ports)?;
-            connect_tap(place, name, owner, address, &taken, &mut undo)?
+            connect_tap(place, name, owner, &addresses, &taken, &mut undo)?
         }
         None => {
             let (namespace, created) = open(args)?;
@@ -93,7 +93,7 @@ pub fn attach(args: &Attach, connection: &Connection) -> Result<(), Failure> {
                 undo.created = Some(namespace.try_clone().map_err(failed)?);
             }
             check(&client, &namespace)?;
-            connect_namespace(place, &namespace, address, &taken, &mut undo)?
+            connect_namespace(place, &namespace, &addresses, &taken, &mut undo)?
         }
     };
     wait(&client, &attached, &stop)?;
@@ -201,10 +201,12 @@ fn table(hosts: &[Host]) -> String {
     let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let row = |host: &Host| {
         let place = format!("{}/{}", host.network, host.port);
-        let (bridge, interface, address) = (or(&host.bridge), or(&host.interface), or(&host.address));
-        vec![host.host.clone(), place, bridge, host.wire.clone(), interface, address]
+        let (bridge, interface) = (or(&host.bridge), or(&host.interface));
+        let addresses = if host.addresses.is_empty() { "-".to_owned() } else { host.addresses.join(", ") };
+        vec![host.host.clone(), place, bridge, host.wire.clone(), interface, addresses]
     };
-    let names = ["HOST", "NETWORK", "BRIDGE", "WIRE", "INTERFACE", "ADDRESS"].map(|name| (name, Align::Left));
+    let names =
+        ["HOST", "NETWORK", "BRIDGE", "WIRE", "INTERFACE", "ADDRESSES"].map(|name| (name, Align::Left));
     print::columns(&names, &hosts.iter().map(row).collect::<Vec<_>>())
 }
 
@@ -281,10 +283,18 @@ fn usable(wire: &Port, links: &[Link]) -> Result<Option<Segment>, String> {
     }
 }
 
-/// A free address for a host; `None` if the virtual port has no address.
-fn address(client: &Client, place: &Place, hosts: &[Host]) -> Result<Option<Address>, Failure> {
+/// Free addresses for a host: one of each family that the virtual port has, in the order of the port's addresses.
+fn addresses(client: &Client, place: &Place, hosts: &[Host]) -> Result<Vec<Address>, Failure> {
     let Place { network, port, wire, segment } = place;
-    let Some((router, len)) = port.addresses.iter().find_map(|text| parse(text)) else { return Ok(None) };
+    let mut subnets: Vec<(IpAddr, u8)> = Vec::with_capacity(2);
+    for (router, len) in port.addresses.iter().filter_map(|text| parse(text)) {
+        if subnets.iter().all(|(other, _)| other.is_ipv4() != router.is_ipv4()) {
+            subnets.push((router, len));
+        }
+    }
+    if subnets.is_empty() {
+        return Ok(Vec::new());
+    }
     // Whoever is on the same segment must have another address, also routers and hosts of other networks.
     let networks = client.networks()?;
     let routers = networks.iter().flat_map(|network| &network.ports).filter(|port| port.port == wire.name);
@@ -295,18 +305,19 @@ fn address(client: &Client, place: &Place, hosts: &[Host]) -> Result<Option<Addr
         (host.network == network.name && host.port == port.name)
             || (bridge.is_some() && host.bridge.as_ref() == bridge)
     };
-    let addresses = hosts.iter().filter(near).filter_map(|host| host.address.as_ref());
+    let addresses = hosts.iter().filter(near).flat_map(|host| &host.addresses);
     used.extend(addresses.filter_map(|text| Some(parse(text)?.0)));
     let filter = NetworkFilter { network: Some(network.name.clone()), ..NetworkFilter::default() };
     let neighbours = client.neighbours(&filter)?;
     used.extend(neighbours.iter().filter(|known| known.port == port.name).map(|known| known.address));
-    match free(router, len, &used) {
-        Some(own) => Ok(Some(Address { own, router, len })),
+    let address = |(router, len): (IpAddr, u8)| match free(router, len, &used) {
+        Some(own) => Ok(Address { own, router, len }),
         None => Err(Failure::Full(format!(
             "attach {}/{}: no free address in the subnet of {router}/{len}",
             network.name, port.name
         ))),
-    }
+    };
+    subnets.into_iter().map(address).collect()
 }
 
 fn parse(text: &str) -> Option<(IpAddr, u8)> {
@@ -434,7 +445,7 @@ fn begun(
     kind: Kind,
     bridge: String,
     wire: String,
-    address: Option<Address>,
+    addresses: &[Address],
 ) -> Attached {
     // Source: kernel Documentation/networking/ip-sysctl.rst, "/proc/sys/net/bridge/*".
     let filtered = sysctl::get_here("net/bridge/bridge-nf-call-iptables").ok().flatten();
@@ -453,12 +464,12 @@ fn begun(
             wire,
             bridge: Some(bridge),
             interface: None,
-            address: address.map(|address| format!("{}/{}", address.own, address.len)),
+            addresses: addresses.iter().map(|address| format!("{}/{}", address.own, address.len)).collect(),
         },
         port_interface: place.wire.interface,
-        router: address.map(|address| address.router),
+        routers: addresses.iter().map(|address| address.router).collect(),
         created_namespace: false,
-        default_route: false,
+        default_routes: Vec::new(),
         mac: None,
         mtu: place.wire.mtu,
         note,
@@ -468,7 +479,7 @@ fn begun(
 fn connect_namespace(
     mut place: Place,
     namespace: &Namespace,
-    address: Option<Address>,
+    addresses: &[Address],
     taken: &BTreeSet<String>,
     undo: &mut Undo,
 ) -> Result<Attached, Failure> {
@@ -479,10 +490,10 @@ fn connect_namespace(
         let asked = format!("{}/{}", place.network.name, place.port.name);
         Failure::Full(format!("attach {asked}: bridge {bridge} has {HOST_MAX} hosts already; detach some"))
     })?;
-    let mut attached = begun(place, namespace.name(), Kind::Namespace, bridge, wire, address);
+    let mut attached = begun(place, namespace.name(), Kind::Namespace, bridge, wire, addresses);
     attached.created_namespace = undo.created.is_some();
-    attached.default_route =
-        make::namespace(&mut here, &mut attached.host, namespace, attached.mtu, address, undo)
+    attached.default_routes =
+        make::namespace(&mut here, &mut attached.host, namespace, attached.mtu, addresses, undo)
             .map_err(failed)?;
     here.set_up(&attached.port_interface, true).map_err(failed)?;
     Ok(attached)
@@ -492,15 +503,15 @@ fn connect_tap(
     mut place: Place,
     name: &str,
     owner: u32,
-    address: Option<Address>,
+    addresses: &[Address],
     taken: &BTreeSet<String>,
     undo: &mut Undo,
 ) -> Result<Attached, Failure> {
     let mut here = Links::here().map_err(failed)?;
     let bridge = bridge(&mut here, &mut place, taken, undo)?;
-    let mut attached = begun(place, name, Kind::Tap, bridge, name.to_owned(), address);
+    let mut attached = begun(place, name, Kind::Tap, bridge, name.to_owned(), addresses);
     let index = make::tap(&mut here, &attached.host, attached.mtu, owner, undo)?;
-    attached.mac = Some(mac_of(address.map(|address| address.own), index).to_string());
+    attached.mac = Some(mac_of(addresses.first().map(|address| address.own), index).to_string());
     here.set_up(&attached.port_interface, true).map_err(failed)?;
     Ok(attached)
 }

@@ -17,10 +17,11 @@ pub struct Attached {
     pub host: Host,
     /// The port's interface.
     pub port_interface: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub router: Option<IpAddr>,
+    /// The network's own addresses there, in the order of the host's.
+    pub routers: Vec<IpAddr>,
     pub created_namespace: bool,
-    pub default_route: bool,
+    /// Routers that the host got default routes over.
+    pub default_routes: Vec<IpAddr>,
     /// For a virtual machine: MAC address, and the largest IP packet in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
@@ -48,20 +49,21 @@ fn place_of(host: &Host) -> String {
 }
 
 fn told_of_namespace(attached: &Attached) -> String {
-    let Host { host, interface, address, .. } = &attached.host;
+    let Host { host, interface, addresses, .. } = &attached.host;
     let new = if attached.created_namespace { "new " } else { "" };
     let interface = interface.as_deref().unwrap_or("-");
     let mut text = format!("{new}host {host}: {interface} is connected to {}\n", place_of(&attached.host));
-    let Some(address) = address else {
+    if addresses.is_empty() {
         text.push_str("the virtual port has no address, so the host got only the wire: set it up yourself\n");
         return text;
-    };
-    let _ = write!(text, "address {address}");
-    let _ = match (attached.router, attached.default_route) {
-        (Some(router), true) => writeln!(text, ", default route over {router}"),
-        _ => writeln!(text, "; the host keeps its own default route"),
-    };
-    if let Some(router) = attached.router {
+    }
+    for (address, router) in addresses.iter().zip(&attached.routers) {
+        let _ = match attached.default_routes.contains(router) {
+            true => writeln!(text, "address {address}, default route over {router}"),
+            false => writeln!(text, "address {address}; the host keeps its own default route"),
+        };
+    }
+    if let Some(router) = attached.routers.first() {
         let enter = if host.starts_with('/') {
             format!("nsenter --net={host}")
         } else {
@@ -73,14 +75,14 @@ fn told_of_namespace(attached: &Attached) -> String {
 }
 
 fn told_of_tap(attached: &Attached) -> String {
-    let Host { host, address, .. } = &attached.host;
+    let Host { host, addresses, .. } = &attached.host;
     let mut text = format!("TAP device {host} is connected to {}\n", place_of(&attached.host));
-    let _ = match (address, attached.router) {
-        (Some(address), Some(router)) => {
-            writeln!(text, "set in the virtual machine: address {address}, gateway {router}")
-        }
-        _ => writeln!(text, "the virtual port has no address: choose the machine's yourself"),
-    };
+    for (address, router) in addresses.iter().zip(&attached.routers) {
+        let _ = writeln!(text, "set in the virtual machine: address {address}, gateway {router}");
+    }
+    if addresses.is_empty() {
+        text.push_str("the virtual port has no address: choose the machine's yourself\n");
+    }
     let mac = attached.mac.as_deref().unwrap_or_default();
     let mtu = if attached.mtu == MTU_USUAL { String::new() } else { format!(",host_mtu={}", attached.mtu) };
     let _ = writeln!(
