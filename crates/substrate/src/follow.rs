@@ -4,12 +4,12 @@
 //! the card's thread how ([`Ending`], in a [`super::handover::Record`]) → the card's witness, which saw the frame arrive,
 //! removes it from its list. The key of a frame covers what forwarding does not change (RFC 1812 §5.2.1: all but TTL and
 //! checksum of the IPv4 header, and the MAC addresses; RFC 8200 §3: all but the hop limit); identical frames cannot be
-//! told apart.
+//! told apart, except those from before the following began: their time of arrival is earlier, which copies keep.
 //! Nothing is followed, and no frame is hashed, unless a network moves.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use hue_planes::{Kind, Loss, Reason};
 use hue_tables::Vid;
@@ -153,29 +153,32 @@ const fn of_reason(reason: Reason) -> u16 {
     (reason.kind() as u16) << KIND_AT | reason.code() as u16
 }
 
-/// The network whose frames are followed. One thread sets it, another reads it. A worker that takes a frame that was
-/// handed over after the setting sees the new value.
+/// The network whose frames are followed, and since when. One thread sets it, another reads it. A worker that takes a frame
+/// that was handed over after the setting sees the new values.
 #[derive(Clone, Default, Debug)]
 pub struct Followed(Arc<Shared>);
 
 #[derive(Default, Debug)]
 struct Shared {
     vid: AtomicU16,
+    since_ns: AtomicU64,
     untold: AtomicU32,
 }
 
 impl Followed {
-    /// Follows the frames of this network; `None` ends this.
-    pub fn set(&self, vid: Option<Vid>) {
+    /// Follows the frames of this network that arrive from this time on, in nanoseconds; `None` ends this.
+    pub fn set(&self, following: Option<(Vid, u64)>) {
         self.0.untold.store(0, Ordering::Relaxed);
-        self.0.vid.store(vid.map_or(NOBODY, Vid::get), Ordering::Release);
+        self.0.since_ns.store(following.map_or(0, |(_, since_ns)| since_ns), Ordering::Relaxed);
+        self.0.vid.store(following.map_or(NOBODY, |(vid, _)| vid.get()), Ordering::Release);
     }
 
-    /// The network whose frames are followed.
+    /// The network whose frames are followed, and the time from which they are.
     #[must_use]
     #[inline]
-    pub fn get(&self) -> Option<Vid> {
-        Vid::new(self.0.vid.load(Ordering::Acquire))
+    pub fn get(&self) -> Option<(Vid, u64)> {
+        let vid = Vid::new(self.0.vid.load(Ordering::Acquire))?;
+        Some((vid, self.0.since_ns.load(Ordering::Relaxed)))
     }
 
     /// Counts a frame whose ending could not be reported for lack of room.
@@ -280,8 +283,8 @@ mod tests {
         let other = followed.clone();
         assert_eq!(other.get(), None);
         let vid = Vid::new(17).unwrap();
-        followed.set(Some(vid));
-        assert_eq!((other.get(), other.untold()), (Some(vid), 0));
+        followed.set(Some((vid, 5)));
+        assert_eq!((other.get(), other.untold()), (Some((vid, 5)), 0));
         other.count_untold();
         assert_eq!(followed.untold(), 1);
         followed.set(None);

@@ -5,7 +5,8 @@
 //! is independent of planes, counters and queues. Inside the card a tag identifies a frame, elsewhere its
 //! [`FrameKey`] does. A frame is lost if its loss is reported, or if everything behind it has left the card and it
 //! has not ([`Witness::vanished`]). If neither is known, the frame is undecided. Frames that arrived before the
-//! observation began are ignored. Times in nanoseconds.
+//! observation began are ignored: in the card they have no tag here, in software an earlier time ([`Witness::stamp`]).
+//! Times in nanoseconds.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -105,6 +106,8 @@ pub struct Witness {
     copying: HashMap<u32, u32>,
     proof: Proof,
     at: usize,
+    /// Frames that arrived in software earlier are not followed.
+    since_ns: u64,
     began_ns: u64,
     /// When the latest frame left. Before any frame left: when the first one arrived.
     left_ns: Option<u64>,
@@ -132,6 +135,7 @@ impl Witness {
             copying: HashMap::new(),
             proof: Proof::default(),
             at: 0,
+            since_ns: now_ns + 1, // what was handed over until now has no later time
             began_ns: now_ns,
             left_ns: None,
             moved_ns: u64::MAX,
@@ -144,6 +148,17 @@ impl Witness {
     /// The network whose frames are followed.
     pub fn vid(&self) -> Vid {
         self.vid
+    }
+
+    /// The network, and the time from which its frames in software are followed.
+    pub fn following(&self) -> (Vid, u64) {
+        (self.vid, self.since_ns)
+    }
+
+    /// The time with which a frame of the network goes from the card to software, where it tells frames that are followed from
+    /// those that were in the card already.
+    pub fn stamp(&self, tag: u32, now_ns: u64) -> u64 {
+        if self.tags.contains_key(&tag) { now_ns.max(self.since_ns) } else { now_ns.min(self.since_ns - 1) }
     }
 
     /// A frame arrives from a wire and enters the card with this tag. Returns whether it is followed.
@@ -182,11 +197,14 @@ impl Witness {
     }
 
     /// A frame that the network sends from software enters the card with this tag. Returns whether it is followed. A
-    /// frame of the network's control plane is first seen here; any other frame has arrived before.
-    pub fn handed_over(&mut self, from_control: bool, tag: u32, bytes: &[u8]) -> bool {
+    /// frame of the network's control plane is first seen here; any other frame has arrived before, at `time_ns` in software.
+    pub fn handed_over(&mut self, from_control: bool, tag: u32, bytes: &[u8], time_ns: u64) -> bool {
         let key = FrameKey::of(bytes);
         if from_control {
             return !self.over && self.enter(key, tag, 1);
+        }
+        if time_ns < self.since_ns {
+            return false;
         }
         let Some(frame) = self.frames.get(&key.frame) else { return false };
         self.tags.insert(tag, Tagged { key: key.frame, number: frame.number, more: 0 });
@@ -324,9 +342,12 @@ impl Witness {
         self.returning.remove(&tag);
     }
 
-    /// A frame on its way between card and software was lost for lack of room.
-    pub fn lost_between(&mut self, bytes: &[u8], loss: Loss) {
-        self.lose(FrameKey::of(bytes).frame, loss.name());
+    /// A frame on its way between card and software was lost for lack of room. `time_ns` is that of [`Witness::stamp`].
+    pub fn lost_between(&mut self, bytes: &[u8], time_ns: u64, loss: Loss) {
+        match time_ns < self.since_ns {
+            true => self.lost_unseen(loss, 1),
+            false => self.lose(FrameKey::of(bytes).frame, loss.name()),
+        }
     }
 
     /// Ends one of the frames of a key; returns `false` if none is inside.
@@ -469,7 +490,7 @@ mod tests {
         for (at, number) in [0u16, 1, 3, 2, 4, 5, 7].into_iter().enumerate() {
             witness.left(tag(number, 5), 0, Ok(()), 10 + 10 * at as u64);
         }
-        assert!(witness.handed_over(false, 77, &frame(MAC, 5, 63, 5)));
+        assert!(witness.handed_over(false, 77, &frame(MAC, 5, 63, 5), 9));
         witness.left(77, 0, Ok(()), 75);
         witness.turn(100);
         (0..8).for_each(|number| witness.left(tag(number, 6), 0, Ok(()), 200));
@@ -506,7 +527,7 @@ mod tests {
         // In software: the third to two ports, and one of them twice.
         let bytes = frame(MAC, 2, 64, 5);
         witness.ended_in_software(FrameKey::of(&bytes).frame, Ending::Copied(2));
-        assert!((70..73).all(|tag| witness.handed_over(false, tag, &bytes)));
+        assert!((70..73).all(|tag| witness.handed_over(false, tag, &bytes, 9)));
         (70..73).zip([1, 3, 3]).for_each(|(tag, port)| witness.left(tag, port, Ok(()), 20));
         witness.close(30);
         assert!(!witness.is_done(), "the fourth is inside");
@@ -539,7 +560,7 @@ mod tests {
         let mut witness = witness();
         assert!(arrives(&mut witness, 0, 5, 5));
         let bytes = frame(MAC, 0, 63, 5);
-        assert!((70..74).all(|tag| witness.handed_over(false, tag, &bytes)));
+        assert!((70..74).all(|tag| witness.handed_over(false, tag, &bytes, 9)));
         witness.left(70, 0, Ok(()), 10);
         witness.close(20);
         assert!(!witness.is_done(), "three copies are in the card");
@@ -567,7 +588,7 @@ mod tests {
         // Its arrival was not seen: it counts as lost, and no other end is known.
         witness.ended_in_software(key(20), Ending::of_loss(Loss::QueueFull));
         witness.ended_in_software(key(21), Ending::Punted(Outcome::Options.into()));
-        witness.lost_between(&frame(MAC, 8, 63, 5), Loss::HandoverFull);
+        witness.lost_between(&frame(MAC, 8, 63, 5), 9, Loss::HandoverFull);
         witness.close(100);
         assert!(witness.is_done());
         let proof = witness.proof();
@@ -636,8 +657,8 @@ mod tests {
     fn frames_of_the_control_plane_begin_as_they_are_handed_over() {
         let mut witness = witness();
         let (one, other) = (frame(MAC, 1, 63, 5), frame(MAC, 2, 63, 5));
-        assert!(!witness.handed_over(false, 1, &one), "it arrived before");
-        assert!(witness.handed_over(true, 2, &one) && witness.handed_over(true, 3, &other));
+        assert!(!witness.handed_over(false, 1, &one, 9), "it arrived before");
+        assert!(witness.handed_over(true, 2, &one, 9) && witness.handed_over(true, 3, &other, 9));
         witness.left(3, 0, Ok(()), 10);
         witness.left(2, 0, Ok(()), 11);
         witness.close(20);
@@ -650,13 +671,13 @@ mod tests {
         let mut witness = witness();
         let (same, other) = (frame(MAC, 1, 63, 5), frame(MAC, 2, 63, 5));
         // In the card each has its tag.
-        assert!(witness.handed_over(true, 1, &same) && witness.handed_over(true, 2, &other));
-        assert!(witness.handed_over(true, 3, &same));
+        assert!(witness.handed_over(true, 1, &same, 9) && witness.handed_over(true, 2, &other, 9));
+        assert!(witness.handed_over(true, 3, &same, 9));
         witness.left(2, 0, Ok(()), 10);
         witness.left(3, 0, Ok(()), 11);
         // For frames from software, it is not known which of the two this is.
         assert!(witness.arrived(0, 4, &frame(MAC, 1, 64, 5), 12));
-        assert!(witness.handed_over(false, 5, &same));
+        assert!(witness.handed_over(false, 5, &same, 9));
         witness.left(5, 0, Ok(()), 13);
         witness.close(20);
         witness.vanished(0);
@@ -669,15 +690,36 @@ mod tests {
         let mut witness = witness();
         assert!(arrives(&mut witness, 0, 5, 5));
         let bytes = frame(MAC, 0, 63, 5);
-        assert!(witness.handed_over(false, 70, &bytes));
+        assert!(witness.handed_over(false, 70, &bytes, 9));
         witness.left(70, 0, Ok(()), 10);
         witness.close(20);
         assert!(!arrives(&mut witness, 0, 5, 30));
         for (tag, doubled) in [(71, 0), (72, 1)] {
-            assert!(witness.handed_over(false, tag, &bytes));
+            assert!(witness.handed_over(false, tag, &bytes, 9));
             witness.left(tag, 0, Ok(()), 40);
             assert_eq!(witness.proof.doubled, doubled);
         }
+    }
+
+    #[test]
+    fn an_identical_frame_from_before_the_observation_is_not_followed() {
+        let mut witness = Witness { since_ns: 21, ..witness() };
+        let bytes = frame(MAC, 0, 64, 5);
+        assert!(arrives(&mut witness, 0, 5, 22));
+        // Software has two of them from before, or the card has one: only the third is this one.
+        assert_eq!((witness.stamp(77, 30), witness.stamp(tag(0, 5), 20)), (20, 21));
+        for time_ns in [15, witness.stamp(77, 30)] {
+            assert!(!witness.handed_over(false, 70, &bytes, time_ns));
+            witness.left(70, 0, Ok(()), 40);
+            witness.lost_between(&bytes, time_ns, Loss::HandoverFull);
+        }
+        assert_eq!(witness.inside, 1);
+        assert!(witness.handed_over(false, 71, &bytes, 21));
+        witness.left(71, 0, Ok(()), 40);
+        witness.close(50);
+        assert!(witness.is_done());
+        let proof = witness.proof();
+        assert_eq!((proof.doubled, proof.lost(), proof.seen[0].sent), (0, 2, 1));
     }
 
     #[test]

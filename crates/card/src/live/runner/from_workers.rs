@@ -108,7 +108,9 @@ impl Runner {
         let tag = self.next_tag();
         let followed = self.transfer.as_mut().is_some_and(|transfer| {
             let witness = transfer.witness.as_mut().filter(|witness| witness.vid() == record.vid);
-            witness.is_some_and(|witness| witness.handed_over(from_control, tag, packet.bytes(&self.pool)))
+            witness.is_some_and(|witness| {
+                witness.handed_over(from_control, tag, packet.bytes(&self.pool), record.time_ns)
+            })
         });
         if !followed {
             return self.send(nets, number, 0, packet);
@@ -126,7 +128,9 @@ impl Runner {
             Some(Mishap::Doubled) => {
                 let again = self.next_tag();
                 let witness = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut());
-                witness.map(|witness| witness.handed_over(false, again, packet.bytes(&self.pool)));
+                witness.map(|witness| {
+                    witness.handed_over(false, again, packet.bytes(&self.pool), record.time_ns)
+                });
                 self.send(nets, number, tag, packet) && self.send(nets, number, again, packet)
             }
             Some(Mishap::Reordered) => {
@@ -142,7 +146,8 @@ impl Runner {
         };
         if !sent && let Some(witness) = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut())
         {
-            witness.lost_between(packet.bytes(&self.pool), Loss::HandoverFull);
+            // A frame of the control plane has arrived here, whatever its time.
+            witness.lost_between(packet.bytes(&self.pool), u64::MAX, Loss::HandoverFull);
             witness.not_sent(tag);
         }
         sent

@@ -47,8 +47,12 @@ impl Runner {
                 vid = Vid::new(vid.get() + 1).unwrap_or(vid);
             }
             let port = self.wires.get(usize::from(port_in)).and_then(Option::as_ref).map(|wire| wire.id);
+            let witness = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut());
+            let witness = witness.filter(|witness| witness.vid() == vid);
+            let time_ns =
+                witness.as_ref().map_or(self.now_ns, |witness| witness.stamp(frame.tag, self.now_ns));
             let given = port.is_some_and(|port| {
-                let (time_ns, len) = (self.now_ns, bytes.len() as u32);
+                let len = bytes.len() as u32;
                 let generation = self.homes.generation(vid);
                 let record =
                     Record { crossing: Crossing::Arrived, port, vid, generation, vport, time_ns, len };
@@ -60,9 +64,8 @@ impl Runner {
                 crossings.to_software_bytes += bytes.len() as u64;
             } else {
                 crossings.to_software_lost += 1;
-                let witness = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut());
-                if let Some(witness) = witness.filter(|witness| witness.vid() == vid) {
-                    witness.lost_between(bytes, Loss::HandoverFull);
+                if let Some(witness) = witness {
+                    witness.lost_between(bytes, time_ns, Loss::HandoverFull);
                 }
             }
         }

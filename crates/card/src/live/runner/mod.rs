@@ -409,10 +409,10 @@ impl Runner {
         (0..).zip(&self.wires).map(of).collect()
     }
 
-    /// Makes the card and the workers follow the frames of a network; `None` ends this.
-    pub(super) fn follow(&mut self, vid: Option<Vid>) {
-        self.card.twin().keep_endings(vid.is_some());
-        self.peers.iter().for_each(|peer| peer.followed.set(vid));
+    /// Makes the card and the workers follow the frames of a network that arrive from this time on; `None` ends this.
+    pub(super) fn follow(&mut self, following: Option<(Vid, u64)>) {
+        self.card.twin().keep_endings(following.is_some());
+        self.peers.iter().for_each(|peer| peer.followed.set(following));
     }
 
     /// Frames whose end workers had no room to report.

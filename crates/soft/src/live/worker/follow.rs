@@ -11,7 +11,7 @@ use hue_tables::Vid;
 use super::Worker;
 
 impl Worker {
-    /// Reads which network the guest follows.
+    /// Reads which network the guest follows, and since when.
     pub(super) fn ask_followed(&mut self) {
         let guest = self.peers.last().and_then(Option::as_ref);
         self.followed = guest.and_then(|guest| guest.followed.get());
@@ -23,10 +23,11 @@ impl Worker {
         self.followed.and_then(|followed| self.key_of(followed, slot, packet))
     }
 
+    /// Frames from before the following began have no key: the guest has not seen them arrive.
     #[cold]
-    fn key_of(&self, followed: Vid, slot: usize, packet: &Packet) -> Option<FrameKey> {
-        let network = self.networks.get(slot).filter(|network| network.vid == followed);
-        network.map(|_| FrameKey::of(packet.bytes(&self.pool)))
+    fn key_of(&self, (vid, since_ns): (Vid, u64), slot: usize, packet: &Packet) -> Option<FrameKey> {
+        let network = self.networks.get(slot).filter(|network| network.vid == vid);
+        network.filter(|_| packet.time_ns >= since_ns).map(|_| FrameKey::of(packet.bytes(&self.pool)))
     }
 
     /// Reports the end of a frame, if it was followed.

@@ -149,7 +149,7 @@ pub(crate) struct Worker {
     notify: Vec<bool>,
     watch: Watch,
     /// The network whose frames the guest follows.
-    followed: Option<Vid>,
+    followed: Option<(Vid, u64)>,
     /// The network that tells the guest what its frames teach.
     telling: Option<usize>,
     batch: Batch,

@@ -83,8 +83,8 @@ impl Runner {
         let vid = order.vid;
         let witness = order.watch.take().map(|(demux, time)| (Witness::new(vid, kind, demux, now_ns), time));
         let (witness, time) = witness.unzip();
-        if witness.is_some() {
-            self.follow(Some(vid));
+        if let Some(witness) = &witness {
+            self.follow(Some(witness.following()));
         }
         let (rings, drops) = (self.lost_at_rings(vid), self.card().read_out_drops(net).unwrap_or_default());
         Some(Box::new(Transfer {
