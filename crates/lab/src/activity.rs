@@ -123,7 +123,7 @@ fn changes(file: &Path) -> Result<BTreeMap<String, u64>, LabError> {
 }
 
 /// Blocks of the card, by where their instances are below the top module; the first that matches.
-const BLOCKS: [(&str, &str); 18] = [
+const BLOCKS: [(&str, &str); 19] = [
     ("g_in", "input queues"),
     ("q_arrival", "input queues"),
     ("u_join", "input queues"),
@@ -137,6 +137,7 @@ const BLOCKS: [(&str, &str); 18] = [
     ("u_stages.u_meter", "meters"),
     ("u_stages.u_routes.gen_shared.gen_dag36.u_dag36", "trie"),
     ("u_stages.u_routes.gen_shared.gen_sram.u_dag36", "trie"),
+    ("g_banks", "trie"),
     ("u_stages.u_routes.gen_shared.u_hop", "next hops"),
     ("u_stages.u_routes", "routes"),
     ("u_stages", "counters by network"),

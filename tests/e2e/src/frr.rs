@@ -1,5 +1,6 @@
-//! FRR, as Debian packages it: zebra and ospfd in a namespace, unmodified.
+//! FRR, as Debian packages it: zebra and a routing daemon in a namespace, unmodified.
 
+use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -160,6 +161,21 @@ pub fn ospf_with(router_id: &str, interfaces: &[&str], options: &[&str]) -> Stri
         out += "!\n";
     }
     out + &format!("router ospf\n ospf router-id {router_id}\n timers throttle spf 0 50 200\n!\n")
+}
+
+/// A configuration for BGP of IPv6 routes with these neighbours, by address and AS, which announces these prefixes (RFC 2545).
+#[must_use]
+pub fn bgp6(router_id: &str, asn: u32, neighbours: &[(Ipv6Addr, u32)], prefixes: &[String]) -> String {
+    let mut out = format!(
+        "router bgp {asn}\n bgp router-id {router_id}\n no bgp ebgp-requires-policy\n no bgp default ipv4-unicast\n"
+    );
+    for (address, asn) in neighbours {
+        out += &format!(" neighbor {address} remote-as {asn}\n neighbor {address} timers connect 1\n");
+    }
+    out += " address-family ipv6 unicast\n";
+    neighbours.iter().for_each(|(address, _)| out += &format!("  neighbor {address} activate\n"));
+    prefixes.iter().for_each(|prefix| out += &format!("  network {prefix}\n"));
+    out + " exit-address-family\n!\n"
 }
 
 /// A configuration for OSPF version 3 in area 0 on these interfaces, with the shortest intervals.

@@ -674,3 +674,26 @@ fn the_doctor_needs_no_daemon() {
         assert!(ok != has_fix, "a failed check has a command to fix it: {check}");
     }
 }
+
+#[test]
+fn the_doctor_says_which_image_has_which_kinds() {
+    let said = |images: &str| {
+        let done = Scratch::new().hueplane_env("doctor -o json", &[("HUEPLANE_IMAGES", images)]);
+        let checks = done.json()["checks"].as_array().unwrap().clone();
+        let check = checks.into_iter().find(|check| check["name"] == "card images").unwrap();
+        (check["ok"].as_bool().unwrap(), check["found"].as_str().unwrap().to_owned())
+    };
+    let images = hue_testdata::images(&["default", "kinds"]);
+    let (ok, found) = said(images.to_str().unwrap());
+    assert!(
+        ok && found.contains("default: ipv4;") && found.contains("kinds: ipv4, ipv6, l2, dual"),
+        "{found}"
+    );
+    // A folder without images, and one with half of an image.
+    let none = Scratch::new();
+    let folder = none.write("images/readme", "").parent().unwrap().to_owned();
+    assert_eq!(said(folder.to_str().unwrap()), (false, "none".to_owned()));
+    let _ = none.write("images/half.so", [0; 100]);
+    let (ok, found) = said(folder.to_str().unwrap());
+    assert!(!ok && found.starts_with("half: "), "{found}");
+}

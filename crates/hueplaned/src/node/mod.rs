@@ -42,6 +42,7 @@ mod wires;
 pub use events::{About, EVENTS_MAX, EventLog};
 pub use handle::NodeHandle;
 pub use idle::IDLE_WAIT_MAX;
+pub use image::catalogue;
 pub use queue::{TURN_MAX, WAITING_MAX};
 pub use start::{Running, start};
 pub use take_over::{Predecessor, learnt_in};

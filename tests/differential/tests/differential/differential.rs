@@ -526,6 +526,7 @@ fn planted_bugs_of_the_card_are_found() {
     let mut bugs = vec![("sram", "demux/hue_network.sv", planted("NETWORK_KIND"))];
     if full() {
         let ready = "assign s_tready_o[q] = ready && open_q;";
+        let write = ".write_i(sram_req.write[bank])";
         bugs.extend([
             ("tcam3", "planes/hue_ipv4_check.sv", ("ttl < 8'd2".to_owned(), "ttl < 8'd1".to_owned())),
             ("tcam3", "card/hue_card.sv", (ready.to_owned(), ready.replace(";", " && s_tvalid_i[q];"))),
@@ -540,6 +541,8 @@ fn planted_bugs_of_the_card_are_found() {
             ("sram", "planes/hue_l2.sv", planted("L2_STICKY")),
             ("sram", "planes/hue_l2.sv", planted("L2_ARRIVAL")),
             ("sram", "card/hue_head.sv", planted("HEAD_STALE")),
+            ("kinds", "card/hue_head.sv", planted("HEAD_STALE")),
+            ("kinds", "card/hue_card.sv", (write.to_owned(), write.replace("bank", "0"))),
             ("sram", "tables/hue_dag36_walk.sv", planted("DAG36_LEVEL")),
             ("default", "tables/hue_dag36_pkg.sv", planted("DAG36_MAP")),
             ("wide", "card/hue_gather.sv", planted("GATHER_SUM")),

@@ -1,7 +1,7 @@
 //! Networks of kind `ipv6`, seen from their hosts.
 
 use hue_e2e::document::all;
-use hue_e2e::frr::{Frr, ospf6};
+use hue_e2e::frr::{Frr, bgp6, ospf6};
 use hue_e2e::lab::address6;
 use hue_e2e::traffic::Flow;
 use hue_e2e::{Daemon, Lab, can_run, until};
@@ -220,7 +220,25 @@ fn a_network_that_changes_its_kind_starts_anew() {
 
 #[test]
 fn frr_runs_ospf_version_3_unmodified() {
-    if !can_run(&["zebra", "ospf6d", "vtysh"]) {
+    let outer = |side: usize| ospf6(&format!("10.9.9.{side}"), &["eth0", "lo"]);
+    frr_runs("ospf6d", "ospf", &ospf6("10.1.1.1", &["left", "right"]), outer);
+}
+
+#[test]
+fn frr_runs_bgp_for_ipv6_unmodified() {
+    let asn = |side: usize| 65_001 + side as u32;
+    let neighbours = [0, 1].map(|side| (address6(1, 1 + side as u16, 2), asn(side)));
+    let outer = |side: usize| {
+        let router = [(address6(1, 1 + side as u16, 1), 65_000)];
+        bgp6(&format!("10.9.9.{side}"), asn(side), &router, &[format!("{}/128", loopback(side))])
+    };
+    let links = [1, 2].map(|side| format!("{}/64", address6(1, side, 0)));
+    frr_runs("bgpd", "bgp", &bgp6("10.1.1.1", 65_000, &neighbours, &links), outer);
+}
+
+/// FRR with this routing daemon runs in the network's namespace and on the hosts at both sides, which announce their loopbacks.
+fn frr_runs(routing: &'static str, protocol: &str, inner: &str, outer: impl Fn(usize) -> String) {
+    if !can_run(&["zebra", routing, "vtysh"]) {
         return;
     }
     let lab = Lab::new(2);
@@ -228,27 +246,26 @@ fn frr_runs_ospf_version_3_unmodified() {
     let daemon = Daemon::start(&lab, &all(&[lab.node_document(""), six.document.yaml()]));
     six.warm_up();
     let name = |end: &str| format!("{}{end}", six.name());
-    let inner = ospf6("10.1.1.1", &["left", "right"]);
     let exec = |line: &[&str]| daemon.cli.exec(six.name(), line);
-    let mut routers = vec![Frr::start_with(lab.folder(), &name("-r"), &inner, "ospf6d", exec)];
+    let mut routers = vec![Frr::start_with(lab.folder(), &name("-r"), inner, routing, exec)];
     for (side, host) in [&six.left, &six.right].into_iter().enumerate() {
-        // OSPF must find the route.
+        // The routing daemon must find the route.
         host.space.ip(&["-6", "route", "del", "default"]);
         host.space.ip(&["-6", "address", "add", &format!("{}/128", loopback(side)), "dev", "lo"]);
-        let outer = ospf6(&format!("10.9.9.{side}"), &["eth0", "lo"]);
         let run = |line: &[&str]| host.space.run(line[0], &line[1..]);
-        routers.push(Frr::start_with(lab.folder(), &name(["-a", "-b"][side]), &outer, "ospf6d", run));
+        routers.push(Frr::start_with(lab.folder(), &name(["-a", "-b"][side]), &outer(side), routing, run));
     }
-    until("routes of OSPF are in the data plane", 60, || routes(&daemon, six.name(), "ospf").len() >= 2);
-    // Their gateways are link-local, as in every OSPF version 3.
-    let gateways = routes(&daemon, six.name(), "ospf");
+    let learnt = || routes(&daemon, six.name(), protocol);
+    until("learnt routes are in the data plane", 60, || learnt().len() >= 2);
+    // Their gateways are link-local (RFC 5340 §3.8.1, RFC 2545 §3).
+    let gateways = learnt();
     assert!(
         gateways.iter().all(|one| one["via"].as_str().is_some_and(|via| via.starts_with("fe80:"))),
         "{gateways:?}"
     );
     let ends = [(&six.left, &six.right, 1), (&six.right, &six.left, 0)];
     for (from, _, side) in ends {
-        until("a loopback is reached by its OSPF route", 30, || {
+        until("a loopback is reached by its learnt route", 30, || {
             from.ping_with(loopback(side), 1, &["-I", &loopback(1 - side).to_string()]).ok()
         });
     }
@@ -262,7 +279,7 @@ fn frr_runs_ospf_version_3_unmodified() {
     drop(routers.remove(1));
     let gone = format!("{}/128", loopback(0));
     until("the ended router's route leaves the data plane", 40, || {
-        !routes(&daemon, six.name(), "ospf").iter().any(|route| route["prefix"] == gone.as_str())
+        !learnt().iter().any(|route| route["prefix"] == gone.as_str())
     });
 }
 

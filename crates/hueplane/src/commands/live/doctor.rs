@@ -1,6 +1,8 @@
 //! `hueplane doctor`: shows what this machine lacks, and the commands to fix it.
 
 use hue_host::doctor::{Check, checks, runs};
+use hueplaned::node::catalogue;
+use hueplaned::options;
 use serde::Serialize;
 
 use crate::cli::Doctor;
@@ -30,7 +32,8 @@ struct Row {
 pub fn doctor(args: &Doctor) -> Result<(), Failure> {
     let checks = checks();
     let ok = runs(&checks);
-    let report = Report { ok, checks: checks.into_iter().map(row).collect() };
+    let checks = checks.into_iter().map(row).chain([card_images()]).collect();
+    let report = Report { ok, checks };
     result(args.output.format, &report, || table(&report))?;
     if ok {
         return Ok(());
@@ -45,6 +48,27 @@ pub fn doctor(args: &Doctor) -> Result<(), Failure> {
 fn row(check: Check) -> Row {
     let fix = check.fix.filter(|_| !check.ok);
     Row { name: check.name, ok: check.ok, required: check.required, found: check.found, why: check.why, fix }
+}
+
+/// The images of the card that are installed, and the kinds of plane that each has.
+fn card_images() -> Row {
+    let images = catalogue(&options::images(), None);
+    let usable = images.iter().any(|image| image.problem.is_none());
+    let found: Vec<String> = images
+        .into_iter()
+        .map(|image| match image.problem {
+            None => format!("{}: {}", image.name, image.kinds.join(", ")),
+            Some(problem) => format!("{}: {problem}", image.name),
+        })
+        .collect();
+    Row {
+        name: "card images",
+        ok: usable,
+        required: false,
+        found: if found.is_empty() { "none".to_owned() } else { found.join("; ") },
+        why: "networks on the simulated card need an image with their kind; without one, all run in software",
+        fix: (!usable).then(|| "make images NAMES=\"default kinds\"".to_owned()),
+    }
 }
 
 fn table(report: &Report) -> String {
