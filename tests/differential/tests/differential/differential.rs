@@ -541,7 +541,6 @@ fn planted_bugs_of_the_card_are_found() {
             ("sram", "planes/hue_l2.sv", planted("L2_STICKY")),
             ("sram", "planes/hue_l2.sv", planted("L2_ARRIVAL")),
             ("sram", "card/hue_head.sv", planted("HEAD_STALE")),
-            ("kinds", "card/hue_head.sv", planted("HEAD_STALE")),
             ("kinds", "card/hue_card.sv", (write.to_owned(), write.replace("bank", "0"))),
             ("sram", "tables/hue_dag36_walk.sv", planted("DAG36_LEVEL")),
             ("default", "tables/hue_dag36_pkg.sv", planted("DAG36_MAP")),
