@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use hue_card::{Card, Images, Registers};
 use hue_soft::Soft;
-use hue_substrate::{Substrate, SubstrateError};
+use hue_substrate::{Mode, Substrate, SubstrateError, Update};
 use hue_tables::dag36::words_total;
 use hue_tables::{Change, Dag, Limits, NextHop, Prefix4, Vid};
 use serde_json::{Value, json};
@@ -116,7 +116,8 @@ fn apply<R: Registers>(
     changes: &[Change<u32>],
     at_once: bool,
 ) -> Result<(), SubstrateError> {
-    if at_once { card.update_routes(vid, changes) } else { card.update_routes_each(vid, changes) }
+    let mode = if at_once { Mode::Whole } else { Mode::Each };
+    card.update(vid, &Update::of_routes(changes).with_mode(mode)).map(drop)
 }
 
 fn software(_: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
@@ -143,7 +144,7 @@ fn software(_: &Images, settings: &Settings, title: &str) -> Result<Section, Str
             soft.load(std::slice::from_ref(&program)).map_err(text)?;
             let (began, used) = (Instant::now(), machine::thread_seconds());
             for changes in changes.chunks(ways[at].batch) {
-                soft.update_routes(program.vid, changes).map_err(text)?;
+                soft.update(program.vid, &Update::of_routes(changes)).map_err(text)?;
             }
             let count = changes.len() as f64;
             rates[at].0.push(count / began.elapsed().as_secs_f64());
@@ -171,7 +172,7 @@ fn software(_: &Images, settings: &Settings, title: &str) -> Result<Section, Str
     }
     section.note(RULE);
     section.note(format!(
-        "The whole software engine of one network (`Soft::update_routes`) on one core, {rounds} rounds, the table loaded anew before each. \
+        "The whole software engine of one network (`Soft::update`) on one core, {rounds} rounds, the table loaded anew before each. \
          Peers inserted the 901,899 routes of another full table into an empty one, in random order, on another day: they are comparable \
          with `one by one` in kind only. Of the same library and the 2026 table in one run with ours: `results/insert.md`."
     ));

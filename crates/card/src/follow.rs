@@ -43,7 +43,7 @@ impl<R: Registers> Card<R> {
     }
 
     /// Applies changes of the store and writes them to the card's tables. Each packet sees either the old or the new
-    /// table of its network, as with [`Card::update_routes_each`]. Returns the networks whose tables could not
+    /// table of its network, as with [`Mode::Each`](hue_substrate::Mode::Each). Returns the networks whose tables could not
     /// follow, and why; software decides their packets now.
     ///
     /// # Errors

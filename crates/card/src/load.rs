@@ -8,7 +8,9 @@
 use std::collections::HashMap;
 
 use hue_planes::{Counters, Keys, Kind, UnclaimedCounters};
-use hue_substrate::{Capacity, Claims, Program, Substrate, SubstrateError, check_programs, demux_of};
+use hue_substrate::{
+    Capacity, Claims, Program, Refusals, Substrate, SubstrateError, Update, check_programs, demux_of,
+};
 use hue_tables::Vid;
 
 use crate::banks::Arrival;
@@ -60,6 +62,10 @@ impl<R: Registers> Substrate for Card<R> {
             return Err(SubstrateError::Unknown(*vid));
         }
         self.take_off(vids)
+    }
+
+    fn update(&mut self, vid: Vid, update: &Update<'_>) -> Result<Refusals, SubstrateError> {
+        self.change(vid, update)
     }
 
     fn counters(&self, vid: Vid) -> Option<Counters> {

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use hue_planes::{Adjacency, AdjacencyKind, Keys, Kind, Settings, l2};
-use hue_substrate::{Program, ProgramError, RouteKey, SubstrateError, check_hop};
+use hue_planes::{Adjacency, Kind, Settings, l2};
+use hue_substrate::{Checked, Program, RouteKey};
 use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 
 use crate::device::Device;
@@ -103,57 +103,39 @@ impl Loaded {
         NetworkRow { software: self.software, ..row(self.place, &self.program, hop_base, roots) }
     }
 
-    /// Checks that these changes of routes are allowed.
-    ///
-    /// # Errors
-    /// `Program` for keys of another width than the network's kind has, `Hop`.
-    pub fn check_routes<K: CardKey>(&self, changes: &[Change<K>]) -> Result<(), SubstrateError> {
-        let kind = self.program.kind();
-        if !kind.limits().keys.has_bits(K::BITS) {
-            let error = ProgramError::Width { found: Keys::of_bits(K::BITS), kind };
-            return Err(SubstrateError::Program { name: self.program.name.clone(), error });
-        }
-        let count = self.program.next_hops.len();
-        let names = |hop: &NextHop| usize::from(hop.get()) >= count;
-        match changes.iter().find_map(|(prefix, hop)| Some((prefix, hop.filter(names)?))) {
-            None => Ok(()),
-            Some((prefix, hop)) => Err(SubstrateError::Hop {
-                name: self.program.name.clone(),
-                prefix: prefix.to_string(),
-                hop: hop.get(),
-                count,
-            }),
-        }
+    /// What an update is checked against.
+    pub fn checked(&self) -> Checked<'_> {
+        let Program { name, settings, ports, next_hops, .. } = &self.program;
+        Checked { name, settings: *settings, ports, hops: next_hops.len() }
     }
 
-    /// Checks that these changes of next hops are allowed; returns the number of next hops after them.
-    ///
-    /// # Errors
-    /// `Program`.
-    pub fn check_hops(&self, changes: &[(NextHop, Adjacency)]) -> Result<usize, SubstrateError> {
-        let refuse = |error| SubstrateError::Program { name: self.program.name.clone(), error };
-        let mut count = self.program.next_hops.len();
-        for (index, hop) in changes {
-            let index = usize::from(index.get());
-            count = count.max(index + 1);
-            let max = self.program.kind().limits().next_hops_max;
-            if count > max {
-                return Err(refuse(ProgramError::NextHops { count, max }));
-            }
-            // "No route" is allowed: routes with this next hop drop their packets.
-            if hop.kind() != AdjacencyKind::None {
-                check_hop(&self.program.ports, hop)
-                    .map_err(|what| refuse(ProgramError::NextHop { index, hop: *hop, what }))?;
-            }
-        }
-        Ok(count)
+    /// Whether changes of next hops change or add any.
+    pub fn differs_in(&self, hops: &[(NextHop, Adjacency)]) -> bool {
+        hops.iter().any(|(index, hop)| self.program.next_hops.get(usize::from(index.get())) != Some(hop))
+    }
+
+    /// The present next hops in the place of these; those of added rows are left out.
+    pub fn former_hops(&self, hops: &[(NextHop, Adjacency)]) -> Vec<(NextHop, Adjacency)> {
+        let former = |(index, _): &(NextHop, Adjacency)| {
+            Some((*index, *self.program.next_hops.get(usize::from(index.get()))?))
+        };
+        hops.iter().filter_map(former).collect()
+    }
+
+    /// The changes of routes that take these back.
+    pub fn former_routes<K: CardKey>(&self, changes: &[Change<K>]) -> Vec<Change<K>> {
+        changes.iter().map(|(prefix, _)| (*prefix, self.route(prefix))).collect()
+    }
+
+    /// The next hop of exactly this prefix.
+    fn route<K: CardKey>(&self, prefix: &Prefix<K>) -> Option<NextHop> {
+        let at = K::at(&self.at).get(prefix)?;
+        K::routes(&self.program.entries).get(*at).map(|(_, hop)| *hop)
     }
 
     /// Whether changes of routes change anything. Most changes from a routing protocol do not.
     pub fn differs<K: CardKey>(&self, changes: &[Change<K>]) -> bool {
-        let (at, routes) = (K::at(&self.at), K::routes(&self.program.entries));
-        let is = |prefix| at.get(prefix).and_then(|at| routes.get(*at)).map(|(_, hop)| *hop);
-        changes.iter().any(|(prefix, hop)| is(prefix) != *hop)
+        changes.iter().any(|(prefix, hop)| self.route(prefix) != *hop)
     }
 
     /// Applies changes of routes to the program.
@@ -183,7 +165,8 @@ impl Loaded {
         }
     }
 
-    /// Applies changes of next hops to the program. Indices in between that were never set become "no route".
+    /// Applies changes of next hops to the program, which has `count` of them then. Those in between that were never set
+    /// become "no route".
     pub fn set_hops(&mut self, changes: &[(NextHop, Adjacency)], count: usize) {
         self.program.next_hops.resize(count, Adjacency::NONE);
         for (index, hop) in changes {

@@ -6,63 +6,87 @@
 //! Two banks (`dir`): words and rows in the order of `Dir`. A next hop is one row.
 
 use hue_planes::Adjacency;
-use hue_substrate::SubstrateError;
+use hue_substrate::planted::{Bug, planted};
+use hue_substrate::{Mode, Refusals, SubstrateError, Update};
 use hue_tables::dag36_levels::{Patch, Write};
-use hue_tables::{Change, NextHop, Vid};
+use hue_tables::{Change, NextHop, Vid, apply_fitting};
 
 use crate::banks::Banks;
 use crate::card::Card;
 use crate::device::Device;
-use crate::error::{CardError, broken};
+use crate::error::{CardError, NAME, broken};
 use crate::load::{check_plane, has_kind};
 use crate::network::{CardKey, Loaded, knows_its_hops, wait_for_its_hops};
-use crate::plan;
+use crate::plan::{self, NO_PLANE};
 use crate::registers::Registers;
 use crate::routes::{Held, HopRows, Roots, Shared, write_words};
 
 impl<R: Registers> Card<R> {
-    /// Changes routes of a network, in order and all at once: each packet sees all of the changes or none of them.
-    /// With layout dir, each packet sees either the old or the new route of its address. `None` withdraws a route,
-    /// which need not exist.
-    ///
-    /// # Errors
-    /// `Unknown`, `Hop` for a next hop that the network does not have, `Program` for keys of another width, `Table`,
-    /// `Room` if the image is full; nothing has changed then. `Broken`.
-    pub fn update_routes<K: CardKey>(
+    /// [`Substrate::update`](hue_substrate::Substrate::update). With layout dir, each packet sees either the old or the
+    /// new route of its address, whatever the mode.
+    pub(crate) fn change(&mut self, vid: Vid, update: &Update<'_>) -> Result<Refusals, SubstrateError> {
+        let loaded = self.networks.get(&vid).ok_or(SubstrateError::Unknown(vid))?;
+        // The card has no tables of a network of another kind: software decides its packets.
+        if !has_kind(self.device.get_mut().description(), loaded.program().kind()) {
+            return Ok(Refusals::default());
+        }
+        let count = update.check(&loaded.checked())?;
+        if !loaded.differs_in(update.hops) {
+            return self.change_routes(vid, update);
+        }
+        let (former, former_count) = (loaded.former_hops(update.hops), loaded.checked().hops);
+        self.set_hops(vid, update.hops, count)?;
+        let changed = self.change_routes(vid, update);
+        // With `Fitting`, some of the routes may name them.
+        if changed.is_err() && update.mode != Mode::Fitting && !planted(Bug::RowsStay) {
+            self.set_hops(vid, &former, former_count)?;
+        }
+        changed
+    }
+
+    /// Changes the routes of an update that was checked.
+    fn change_routes(&mut self, vid: Vid, update: &Update<'_>) -> Result<Refusals, SubstrateError> {
+        let patch = match update.mode {
+            Mode::Whole => Patch::One,
+            Mode::Each => Patch::Each,
+            Mode::Fitting => {
+                let first = self.set_fitting(vid, update.v4)?;
+                return Ok(first.and(update.v4.len(), self.set_fitting(vid, update.v6)?));
+            }
+        };
+        let loaded = self.networks.get(&vid).filter(|_| !update.v6.is_empty());
+        let former = loaded.map(|loaded| loaded.former_routes(update.v4)).unwrap_or_default();
+        self.set_routes(vid, update.v4, patch)?;
+        let Err(refused) = self.set_routes(vid, update.v6, patch) else { return Ok(Refusals::default()) };
+        // The former words wait for the records in flight; then there is room for them again.
+        self.set_routes(vid, &former, patch).map_err(|error| SubstrateError::Broken {
+            substrate: NAME,
+            reason: format!("a refused change cannot be taken back ({error}): load the network again"),
+        })?;
+        Err(refused)
+    }
+
+    /// Changes those routes of one width that fit.
+    fn set_fitting<K: CardKey>(
         &mut self,
         vid: Vid,
         changes: &[Change<K>],
-    ) -> Result<(), SubstrateError> {
-        self.update_routes_by(vid, changes, Patch::One)
+    ) -> Result<Refusals, SubstrateError> {
+        apply_fitting(changes, SubstrateError::is_full, |part| self.set_routes(vid, part, Patch::Each))
     }
 
-    /// The same for independent changes, such as a routing protocol's: each packet sees the table either before or
-    /// after all of them, but a packet may see the old table after an earlier packet saw the new one. A batch costs a
-    /// fraction of an all-at-once change.
-    ///
-    /// # Errors
-    /// As [`Self::update_routes`].
-    pub fn update_routes_each<K: CardKey>(
-        &mut self,
-        vid: Vid,
-        changes: &[Change<K>],
-    ) -> Result<(), SubstrateError> {
-        self.update_routes_by(vid, changes, Patch::Each)
-    }
-
-    fn update_routes_by<K: CardKey>(
+    /// Changes routes of one width, all or none.
+    fn set_routes<K: CardKey>(
         &mut self,
         vid: Vid,
         changes: &[Change<K>],
         patch: Patch,
     ) -> Result<(), SubstrateError> {
         let loaded = self.networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
-        loaded.check_routes(changes)?;
-        let device = self.device.get_mut();
-        // The card has no routes of a network of another kind: software decides its packets.
-        if !loaded.differs(changes) || !has_kind(device.description(), loaded.program().kind()) {
+        if !loaded.differs(changes) {
             return Ok(());
         }
+        let device = self.device.get_mut();
         match (&mut self.shared, &mut self.banks) {
             (Some(shared), _) => shared_routes(loaded, changes, patch, shared, device),
             (None, Some(banks)) => bank_routes(loaded, K::of_32_bits(changes), banks, device),
@@ -74,15 +98,15 @@ impl<R: Registers> Card<R> {
         }
     }
 
-    /// Changes next hops of a network, or adds some, by index; indices in between that were never set become "no
-    /// route". Each packet sees either the old or the new next hop as a whole. An index whose last route was removed
-    /// in an earlier update may be reused.
-    ///
-    /// # Errors
-    /// `Unknown`, `Program` for a next hop that the network cannot use, `Room`; nothing has changed then. `Broken`.
-    pub fn update_hops(&mut self, vid: Vid, changes: &[(NextHop, Adjacency)]) -> Result<(), SubstrateError> {
+    /// Changes next hops, of which there are `count` then. Each packet sees either the old or the new next hop as a
+    /// whole.
+    fn set_hops(
+        &mut self,
+        vid: Vid,
+        changes: &[(NextHop, Adjacency)],
+        count: usize,
+    ) -> Result<(), SubstrateError> {
         let loaded = self.networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
-        let count = loaded.check_hops(changes)?;
         let device = self.device.get_mut();
         match (&mut self.shared, &mut self.banks) {
             (Some(shared), _) => shared_hops(loaded, (changes, count), shared, device),
@@ -101,6 +125,11 @@ impl<R: Registers> Card<R> {
 
     /// Changes a network with tables of its own to `next`, either all at once or one change after the other.
     fn update_plane(&mut self, next: Loaded, all_at_once: bool) -> Result<(), SubstrateError> {
+        // A network in software gets a plane, and its tables there, when it moves to the card.
+        if next.place.plane == NO_PLANE {
+            self.networks.insert(next.program().vid, next);
+            return Ok(());
+        }
         let device = self.device.get_mut();
         let rows = plan::plane(next.program(), device.description().neighbour_rows());
         check_plane(&rows, &next.program().name, device.description())?;
@@ -200,7 +229,7 @@ fn shared_hops<R: Registers>(
     let moved = run.start != before.start;
     let known = |(index, _): &(NextHop, Adjacency)| usize::from(index.get()) < count_before;
     if !moved
-        && changes.iter().any(known)
+        && (count < count_before || changes.iter().any(known))
         && let Some(mark) = loaded.changed
     {
         device.wait_for(mark).map_err(broken)?;
@@ -215,7 +244,7 @@ fn shared_hops<R: Registers>(
             let hop = hops.get(index).copied().unwrap_or(Adjacency::NONE);
             device.write_row(run.start + index as u32, &plan::hop(&hop))?;
         }
-        if !added.is_empty() {
+        if count != count_before || moved {
             device.write_row(u32::from(loaded.place.net), &loaded.row(shared.roots(table)))?;
         }
         device.mark()

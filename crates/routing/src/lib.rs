@@ -29,7 +29,7 @@ pub use hops::{HOPS_MAX, HopNames};
 pub use hue_tables::AnyPrefix;
 pub use monitor::{BATCH_EVENTS_MAX, Monitor, MonitorError};
 pub use queries::{Query, load_queries};
-pub use rib::{AnyRib, AnyUpdate, Changes, Rib, RibPort, RibUpdate, RouteRow};
+pub use rib::{AnyRib, AnyUpdate, Rib, RibPort, RibUpdate, RouteRow};
 pub use routes::{ROUTES_MAX, Routes, load_routes};
 pub use source::{DECOMPRESSED_BYTES_MAX, XZ_MEMORY_KIB_MAX};
 pub use text::LINE_BYTES_MAX;

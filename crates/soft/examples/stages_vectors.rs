@@ -30,7 +30,7 @@ use hue_planes::{
     Adjacency, AdjacencyKind, Counters, Kind, Rate, RateLimit, Settings, Unclaimed, Verdict, ipv4,
 };
 use hue_soft::{Fate, Frame, Soft};
-use hue_substrate::{Entries, Program, Substrate, VirtualPort};
+use hue_substrate::{Entries, Program, Substrate, Update, VirtualPort};
 use hue_tables::cuckoo::{BANKS, Cuckoo, Placed, index_of};
 use hue_tables::dag36_levels::{Dag36Levels, Retired, Write};
 use hue_tables::dir::words::DirWrite;
@@ -820,7 +820,7 @@ impl Scenario<'_> {
     /// Changes routes of one network: when no frame is inside or, if a change is atomic for packets, beside frames.
     fn change(&mut self) -> Result<(), Failure> {
         if let Some((vid, changes)) = self.beside.take() {
-            self.before.update_routes(vid, &changes)?;
+            self.before.update(vid, &Update::of_routes(&changes))?;
         }
         let beside = self.image.layout != TCAM && self.random.percent(80);
         self.line(if beside { "b" } else { "f" });
@@ -850,11 +850,11 @@ impl Scenario<'_> {
         if self.image.layout == DIR && self.banks.check(&[(vid, changes.clone())]).is_err() {
             changes.clear();
         }
-        self.soft.update_routes(vid, &changes)?;
+        self.soft.update(vid, &Update::of_routes(&changes))?;
         if beside {
             self.beside = Some((vid, changes.clone()));
         } else {
-            self.before.update_routes(vid, &changes)?;
+            self.before.update(vid, &Update::of_routes(&changes))?;
         }
         self.move_macs();
         self.route_changes(vid, &changes)?;

@@ -23,7 +23,7 @@ use hue_planes::{
 };
 use hue_substrate::SubstrateError;
 use hue_tables::layout::Runs;
-use hue_tables::{Account, Change, Dag, Delta, Key, Limits, Reader, Refusals, TableError, Vid};
+use hue_tables::{Account, Dag, Delta, Limits, Reader, TableError, Vid};
 
 use crate::flood::{COPIES_MAX, Copies, FloodCopy};
 use crate::frame::{Fate, Frame};
@@ -277,52 +277,12 @@ impl Soft {
         self.engine.copies.iter()
     }
 
-    /// Changes routes of a loaded network, in order and all at once: each packet sees all of the changes or none.
-    ///
-    /// # Errors
-    /// `Unknown`, `Hop` or `Table`, also if the keys are not those of its kind; then nothing has changed.
-    pub fn update_routes<K: Key>(&mut self, vid: Vid, changes: &[Change<K>]) -> Result<(), SubstrateError> {
-        let name = self.check_routes(vid, changes)?;
-        self.dag.apply(vid, changes).map_err(|error| SubstrateError::Table { name, error })
-    }
-
-    /// The same, but announcements that exceed the table or the network's quota are left out, see
-    /// [`Dag::apply_fitting`]; the changes take effect all at once only when all fit.
-    ///
-    /// # Errors
-    /// `Unknown`, `Hop`; `Table` when not even a withdrawal is possible.
-    pub fn update_fitting<K: Key>(
-        &mut self,
-        vid: Vid,
-        changes: &[Change<K>],
-    ) -> Result<Refusals, SubstrateError> {
-        let name = self.check_routes(vid, changes)?;
-        self.dag.apply_fitting(vid, changes).map_err(|error| SubstrateError::Table { name, error })
-    }
-
     /// Limits the table memory that a loaded network's lookups can reach, bytes; see [`Dag::set_quota`].
     ///
     /// # Errors
     /// `Unknown`.
     pub fn set_quota(&mut self, vid: Vid, bytes_max: Option<u64>) -> Result<(), SubstrateError> {
         self.dag.set_quota(vid, bytes_max).map_err(|_| SubstrateError::Unknown(vid))
-    }
-
-    /// Checks changes of routes; returns the network's name.
-    fn check_routes<K: Key>(&self, vid: Vid, changes: &[Change<K>]) -> Result<String, SubstrateError> {
-        let network = self.network(vid).ok_or(SubstrateError::Unknown(vid))?;
-        let (name, count) = (&network.shape.name, network.hops.count());
-        for (prefix, hop) in changes {
-            if let Some(hop) = hop.filter(|hop| usize::from(hop.get()) >= count) {
-                return Err(SubstrateError::Hop {
-                    name: name.clone(),
-                    prefix: prefix.to_string(),
-                    hop: hop.get(),
-                    count,
-                });
-            }
-        }
-        Ok(name.clone())
     }
 
     /// Table memory of a loaded network, bytes.

@@ -1,14 +1,17 @@
 //! Loading and unloading: everything that can fail comes first, then all changes take effect at once.
 //!
 //! Tables are the exception, because they are changed in place: each network's change is atomic, and when a later one
-//! fails the earlier ones are undone. Undoing a change needs no more room than the change did.
+//! fails the earlier ones are undone. Undoing a change needs no more room than the change did. An update of a running
+//! network changes one network only, and the store undoes it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hue_planes::{Counters, Keys, UnclaimedCounters};
+use hue_planes::{Adjacency, Counters, Keys, UnclaimedCounters};
+use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{
-    Capacity, Claims, Entries, Program, Substrate, SubstrateError, check_programs, demux_of, each_routes,
+    Capacity, Checked, Claims, Entries, Mode, Program, Refusals, Substrate, SubstrateError, Update,
+    check_programs, demux_of, each_routes,
 };
 use hue_tables::{Change, Dag, Key, NextHop, Prefix, TableError, Vid};
 
@@ -46,6 +49,15 @@ impl Substrate for Soft {
         Ok(())
     }
 
+    fn update(&mut self, vid: Vid, update: &Update<'_>) -> Result<Refusals, SubstrateError> {
+        let before = self.set_hops(vid, update)?;
+        let changed = self.set_routes(vid, update);
+        if changed.is_err() {
+            self.restore_hops(vid, &before, update);
+        }
+        changed
+    }
+
     fn counters(&self, vid: Vid) -> Option<Counters> {
         self.network(vid).map(|network| network.counters)
     }
@@ -65,7 +77,64 @@ impl Substrate for Soft {
     }
 }
 
+/// The rows that an update replaces.
+pub(crate) struct FormerHops {
+    pub rows: Vec<(NextHop, Adjacency)>,
+    /// How many rows there were.
+    count: usize,
+}
+
 impl Soft {
+    /// Checks an update and changes the next hops. Returns the former ones.
+    pub(crate) fn set_hops(&mut self, vid: Vid, update: &Update<'_>) -> Result<FormerHops, SubstrateError> {
+        let network = self.network_mut(vid).ok_or(SubstrateError::Unknown(vid))?;
+        let count = network.hops.count();
+        let shape = &network.shape;
+        let checked =
+            Checked { name: &shape.name, settings: network.settings, ports: &shape.ports, hops: count };
+        let needed = update.check(&checked)?;
+        if update.hops.is_empty() {
+            return Ok(FormerHops { rows: Vec::new(), count });
+        }
+        let former = |(index, _): &(NextHop, Adjacency)| {
+            Some((*index, *network.hops.rows().get(usize::from(index.get()))?))
+        };
+        let rows = update.hops.iter().filter_map(former).collect();
+        network.hops.set(update.hops, needed);
+        Ok(FormerHops { rows, count })
+    }
+
+    /// Takes back the next hops of an update whose routes were refused, unless some of its routes may name them.
+    pub(crate) fn restore_hops(&mut self, vid: Vid, former: &FormerHops, update: &Update<'_>) {
+        let stay = update.mode == Mode::Fitting || planted(Bug::RowsStay);
+        if let Some(network) = self.network_mut(vid).filter(|_| !stay) {
+            network.hops.set(&former.rows, former.count);
+        }
+    }
+
+    /// Changes the routes of an update that was checked.
+    pub(crate) fn set_routes(&mut self, vid: Vid, update: &Update<'_>) -> Result<Refusals, SubstrateError> {
+        if update.has_no_routes() {
+            return Ok(Refusals::default());
+        }
+        let wide = if planted(Bug::OneWidth) && !update.v4.is_empty() { &[] } else { update.v6 };
+        let engine = &self.engine;
+        let named = |error| {
+            let name = engine.network(vid).map(|network| network.shape.name.clone()).unwrap_or_default();
+            SubstrateError::Table { name, error }
+        };
+        match update.mode {
+            Mode::Whole | Mode::Each => {
+                self.dag.apply_both(vid, update.v4, wide).map_err(named)?;
+                Ok(Refusals::default())
+            }
+            Mode::Fitting => {
+                let refusals = self.dag.apply_both_fitting(vid, update.v4, wide).map_err(named)?;
+                Ok(Refusals { at: refusals.at, error: refusals.error.map(named) })
+            }
+        }
+    }
+
     /// As [`Substrate::load`], but the networks in `keep`, which are loaded already, keep their routes and next hops.
     pub(crate) fn load_keeping(&mut self, programs: &[Program], keep: &[Vid]) -> Result<(), SubstrateError> {
         check_programs(programs, NAME)?;

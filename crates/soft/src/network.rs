@@ -4,7 +4,7 @@ use hue_demux::Row;
 use hue_planes::{Adjacency, Class, Counters, Kind, Meter, Plane, RateLimit, Reason, Settings, with_plane};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{Program, SwitchCounts, VirtualPort};
-use hue_tables::Vid;
+use hue_tables::{NextHop, Vid};
 
 use crate::switch::Switch;
 
@@ -23,18 +23,17 @@ impl Hops {
         self.0.get(usize::from(word)).unwrap_or(&Adjacency::NONE)
     }
 
-    /// Changes or adds rows. New rows in between are "no route". The last row, which routes cannot name, stays
-    /// unchanged.
-    pub fn set(&mut self, rows: &[(u16, Adjacency)]) {
-        let needed = rows.iter().map(|(index, _)| usize::from(*index) + 1).max().unwrap_or_default();
-        if needed > self.count() {
-            let mut grown = std::mem::take(&mut self.0).into_vec();
-            grown.resize(needed + 1, Adjacency::NONE);
-            self.0 = grown.into_boxed_slice();
+    /// Changes rows; there are `count` of them then. New rows that are not set are "no route".
+    pub fn set(&mut self, rows: &[(NextHop, Adjacency)], count: usize) {
+        if count != self.count() {
+            let mut all = std::mem::take(&mut self.0).into_vec();
+            all.truncate(count);
+            all.resize(count + 1, Adjacency::NONE);
+            self.0 = all.into_boxed_slice();
         }
-        let count = self.count();
         for (index, row) in rows {
-            if let Some(place) = self.0.get_mut(..count).and_then(|rows| rows.get_mut(usize::from(*index))) {
+            if let Some(place) = self.0.get_mut(..count).and_then(|all| all.get_mut(usize::from(index.get())))
+            {
                 *place = *row;
             }
         }

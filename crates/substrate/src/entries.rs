@@ -1,8 +1,10 @@
 //! The entries of a network's tables, as its program has them.
 
 use hue_planes::{Keys, Kind};
-use hue_tables::{Key, NextHop, Prefix, Prefix4, Prefix6};
+use hue_tables::{Change, Key, NextHop, Prefix, Prefix4, Prefix6};
 use hue_wire::Mac;
+
+use crate::update::Update;
 
 /// The entries of a network, in the form of its kind's tables. Routes have no prefix twice, and any order.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -110,10 +112,12 @@ pub trait RouteKey: Key {
     fn routes(entries: &Entries) -> &[(Prefix<Self>, NextHop)];
     /// The same, to change them. Entries of another form are replaced by none of this form.
     fn routes_mut(entries: &mut Entries) -> &mut Vec<(Prefix<Self>, NextHop)>;
+    /// An update with these changes of routes.
+    fn update(changes: &[Change<Self>]) -> Update<'_>;
 }
 
 macro_rules! route_key {
-    ($key:ty, $form:ident, $dual:pat => $list:ident) => {
+    ($key:ty, $form:ident, $dual:pat => $list:ident, $changes:ident) => {
         impl RouteKey for $key {
             fn routes(entries: &Entries) -> &[(Prefix<Self>, NextHop)] {
                 match entries {
@@ -133,12 +137,16 @@ macro_rules! route_key {
                     _ => unreachable!("replaced above"),
                 }
             }
+
+            fn update(changes: &[Change<Self>]) -> Update<'_> {
+                Update { $changes: changes, ..Update::default() }
+            }
         }
     };
 }
 
-route_key!(u32, Lpm32, Entries::Dual(narrow, _) => narrow);
-route_key!(u128, Lpm128, Entries::Dual(_, wide) => wide);
+route_key!(u32, Lpm32, Entries::Dual(narrow, _) => narrow, v4);
+route_key!(u128, Lpm128, Entries::Dual(_, wide) => wide, v6);
 
 impl From<Vec<(Prefix4, NextHop)>> for Entries {
     fn from(routes: Vec<(Prefix4, NextHop)>) -> Self {

@@ -1,8 +1,8 @@
 //! The contract between control and the places where planes run.
 //!
-//! Flow: intent → control → [`Program`] → **[`Substrate`]** → packets. A program describes one network completely:
-//! how its frames are found, its next hops and routes, its limits. It names ports by index and next hops by row,
-//! never by pointer, so that any substrate can load it. Threads of substrates pass frames to each other
+//! Flow: intent → control → [`Program`], [`Update`] → **[`Substrate`]** → packets. A program describes one network
+//! completely: how its frames are found, its next hops and routes, its limits. It names ports by index and next hops by
+//! row, never by pointer, so that any substrate can load it. An update changes next hops and routes while it runs. Threads of substrates pass frames to each other
 //! ([`handover`]), sleep ([`wake`]), share processors ([`scheduling`]), read the time from one [`clock`], and follow
 //! the frames of a network that moves ([`follow`]).
 
@@ -15,6 +15,7 @@ pub mod planted;
 mod program;
 pub mod scheduling;
 mod together;
+mod update;
 pub mod wake;
 
 use hue_demux::{DemuxError, PortId};
@@ -26,6 +27,7 @@ pub use addresses::{Addresses, SwitchCounts};
 pub use entries::{Entries, RouteKey};
 pub use program::{NAME_BYTES_MAX, PORTS_MAX, Program, ProgramError, VirtualPort, check_hop};
 pub use together::{Claims, check_programs, demux_of};
+pub use update::{Changes, Checked, Mode, Refusals, Update};
 
 /// Use and capacity of a substrate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -207,6 +209,18 @@ pub enum SubstrateError {
     },
 }
 
+impl SubstrateError {
+    /// Whether there is no room for more routes or next hops, or the network's quota allows no more.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        match self {
+            Self::Table { error, .. } => error.is_full(),
+            Self::Room { .. } | Self::Words { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 /// A place where planes run.
 pub trait Substrate {
     /// Its name in `spec/kinds.toml`, intent and output.
@@ -224,6 +238,17 @@ pub trait Substrate {
     /// # Errors
     /// `Unknown`; then nothing has changed.
     fn unload(&mut self, vids: &[Vid]) -> Result<(), SubstrateError>;
+
+    /// Changes next hops and then routes of a loaded network; see [`Update`] for their order. Returns the announcements
+    /// that were left out, which only [`Mode::Fitting`] allows. A network whose kind the substrate does not run has no
+    /// tables there, and does not change.
+    ///
+    /// # Errors
+    /// `Unknown`; those of [`Update::check`]; `Table`, `Room` or `Words` if there is no room
+    /// ([`SubstrateError::is_full`]): then nothing has changed, except that packets may have seen some of the changes for
+    /// a moment. With [`Mode::Fitting`], if not even a withdrawal is possible, the next hops and the changes of routes
+    /// before it have been made. `Broken`.
+    fn update(&mut self, vid: Vid, update: &Update<'_>) -> Result<Refusals, SubstrateError>;
 
     /// Packet counters of a network since it was loaded; `None` if it is not loaded.
     fn counters(&self, vid: Vid) -> Option<Counters>;

@@ -36,11 +36,15 @@ pub enum Bug {
     DrainForgotten,
     /// Every network's packets go through the plane of kind `ipv4`.
     KindIgnored,
+    /// An update whose routes are refused leaves its next hops.
+    RowsStay,
+    /// An update with routes of both widths changes those of 32 bits only.
+    OneWidth,
 }
 
 impl Bug {
     /// All bugs.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::NoFence,
         Self::HoldStays,
         Self::NetStays,
@@ -56,6 +60,8 @@ impl Bug {
         Self::NotReserved,
         Self::DrainForgotten,
         Self::KindIgnored,
+        Self::RowsStay,
+        Self::OneWidth,
     ];
 }
 

@@ -14,6 +14,7 @@
 //! routes, image and roots unchanged. Source: ADR-0002; for hash-consed prefix DAGs, Rétvári et al., SIGCOMM
 //! 2013.
 
+mod both;
 mod fitting;
 mod follow;
 mod holdings;
@@ -34,7 +35,7 @@ use crate::types::{Key, NextHop, Prefix, TableId, Vid};
 use hashbrown::HashTable;
 use holdings::{Holdings, Weight};
 
-pub use fitting::Refusals;
+pub use fitting::{Refusals, apply_fitting};
 pub use follow::Delta;
 
 /// One route change: `Some(hop)` announces, `None` withdraws.
@@ -314,6 +315,15 @@ impl Dag {
         if let Some(tables) = self.networks.get_mut(&vid) {
             tables.sources[K::TABLE] = Some(source);
         }
+        self.finish(vid, result)
+    }
+
+    /// Releases what a change replaced, or names the network in its error.
+    fn finish<E: From<TableError>>(
+        &mut self,
+        vid: Vid,
+        result: Result<Vec<Ref>, Refused<E>>,
+    ) -> Result<(), E> {
         let result = result.map_err(|refused| match refused {
             Refused::NoSpace => self.full(vid).into(),
             Refused::Quota { bytes_needed } => self.over_quota(vid, bytes_needed).into(),
@@ -481,6 +491,36 @@ struct Undo {
     before: Child,
 }
 
+/// The former routes of changed prefixes, in the order of the changes.
+type Before<K> = Vec<(Prefix<K>, Option<u16>)>;
+
+/// Changes the routes of a source, which is not compiled yet. Returns the former ones, and whether any differs.
+fn set_routes<K: Key>(source: &mut Source, changes: &[Change<K>]) -> (Before<K>, bool) {
+    let mut differs = false;
+    let set = |(prefix, hop): &Change<K>| {
+        let (is, was) = (hop.map(NextHop::get), source.get(*prefix));
+        if is != was {
+            differs = true;
+            source.set(*prefix, is);
+        }
+        (*prefix, was)
+    };
+    let before = changes.iter().map(set).collect();
+    (before, differs)
+}
+
+/// Removes nodes of the source that only withdrawn routes needed.
+fn prune_withdrawn<K: Key>(source: &mut Source, changes: &[Change<K>]) {
+    for (prefix, _) in changes.iter().filter(|(_, hop)| hop.is_none()) {
+        source.prune(*prefix);
+    }
+}
+
+/// Whether any change announces a route.
+fn announces<K>(changes: &[Change<K>]) -> bool {
+    changes.iter().any(|(_, hop)| hop.is_some())
+}
+
 impl Dag {
     /// Edits and compiles a source. Returns the nodes that lost a source node's reference. If it fails,
     /// everything is restored.
@@ -494,30 +534,19 @@ impl Dag {
     ) -> Result<Vec<Ref>, Refused<E>> {
         // Routing protocols often announce routes that exist already. Then nothing is compiled, not even the
         // top node.
-        let mut differs = false;
-        let set = |(prefix, hop): &Change<K>| {
-            let (is, was) = (hop.map(NextHop::get), source.get(*prefix));
-            if is != was {
-                differs = true;
-                source.set(*prefix, is);
-            }
-            (*prefix, was)
-        };
-        let before: Vec<_> = changes.iter().map(set).collect();
+        let (before, differs) = set_routes(source, changes);
         if !differs && !always {
             before.iter().for_each(|(prefix, hop)| each(*prefix, hop.and_then(NextHop::new)));
             return Ok(Vec::new());
         }
         let mut undo = Vec::new();
-        let (live_before, own_before) = (self.space.live, self.holdings.held(vid).own.store);
+        let size = self.size(vid);
         let compiled = self.compile(vid, source, TOP, NextHop::NONE_WORD, &mut undo);
         let compiled = compiled.map_err(|NoSpace| Refused::NoSpace).and_then(|top| {
             let mut replaced: Vec<Ref> = undo.iter().map(|u: &Undo| u.before.compiled).collect();
             replaced.push(source.compiled);
             // Withdrawals are never rejected for lack of room, because they free memory.
-            let announces = changes.iter().any(|(_, hop)| hop.is_some());
-            let room =
-                if announces { self.has_room(vid, &replaced, live_before, own_before) } else { Ok(()) };
+            let room = if announces(changes) { self.has_room(vid, &replaced, size) } else { Ok(()) };
             match room.and_then(|()| accept(self, top).map_err(Refused::By)) {
                 Ok(()) => Ok((top, replaced)),
                 Err(refused) => {
@@ -530,27 +559,33 @@ impl Dag {
             Ok((top, replaced)) => {
                 source.compiled = top;
                 before.iter().for_each(|(prefix, hop)| each(*prefix, hop.and_then(NextHop::new)));
-                for (prefix, hop) in changes {
-                    if hop.is_none() {
-                        source.prune(*prefix);
-                    }
-                }
+                prune_withdrawn(source, changes);
                 Ok(replaced)
             }
             Err(refused) => {
-                for Undo { parent, at, before } in undo.into_iter().rev() {
-                    let child = &mut source.node_mut(parent).children[at];
-                    self.release(vid, std::mem::replace(child, before).compiled);
-                }
-                for (prefix, hop) in before.iter().rev() {
-                    source.set(*prefix, *hop);
-                }
-                for (prefix, _) in changes {
-                    source.prune(*prefix);
-                }
+                self.restore(vid, source, undo, &before);
                 Err(refused)
             }
         }
+    }
+
+    /// Restores a source after a change that was rejected.
+    fn restore<K: Key>(&mut self, vid: Vid, source: &mut Source, undo: Vec<Undo>, before: &Before<K>) {
+        for Undo { parent, at, before } in undo.into_iter().rev() {
+            let child = &mut source.node_mut(parent).children[at];
+            self.release(vid, std::mem::replace(child, before).compiled);
+        }
+        for (prefix, hop) in before.iter().rev() {
+            source.set(*prefix, *hop);
+        }
+        for (prefix, _) in before {
+            source.prune(*prefix);
+        }
+    }
+
+    /// Live nodes and the network's own size.
+    fn size(&self, vid: Vid) -> (u64, u64) {
+        (self.space.live, self.holdings.held(vid).own.store)
     }
 
     /// Whether the live nodes and the network's own size stay within their limits, or at least do not grow,
@@ -559,8 +594,7 @@ impl Dag {
         &self,
         vid: Vid,
         replaced: &[Ref],
-        live_before: u64,
-        own_before: u64,
+        (live_before, own_before): (u64, u64),
     ) -> Result<(), Refused<E>> {
         let live_max = self.space.live_max.max(live_before);
         let held = self.holdings.held(vid);

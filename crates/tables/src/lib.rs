@@ -24,7 +24,7 @@ pub mod tcam;
 mod types;
 
 pub use cuckoo::Cuckoo;
-pub use dag::{Change, Dag, Delta, Refusals};
+pub use dag::{Change, Dag, Delta, Refusals, apply_fitting};
 pub use dag36::Dag36;
 pub use dag36_levels::Dag36Levels;
 pub use dir::Dir;

@@ -116,6 +116,14 @@ pub enum TableError {
     },
 }
 
+impl TableError {
+    /// Whether a change needs more room than there is, or than the network's quota allows.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::Quota { .. })
+    }
+}
+
 /// Memory of one network in a store, in bytes of the image or in the unit of
 /// [`Dag::set_weight_fn`](crate::Dag::set_weight_fn).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

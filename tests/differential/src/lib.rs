@@ -18,5 +18,5 @@ pub use golden::{Golden, golden};
 pub use hue_testdata::Random;
 pub use hue_testdata::{ALL_IMAGES, IMAGES, TARGET_IMAGES, first_seed, full};
 pub use images::{fails_with, image, images, images_alone, mutated};
-pub use updates::{Seen, Update, compare_updates};
+pub use updates::{Seen, Step, compare_updates};
 pub use world::{Frame, fit_banks, fits_banks, frames, mixed, programs};

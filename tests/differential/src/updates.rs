@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use hue_card::generated as regs;
 use hue_card::{Card, Layout, Twin};
 use hue_planes::{Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN};
-use hue_substrate::{Entries, Program, RouteKey, Substrate, SubstrateError, each_routes};
+use hue_substrate::{Entries, Program, RouteKey, Substrate, SubstrateError, Update, each_routes};
 use hue_tables::{Change, NextHop, Prefix, Vid};
 
 use crate::Random;
@@ -50,7 +50,7 @@ fn left(all: &[Departed], (frame, copy): Passing) -> Vec<&Departed> {
 
 /// A change of a running network.
 #[derive(Clone, Debug)]
-pub enum Update {
+pub enum Step {
     /// Routes of 32-bit keys.
     Routes(Vid, Vec<Change<u32>>),
     /// Routes of 128-bit keys.
@@ -61,7 +61,7 @@ pub enum Update {
     Load(Box<Program>),
 }
 
-impl Update {
+impl Step {
     /// A random change of one of these networks, which have at most `routes` routes each.
     #[must_use]
     pub fn random(random: &mut Random, programs: &[Program], routes: usize) -> Self {
@@ -116,12 +116,13 @@ impl Update {
     /// # Errors
     /// The card's error.
     pub fn apply(&self, card: &mut Card<Twin>) -> Result<(), SubstrateError> {
-        match self {
-            Self::Routes(vid, changes) => card.update_routes(*vid, changes),
-            Self::Routes6(vid, changes) => card.update_routes(*vid, changes),
-            Self::Hop(vid, index, hop) => card.update_hops(*vid, &[(*index, *hop)]),
-            Self::Load(program) => card.load(std::slice::from_ref(program)),
-        }
+        let done = match self {
+            Self::Routes(vid, changes) => card.update(*vid, &Update::of_routes(changes)),
+            Self::Routes6(vid, changes) => card.update(*vid, &Update::of_routes(changes)),
+            Self::Hop(vid, index, hop) => card.update(*vid, &Update::of_hops(&[(*index, *hop)])),
+            Self::Load(program) => return card.load(std::slice::from_ref(program)),
+        };
+        done.map(drop)
     }
 
     /// Whether there is a route to most addresses.
@@ -220,21 +221,21 @@ pub fn compare_updates(
     card.twin().set_ordered(true);
     while !card.twin().idle() {
         card.twin().run(random.below(6000) as u64);
-        let update = Update::random(random, programs, routes);
+        let step = Step::random(random, programs, routes);
         // With layout dir, writing a default route takes as long as all frames of this experiment.
-        if !in_order && update.is_short() {
+        if !in_order && step.is_short() {
             continue;
         }
         let begun = entered(card)?.wrapping_sub(start) as usize;
         let clock = card.twin().cycles();
-        match update.apply(card) {
+        match step.apply(card) {
             Err(SubstrateError::Room { .. }) => continue,
-            done => done.map_err(|error| format!("{update:?}: {error}"))?,
+            done => done.map_err(|error| format!("{step:?}: {error}"))?,
         }
         let clocks = card.twin().cycles() - clock;
         (seen.clocks_max, seen.clocks) = (seen.clocks_max.max(clocks), seen.clocks + clocks);
         spans.push((begun, entered(card)?.wrapping_sub(start) as usize));
-        update.follow(programs);
+        step.follow(programs);
         versions.push(software(programs, frames));
     }
     let (found, _) = collect(card, frames.len())?;

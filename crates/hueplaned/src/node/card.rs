@@ -19,8 +19,7 @@ use hue_control::schedule::Schedule;
 use hue_demux::{Match, PortId};
 use hue_intent::PciAddress;
 use hue_planes::{Adjacency, UnclaimedCounters};
-use hue_routing::Changes;
-use hue_substrate::{Program, SubstrateError};
+use hue_substrate::{Changes, Mode, Program, Substrate, SubstrateError, Update};
 use hue_tables::{Change, Delta, NextHop, Vid};
 
 use super::moves::Moved;
@@ -189,19 +188,22 @@ impl CardSide {
         &self,
         vid: Vid,
         broken: &Arc<OnceLock<String>>,
-        hops: &[(u16, Adjacency)],
+        hops: &[(NextHop, Adjacency)],
         routes: &[Change<u32>],
         failed: impl Fn(&mut Runner, &SubstrateError) + Clone + Send + 'static,
     ) {
-        let hops: Vec<(NextHop, Adjacency)> = hops
-            .iter()
-            .filter_map(|(index, hop)| Some((NextHop::new(*index)?, hop.on_port(self.number(hop.port())))))
-            .collect();
-        for piece in hops.chunks(PIECE_ROWS).map(<[_]>::to_vec) {
-            self.tell(broken, failed.clone(), move |card| card.update_hops(vid, &piece));
+        let here = |(index, hop): &(NextHop, Adjacency)| (*index, hop.on_port(self.number(hop.port())));
+        for piece in hops.chunks(PIECE_ROWS) {
+            let piece: Vec<_> = piece.iter().map(here).collect();
+            self.tell(broken, failed.clone(), move |card| {
+                card.update(vid, &Update::of_hops(&piece)).map(drop)
+            });
         }
         for piece in routes.chunks(PIECE_ROWS).map(<[_]>::to_vec) {
-            self.tell(broken, failed.clone(), move |card| card.update_routes_each(vid, &piece));
+            self.tell(broken, failed.clone(), move |card| {
+                let update = Update::of_routes(&piece).with_mode(Mode::Each);
+                card.update(vid, &update).map(drop)
+            });
         }
     }
 
@@ -224,13 +226,15 @@ impl CardSide {
         live: &hue_soft::Live,
         failed: impl Fn(&mut Runner, &SubstrateError) + Clone + Send + 'static,
     ) {
-        let numbered = |hops: Vec<Adjacency>| -> Vec<(u16, Adjacency)> { (0u16..).zip(hops).collect() };
+        let numbered = |hops: Vec<Adjacency>| -> Vec<(NextHop, Adjacency)> {
+            (0u16..).zip(hops).filter_map(|(index, hop)| Some((NextHop::new(index)?, hop))).collect()
+        };
         if !self.follows() {
             let (hops, routes) = table.published();
             let routes = Changes::setting(routes);
-            return self.write(vid, broken, &numbered(hops), routes.v4(), failed);
+            return self.write(vid, broken, &numbered(hops), &routes.v4, failed);
         }
-        self.write(vid, broken, &numbered(table.rib().published_rows()), &[], failed.clone());
+        self.write(vid, broken, &numbered(table.published_rows()), &[], failed.clone());
         let words = live.follower_account(vid).map_or(0, |account| account.bytes_own);
         for _ in 0..=words / PIECE_NODES as u64 {
             self.tell(broken, failed.clone(), move |card| card.bring_table(vid, PIECE_NODES).map(drop));

@@ -9,7 +9,7 @@
 use std::net::IpAddr;
 
 use hue_planes::{Adjacency, Keys};
-use hue_substrate::Entries;
+use hue_substrate::{Changes, Entries};
 use hue_tables::{AnyPrefix, Change, Key, NextHop, Prefix};
 use hue_wire::Mac;
 
@@ -63,20 +63,13 @@ macro_rules! each_rib_mut {
     };
 }
 
-/// Changes of routes, as of [`RibUpdate::routes`]: those of IPv4, followed by those of IPv6.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Changes {
-    v4: Vec<Change<u32>>,
-    v6: Vec<Change<u128>>,
-}
-
 /// As [`RibUpdate`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct AnyUpdate {
     /// See [`RibUpdate::complete`]; of two families, that of either.
     pub complete: bool,
     /// See [`RibUpdate::hops`].
-    pub hops: Vec<(u16, Adjacency)>,
+    pub hops: Vec<(NextHop, Adjacency)>,
     /// See [`RibUpdate::routes`].
     pub routes: Changes,
     /// See [`RibUpdate::neighbours`].
@@ -109,7 +102,7 @@ impl Half {
     }
 
     fn update<K: Family>(self, update: RibUpdate<K>) -> RibUpdate<K> {
-        let hops = update.hops.into_iter().map(|(own, hop)| (self.row(own), hop)).collect();
+        let hops = update.hops.into_iter().filter_map(|(own, hop)| Some((self.hop(own)?, hop))).collect();
         RibUpdate { hops, routes: self.changes(update.routes), ..update }
     }
 
@@ -360,84 +353,6 @@ impl AnyRib {
     }
 }
 
-impl From<Vec<Change<u32>>> for Changes {
-    fn from(v4: Vec<Change<u32>>) -> Self {
-        Self { v4, v6: Vec::new() }
-    }
-}
-
-impl From<Vec<Change<u128>>> for Changes {
-    fn from(v6: Vec<Change<u128>>) -> Self {
-        Self { v4: Vec::new(), v6 }
-    }
-}
-
-impl Changes {
-    /// Changes that set all of these routes; entries that are no routes need none.
-    #[must_use]
-    pub fn setting(entries: Entries) -> Self {
-        fn of<K: Key>(routes: Vec<(Prefix<K>, NextHop)>) -> Vec<Change<K>> {
-            routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect()
-        }
-        match entries {
-            Entries::Lpm32(routes) => of(routes).into(),
-            Entries::Lpm128(routes) => of(routes).into(),
-            Entries::Dual(narrow, wide) => Self { v4: of(narrow), v6: of(wide) },
-            Entries::Exact(_) => Self::default(),
-        }
-    }
-
-    /// Changes that withdraw all routes that these set.
-    #[must_use]
-    pub fn withdrawn(mut self) -> Self {
-        self.for_each(|_, hop| *hop = None);
-        self
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.v4.len() + self.v6.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Some of them; none if the range does not exist.
-    #[must_use]
-    pub fn slice(&self, range: std::ops::Range<usize>) -> Self {
-        if range.end > self.len() {
-            return Self::default();
-        }
-        let (first, count) = (range.start, self.v4.len());
-        let part = |from: usize, to: usize| from.min(to)..to;
-        let v4 = self.v4.get(part(first, range.end.min(count))).unwrap_or_default();
-        let v6 = self.v6.get(part(first.saturating_sub(count), range.end.saturating_sub(count)));
-        Self { v4: v4.to_vec(), v6: v6.unwrap_or_default().to_vec() }
-    }
-
-    /// The changes of IPv4 routes.
-    #[must_use]
-    pub fn v4(&self) -> &[Change<u32>] {
-        &self.v4
-    }
-
-    /// The changes of IPv6 routes.
-    #[must_use]
-    pub fn v6(&self) -> &[Change<u128>] {
-        &self.v6
-    }
-
-    /// Visits each prefix and its next hop.
-    pub fn for_each(&mut self, mut visit: impl FnMut(AnyPrefix, &mut Option<NextHop>)) {
-        self.v4.iter_mut().for_each(|(prefix, hop)| visit((*prefix).into(), hop));
-        self.v6.iter_mut().for_each(|(prefix, hop)| visit((*prefix).into(), hop));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -532,8 +447,9 @@ mod tests {
                 }
                 if let Some(mut update) = ribs[0].take_update() {
                     for (row, hop) in update.hops {
-                        rows.resize(rows.len().max(usize::from(row) + 1), Adjacency::NONE);
-                        rows[usize::from(row)] = hop;
+                        let row = usize::from(row.get());
+                        rows.resize(rows.len().max(row + 1), Adjacency::NONE);
+                        rows[row] = hop;
                     }
                     let mut seen = 0;
                     update.routes.for_each(|prefix, hop| {
@@ -572,23 +488,6 @@ mod tests {
                 prop_assert_eq!(set, table.clone());
             }
         }
-    }
-
-    #[test]
-    fn a_piece_of_changes_may_have_both_families() {
-        let four: Vec<Change<u32>> = (0..3).map(|n| (Prefix::containing(n << 24, 8), None)).collect();
-        let six: Vec<Change<u128>> = (0..2).map(|n| (Prefix::containing(n << 120, 8), None)).collect();
-        let all = Changes { v4: four.clone(), v6: six.clone() };
-        let parts = |range| {
-            let slice = all.slice(range);
-            (slice.v4().to_vec(), slice.v6().to_vec())
-        };
-        assert_eq!(all.len(), 5);
-        assert_eq!(parts(0..2), (four[..2].to_vec(), vec![]));
-        assert_eq!(parts(2..4), (four[2..].to_vec(), six[..1].to_vec()));
-        assert_eq!(parts(4..5), (vec![], six[1..].to_vec()));
-        assert_eq!(parts(0..5), (four.clone(), six.clone()));
-        assert!(all.slice(5..5).is_empty() && all.slice(0..6).is_empty());
     }
 
     /// Both families have the same number of rows, and their rows never meet.

@@ -48,7 +48,7 @@ use hue_planes::{Adjacency, ipv4::NEXT_HOPS_MAX};
 use hue_tables::{Change, NextHop, Prefix};
 use hue_wire::Mac;
 
-pub use any::{AnyRib, AnyUpdate, Changes};
+pub use any::{AnyRib, AnyUpdate};
 pub use list::{Counts, RouteRow, RouteWay};
 
 use crate::family::Family;
@@ -75,7 +75,7 @@ pub struct RibUpdate<K: Family = u32> {
     /// Whether this is the complete state instead of a change: everything published before is invalid.
     pub complete: bool,
     /// Rows to set before the routes, in order.
-    pub hops: Vec<(u16, Adjacency)>,
+    pub hops: Vec<(NextHop, Adjacency)>,
     /// Routes to set or remove.
     pub routes: Vec<Change<K>>,
     /// All known neighbours (with the index of their virtual port), if they changed.

@@ -9,6 +9,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
 
 use hue_planes::Adjacency;
+use hue_tables::NextHop;
 
 use super::paths::{PathId, Paths};
 
@@ -159,7 +160,7 @@ impl<A: Copy + Eq + Hash> Rows<A> {
     }
 
     /// The rows with routes whose action differs from the published one, in order.
-    pub(super) fn take(&mut self, adjacency: impl Fn(Target<A>) -> Adjacency) -> Vec<(u16, Adjacency)> {
+    pub(super) fn take(&mut self, adjacency: impl Fn(Target<A>) -> Adjacency) -> Vec<(NextHop, Adjacency)> {
         let mut changed = Vec::new();
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
@@ -170,7 +171,7 @@ impl<A: Copy + Eq + Hash> Rows<A> {
             let now = adjacency(target);
             if place.sent != Some(now) {
                 place.sent = Some(now);
-                changed.push((row, now));
+                changed.extend(NextHop::new(row).map(|row| (row, now)));
             }
         }
         changed
@@ -207,10 +208,11 @@ mod tests {
 
     fn update(rows: &mut Rows<Ipv4Addr>, paths: &mut Paths) -> Vec<(u16, Adjacency)> {
         rows.free(paths);
-        rows.take(|target| match target {
+        let changed = rows.take(|target| match target {
             Target::Neighbour(port, _) => Adjacency::glean(PortId::new(port as u8)),
             _ => Adjacency::local(),
-        })
+        });
+        changed.into_iter().map(|(row, hop)| (row.get(), hop)).collect()
     }
 
     #[test]

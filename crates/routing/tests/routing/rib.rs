@@ -29,7 +29,7 @@ impl<K: Family> Plane<K> {
             *self = Self::default();
         }
         for (row, adjacency) in &update.hops {
-            let row = usize::from(*row);
+            let row = usize::from(row.get());
             if row >= self.rows.len() {
                 self.rows.resize(row + 1, Adjacency::NONE);
             }

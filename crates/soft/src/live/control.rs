@@ -6,7 +6,7 @@
 //! concerned have made the change.
 //!
 //! A network's program defines ports, design select, limits and weight. Its routes come with the program when it is
-//! first loaded, and later from [`Live::update`]: a program without routes and next hops, loaded over an existing
+//! first loaded, and later from [`Substrate::update`]: a program without routes and next hops, loaded over an existing
 //! network, keeps the network's routes and next hops.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use hue_demux::{PortId, Target};
-use hue_planes::Adjacency;
 use hue_ports::{Driver, Pool, Port, PortError, Region};
 use hue_substrate::SubstrateError;
 use hue_substrate::clock::Clock;
@@ -24,7 +23,7 @@ use hue_substrate::handover::{Home, Peer, RING_RECORDS_MAX};
 use hue_substrate::scheduling::{self, Granted};
 use hue_substrate::wake::{Poller, Wake, pin};
 use hue_tables::layout::Runs;
-use hue_tables::{Account, Change, Delta, Key, Refusals, Vid};
+use hue_tables::{Account, Delta, Vid};
 use hue_wire::Mac;
 
 use super::announce::announcements;
@@ -454,67 +453,12 @@ impl Live {
         let _ = self.ask_home(vid, move |worker| worker.remove_taps(vid));
     }
 
-    /// Changes next hops and then routes of a network. Next hops are rows that the caller names by index; the table
-    /// grows as needed, and rows that were never set are "no route". All packets see the new next hops before the
-    /// first one sees a new route; routes change all at once. A row may be reused once an update that leaves no route
-    /// to it has returned.
-    ///
-    /// # Errors
-    /// `Unknown`, `Program` (a next hop is not the network's), `Hop`, `Table`; then nothing has changed.
-    pub fn update<K: Key>(
-        &mut self,
-        vid: Vid,
-        hops: &[(u16, Adjacency)],
-        routes: &[Change<K>],
-    ) -> Result<(), SubstrateError> {
-        let before = self.check_hops(vid, hops)?;
-        self.set_hops(vid, hops)?;
-        if routes.is_empty() {
-            return Ok(());
-        }
-        self.model.update_routes(vid, routes).inspect_err(|_| {
-            let _ = self.set_hops(vid, &before);
-        })
-    }
-
-    /// As [`Live::update`], but announcements that do not fit the table or the network's quota are refused and
-    /// reported; then routes change in parts. A refused prefix has no route afterwards.
-    ///
-    /// # Errors
-    /// `Unknown`, `Program`, `Hop`; then nothing has changed. `Table` if not even a withdrawal is possible.
-    pub fn update_fitting<K: Key>(
-        &mut self,
-        vid: Vid,
-        hops: &[(u16, Adjacency)],
-        routes: &[Change<K>],
-    ) -> Result<Refusals, SubstrateError> {
-        let before = self.check_hops(vid, hops)?;
-        self.set_hops(vid, hops)?;
-        if routes.is_empty() {
-            return Ok(Refusals::default());
-        }
-        self.model.update_fitting(vid, routes).inspect_err(|_| {
-            let _ = self.set_hops(vid, &before);
-        })
-    }
-
     /// Limits the table memory that a loaded network's lookups can reach, in bytes. Existing routes stay.
     ///
     /// # Errors
     /// `Unknown`.
     pub fn set_quota(&mut self, vid: Vid, bytes_max: Option<u64>) -> Result<(), SubstrateError> {
         self.model.set_quota(vid, bytes_max)
-    }
-
-    fn set_hops(&mut self, vid: Vid, rows: &[(u16, Adjacency)]) -> Result<(), SubstrateError> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        if let Some(network) = self.model.network_mut(vid) {
-            network.hops.set(rows);
-        }
-        let rows = rows.to_vec();
-        self.ask_home(vid, move |worker| worker.set_hops(vid, &rows)).map_err(broken)
     }
 
     /// Sets the neighbours that the guard of a network knows. The list replaces the former one. A message of ARP or

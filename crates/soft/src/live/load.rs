@@ -8,10 +8,8 @@ use std::sync::Arc;
 
 use hue_demux::PortId;
 use hue_planes::{Adjacency, AdjacencyKind, Class, Counters, Loss, Unclaimed, UnclaimedCounters, Verdict};
-use hue_substrate::{
-    Capacity, Entries, Program, ProgramError, Substrate, SubstrateError, VirtualPort, check_hop,
-};
-use hue_tables::Vid;
+use hue_substrate::{Capacity, Entries, Program, Refusals, Substrate, SubstrateError, Update, check_hop};
+use hue_tables::{NextHop, Vid};
 
 use super::beside;
 use super::control::{Live, NetworkControl, Settings, broken};
@@ -20,35 +18,7 @@ use super::totals::{Ledger, NetworkEntry};
 use super::worker::Installation;
 use crate::explain::{Trace, stage};
 
-/// Why a network with these virtual ports cannot use a next hop; `None` when it can, or when the hop is "no route".
-fn fault(ports: &[VirtualPort], hop: &Adjacency) -> Option<&'static str> {
-    if hop.kind() == AdjacencyKind::None { None } else { check_hop(ports, hop).err() }
-}
-
 impl Live {
-    /// Checks the next hops of an update; returns the rows that they replace.
-    pub(super) fn check_hops(
-        &self,
-        vid: Vid,
-        hops: &[(u16, Adjacency)],
-    ) -> Result<Vec<(u16, Adjacency)>, SubstrateError> {
-        let network = self.model.network(vid).ok_or(SubstrateError::Unknown(vid))?;
-        let mut before = Vec::with_capacity(hops.len());
-        for (index, hop) in hops {
-            let what = match index {
-                &u16::MAX => Some("a route cannot use it"),
-                _ => fault(&network.shape.ports, hop),
-            };
-            if let Some(what) = what {
-                let error = ProgramError::NextHop { index: usize::from(*index), hop: *hop, what };
-                return Err(SubstrateError::Program { name: network.shape.name.clone(), error });
-            }
-            let row = network.hops.rows().get(usize::from(*index));
-            before.push((*index, row.copied().unwrap_or(Adjacency::NONE)));
-        }
-        Ok(before)
-    }
-
     /// Holds or releases networks that change.
     fn hold(&self, vids: &[Vid], hold: bool) -> Result<(), SubstrateError> {
         for vid in vids.iter().copied() {
@@ -63,12 +33,19 @@ impl Live {
     fn repair_hops(&mut self, vid: Vid) {
         let Some(network) = self.model.network_mut(vid) else { return };
         let ports = &network.shape.ports;
-        let rows = network.hops.rows().iter().zip(0u16..);
-        let wrong: Vec<_> = rows
-            .filter(|(hop, _)| fault(ports, hop).is_some())
-            .map(|(_, index)| (index, Adjacency::local()))
-            .collect();
-        network.hops.set(&wrong);
+        // "No route" is no fault.
+        let is_wrong = |hop: &Adjacency| hop.kind() != AdjacencyKind::None && check_hop(ports, hop).is_err();
+        let rows = network.hops.rows().iter().zip(0u16..).filter(|(hop, _)| is_wrong(hop));
+        let wrong: Vec<_> =
+            rows.filter_map(|(_, index)| Some((NextHop::new(index)?, Adjacency::local()))).collect();
+        network.hops.set(&wrong, network.hops.count());
+    }
+
+    /// Changes rows of a network's next-hop table at its home worker to those of the model.
+    fn tell_hops(&self, vid: Vid, rows: &[(NextHop, Adjacency)]) -> Result<(), SubstrateError> {
+        let count = self.model.network(vid).map_or(0, |network| network.hops.count());
+        let rows = rows.to_vec();
+        self.ask_home(vid, move |worker| worker.set_hops(vid, &rows, count)).map_err(broken)
     }
 
     /// Installs a network on all workers, as the model has it.
@@ -245,6 +222,20 @@ impl Substrate for Live {
             self.totals.write().networks.remove(&vid);
         }
         self.police().map_err(broken)
+    }
+
+    fn update(&mut self, vid: Vid, update: &Update<'_>) -> Result<Refusals, SubstrateError> {
+        let before = self.model.set_hops(vid, update)?;
+        if !update.hops.is_empty() {
+            self.tell_hops(vid, update.hops)?;
+        }
+        self.model.set_routes(vid, update).inspect_err(|_| {
+            self.model.restore_hops(vid, &before, update);
+            if !update.hops.is_empty() {
+                // A worker that has ended has no packets.
+                let _ = self.tell_hops(vid, &before.rows);
+            }
+        })
     }
 
     fn counters(&self, vid: Vid) -> Option<Counters> {

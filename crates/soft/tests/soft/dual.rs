@@ -4,7 +4,7 @@ use hue_demux::PortId;
 use hue_planes::ipv4::Adjacency;
 use hue_planes::{Kind, Reason, Settings, dual, ipv4, ipv6};
 use hue_soft::{BATCH_MAX, Batch, Fate, Soft};
-use hue_substrate::{Entries, Program, Substrate, SubstrateError};
+use hue_substrate::{Entries, Mode, Program, Substrate, SubstrateError, Update};
 use hue_tables::{Limits, NextHop, Prefix4, Prefix6, TableError};
 use proptest::prelude::*;
 
@@ -111,11 +111,11 @@ fn routes_of_each_family_change_by_themselves_under_one_quota() {
     soft.load(&[dual(1), dual(2)]).unwrap();
     let to6 = |id| packet6(mac(id, 0), ADDRESSES6[3]);
     assert_eq!(outcome(&mut soft, to6(1)), dual::Outcome::Ipv6NoRoute);
-    soft.update_routes(vid(1), &[(prefix6("2001:dba::/32"), Some(hop(3)))]).unwrap();
+    soft.update(vid(1), &Update::of_routes(&[(prefix6("2001:dba::/32"), Some(hop(3)))])).unwrap();
     assert_eq!(outcome(&mut soft, to6(1)), dual::Outcome::Ipv6Forward);
     assert_eq!(outcome(&mut soft, to6(2)), dual::Outcome::Ipv6NoRoute, "another network");
     let to4 = |id| packet(mac(id, 0), [10, 9, 9, 9]);
-    soft.update_routes(vid(1), &[(prefix("10.0.0.0/8"), None)]).unwrap();
+    soft.update(vid(1), &Update::of_routes(&[(prefix("10.0.0.0/8"), None)])).unwrap();
     assert_eq!(outcome(&mut soft, to4(1)), dual::Outcome::Ipv4NoRoute);
     assert_eq!(outcome(&mut soft, to4(2)), dual::Outcome::Ipv4Forward);
 
@@ -128,20 +128,23 @@ fn routes_of_each_family_change_by_themselves_under_one_quota() {
     let (many4, many6): (Vec<_>, Vec<_>) = ((0..64).map(four).collect(), (0..64).map(six).collect());
     let gone4: Vec<_> = many4.iter().map(|(prefix, _)| (*prefix, None)).collect();
     let gone6: Vec<_> = many6.iter().map(|(prefix, _)| (*prefix, None)).collect();
-    soft.update_routes(vid(1), &many6).unwrap();
+    soft.update(vid(1), &Update::of_routes(&many6)).unwrap();
     let only_six = soft.account(vid(1)).unwrap().bytes_own;
     assert!(only_six > none.bytes_own);
-    soft.update_routes(vid(1), &gone6).unwrap();
+    soft.update(vid(1), &Update::of_routes(&gone6)).unwrap();
     soft.set_quota(vid(1), Some(only_six)).unwrap();
-    assert_eq!(soft.update_fitting(vid(1), &many4).unwrap().at, []);
-    let refused = soft.update_fitting(vid(1), &many6).unwrap();
-    assert!(!refused.at.is_empty() && matches!(refused.error, Some(TableError::Quota { .. })), "{refused:?}");
+    let fitting =
+        |soft: &mut Soft, routes: Update<'_>| soft.update(vid(1), &routes.with_mode(Mode::Fitting)).unwrap();
+    assert_eq!(fitting(&mut soft, Update::of_routes(&many4)).at, []);
+    let refused = fitting(&mut soft, Update::of_routes(&many6));
+    let is_quota = |error: &_| matches!(error, SubstrateError::Table { error: TableError::Quota { .. }, .. });
+    assert!(!refused.at.is_empty() && refused.error.as_ref().is_some_and(is_quota), "{refused:?}");
     let now = soft.account(vid(1)).unwrap();
     assert!(now.bytes_own <= only_six);
     assert_eq!(now.routes, 7 + 128 - refused.at.len());
     // Withdrawals of one family make room for the other.
-    soft.update_routes(vid(1), &gone4).unwrap();
-    assert_eq!(soft.update_fitting(vid(1), &many6).unwrap().at, []);
+    soft.update(vid(1), &Update::of_routes(&gone4)).unwrap();
+    assert_eq!(fitting(&mut soft, Update::of_routes(&many6)).at, []);
 }
 
 #[test]
@@ -177,8 +180,8 @@ fn a_network_becomes_dual_and_back_or_stays_as_it_was() {
     soft.load(&[six(1)]).unwrap();
     assert_eq!(outcome(&mut soft, to4()), ipv6::Outcome::Ethertype);
     assert_eq!(outcome(&mut soft, to6()), ipv6::Outcome::Forward);
-    let other = soft.update_routes(vid(1), &[(prefix("10.0.0.0/8"), None)]);
-    assert!(matches!(other, Err(SubstrateError::Table { .. })), "{other:?}");
+    let other = soft.update(vid(1), &Update::of_routes(&[(prefix("10.0.0.0/8"), None)]));
+    assert!(other.unwrap_err().to_string().ends_with("keys of 32 bits: kind ipv6 has keys of 128 bits"));
     let wrong = Program { entries: program(1).entries, ..dual(1) };
     assert!(
         soft.load(&[wrong]).unwrap_err().to_string().contains("kind dual has keys of 32 and of 128 bits")

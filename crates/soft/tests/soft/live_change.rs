@@ -11,7 +11,8 @@ use hue_planes::ipv4::{Adjacency, Outcome};
 use hue_planes::{Loss, Rate, RateLimit};
 use hue_ports::{MemoryHandle, MemoryPort};
 use hue_soft::live::{Live, LiveError};
-use hue_substrate::{Entries, Substrate, SubstrateError};
+use hue_substrate::{Entries, Substrate, SubstrateError, Update};
+use hue_tables::Change;
 use hue_wire::Mac;
 
 /// Sends to network `id` until stopped, as fast as frames are processed. Fewer frames are under way than a queue
@@ -99,7 +100,9 @@ fn routes_change_under_traffic_and_never_mix() {
         Adjacency::forward(PortId::new(port), mac(1, port), Mac([2, 0xbb, 0, 0, generation, port]), 1500)
     };
     let everything = prefix("10.0.0.0/8");
-    world.live.update(vid(1), &[(5, neighbour(1, 0))], &[(everything, Some(hop(5)))]).unwrap();
+    let to = |row| [(everything, Some(hop(row)))];
+    let first = [(hop(5), neighbour(1, 0))];
+    world.live.update(vid(1), &Update::of_routes(&to(5)).with_hops(&first)).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let sender = traffic(&world, 1, 0, &stop);
     let mut seen = [0u64; PORTS as usize];
@@ -118,8 +121,8 @@ fn routes_change_under_traffic_and_never_mix() {
             until("more traffic", || world.totals(1).received_packets() > before);
         }
         let (row, port) = (5 + round % 3, 1 + (round % 2) as u8);
-        let hops = [(row, neighbour(port, round as u8))];
-        world.live.update(vid(1), &hops, &[(everything, Some(hop(row)))]).unwrap();
+        let hops = [(hop(row), neighbour(port, round as u8))];
+        world.live.update(vid(1), &Update::of_routes(&to(row)).with_hops(&hops)).unwrap();
         drain(&world);
     }
     stop.store(true, Ordering::Relaxed);
@@ -135,18 +138,23 @@ fn wrong_updates_change_nothing() {
     let mut world = world(1, &[program(1)]);
     let elsewhere = Adjacency::forward(PortId::new(1), mac(2, 1), Mac([2, 0, 0, 0, 0, 1]), 1500);
     let to = |address: &str, index| vec![(prefix(address), Some(hop(index)))];
-    let refused = world.live.update(vid(1), &[(2, elsewhere)], &to("11.0.0.0/8", 2));
+    let mut update = |vid, hops: &[_], routes: &[Change<u32>]| {
+        world.live.update(vid, &Update::of_routes(routes).with_hops(hops))
+    };
+    let refused = update(vid(1), &[(hop(2), elsewhere)], &to("11.0.0.0/8", 2));
     assert!(refused.unwrap_err().to_string().contains("does not have this address"));
-    assert!(matches!(world.live.update(vid(1), &[], &to("11.0.0.0/8", 99)), Err(SubstrateError::Hop { .. })));
-    assert!(matches!(world.live.update::<u32>(vid(9), &[], &[]), Err(SubstrateError::Unknown(_))));
-    let glean = (2u16..5).map(|row| (row, Adjacency::glean(PortId::new(0)))).collect::<Vec<_>>();
-    assert!(world.live.update(vid(1), &glean, &to("11.0.0.0/8", 1000)).is_err());
+    assert!(matches!(update(vid(1), &[], &to("11.0.0.0/8", 99)), Err(SubstrateError::Hop { .. })));
+    assert!(matches!(update(vid(9), &[], &[]), Err(SubstrateError::Unknown(_))));
+    let glean = (2u16..5).map(|row| (hop(row), Adjacency::glean(PortId::new(0)))).collect::<Vec<_>>();
+    assert!(update(vid(1), &glean, &to("11.0.0.0/8", 1000)).is_err());
     world.feed(0, &packet(mac(1, 0), [10, 9, 9, 9]));
     world.feed(0, &packet(mac(1, 0), [11, 9, 9, 9]));
     let totals = world.settled(1, 2);
     assert_eq!(totals.outcomes.get(Outcome::Forward), 1, "next hops are as they were");
     assert_eq!(totals.outcomes.get(Outcome::NoRoute), 1);
-    world.live.update(vid(1), &[(700, Adjacency::local())], &to("11.0.0.0/8", 700)).unwrap();
+    let grown = [(hop(700), Adjacency::local())];
+    let update = to("11.0.0.0/8", 700);
+    world.live.update(vid(1), &Update::of_routes(&update).with_hops(&grown)).unwrap();
     world.feed(0, &packet(mac(1, 0), [11, 9, 9, 9]));
     assert_eq!(world.settled(1, 3).outcomes.get(Outcome::Local), 1, "the table grew");
 }
@@ -200,7 +208,7 @@ fn a_bare_program_keeps_routes_and_updates_next_hops() {
     let totals = world.settled(1, 3);
     assert_eq!((totals.outcomes.get(Outcome::Local), totals.outcomes.forwarded()), (1, 2));
     let now = Adjacency::forward(PortId::new(1), Mac([2, 0, 0, 0, 9, 9]), Mac([2, 1, 1, 1, 1, 1]), 1500);
-    world.live.update::<u32>(vid(1), &[(3, now)], &[]).unwrap();
+    world.live.update(vid(1), &Update::of_hops(&[(hop(3), now)])).unwrap();
     world.feed(0, &packet(mac(1, 0), [10, 9, 9, 9]));
     assert_eq!(world.settled(1, 4).outcomes.forwarded(), 3);
 }
@@ -226,7 +234,8 @@ fn a_trace_is_of_the_running_state() {
     assert_eq!(explain(&world, &hello).len(), 2);
     world.live.set_addresses(vid(2), &[(0, std::net::Ipv4Addr::new(10, 0, 0, 1), 8)]);
     assert_eq!(explain(&world, &hello).len(), 1, "not the other one's business");
-    world.live.update(vid(2), &[(9, Adjacency::local())], &[(prefix("11.0.0.0/8"), Some(hop(9)))]).unwrap();
+    let (hops, routes) = ([(hop(9), Adjacency::local())], [(prefix("11.0.0.0/8"), Some(hop(9)))]);
+    world.live.update(vid(2), &Update::of_routes(&routes).with_hops(&hops)).unwrap();
     assert_eq!(explain(&world, &packet(mac(2, 0), [11, 0, 0, 1])), [(2, Outcome::Local.into())]);
 }
 

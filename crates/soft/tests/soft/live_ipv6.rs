@@ -7,7 +7,7 @@ use crate::world::{PATIENCE, World, until, world};
 use hue_demux::PortId;
 use hue_planes::ipv6::Outcome;
 use hue_planes::{Kind, Loss, Reason, Settings, ipv4};
-use hue_substrate::{Entries, Program, Substrate};
+use hue_substrate::{Entries, Program, Substrate, Update};
 use hue_tables::Prefix6;
 use hue_wire::{Mac, icmpv6, ipv6, ndp};
 
@@ -56,7 +56,7 @@ fn add_routes(world: &mut World, id: u16) {
         route("2001:db8:b::/48", 3),
         route("2001:db8:c::/48", 4),
     ];
-    world.live.update(vid(id), &[], &routes).unwrap();
+    world.live.update(vid(id), &Update::of_routes(&routes)).unwrap();
 }
 
 /// Its counters and the frames that wait are those of its kind.

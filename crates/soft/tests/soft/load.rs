@@ -5,7 +5,7 @@ use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::{Adjacency, Outcome};
 use hue_planes::{Counters, Kind, Rate, RateLimit, Reason, Settings, Unclaimed};
 use hue_soft::{Batch, COPIES_MAX, Fate, Frame, NETWORKS_MAX, Soft};
-use hue_substrate::{Entries, Program, Substrate, SubstrateError};
+use hue_substrate::{Entries, Program, Substrate, SubstrateError, Update};
 use hue_tables::{Limits, Prefix4, Prefix6};
 use hue_wire::Mac;
 
@@ -138,9 +138,9 @@ fn a_network_becomes_one_of_another_kind_or_stays_as_it_was() {
     assert_eq!(soft.account(vid(1)).unwrap().bytes_quota, Some(1 << 16));
     assert_eq!(outcome(&mut soft, 1, [10, 9, 9, 9]), hue_planes::ipv6::Outcome::Ethertype);
     let change = [("2001:db8::/32".parse::<Prefix6>().unwrap(), None)];
-    soft.update_routes(vid(1), &change).unwrap();
-    let other = soft.update_routes(vid(1), &[(prefix("10.0.0.0/8"), None)]);
-    assert!(matches!(other, Err(SubstrateError::Table { .. })), "{other:?}");
+    soft.update(vid(1), &Update::of_routes(&change)).unwrap();
+    let other = soft.update(vid(1), &Update::of_routes(&[(prefix("10.0.0.0/8"), None)]));
+    assert!(other.unwrap_err().to_string().ends_with("keys of 32 bits: kind ipv6 has keys of 128 bits"));
 }
 
 /// The table becomes full in the middle of a list: earlier entries are removed again.
@@ -180,16 +180,21 @@ fn networks_have_a_limit() {
 fn routes_change_while_packets_flow() {
     let mut soft = soft();
     soft.load(&[program(1), program(2)]).unwrap();
-    soft.update_routes(vid(1), &[(prefix("10.0.0.0/8"), None), (prefix("13.0.0.0/8"), Some(hop(1)))])
-        .unwrap();
+    soft.update(
+        vid(1),
+        &Update::of_routes(&[(prefix("10.0.0.0/8"), None), (prefix("13.0.0.0/8"), Some(hop(1)))]),
+    )
+    .unwrap();
     assert_eq!(outcome(&mut soft, 1, [10, 9, 9, 9]), Outcome::NoRoute);
     assert_eq!(outcome(&mut soft, 1, [13, 9, 9, 9]), Outcome::NoNeighbour);
     assert_eq!(outcome(&mut soft, 2, [10, 9, 9, 9]), Outcome::Forward);
-    let bad =
-        soft.update_routes(vid(1), &[(prefix("13.0.0.0/8"), None), (prefix("14.0.0.0/8"), Some(hop(5)))]);
+    let bad = soft.update(
+        vid(1),
+        &Update::of_routes(&[(prefix("13.0.0.0/8"), None), (prefix("14.0.0.0/8"), Some(hop(5)))]),
+    );
     assert!(bad.unwrap_err().to_string().contains("next hop 5 of 5"));
     assert_eq!(outcome(&mut soft, 1, [13, 9, 9, 9]), Outcome::NoNeighbour);
-    assert_eq!(soft.update_routes::<u32>(vid(9), &[]), Err(SubstrateError::Unknown(vid(9))));
+    assert_eq!(soft.update(vid(9), &Update::of_routes::<u32>(&[])), Err(SubstrateError::Unknown(vid(9))));
     assert_eq!(soft.account(vid(1)).unwrap().routes, 4);
     assert_eq!(soft.account(vid(9)), Err(SubstrateError::Unknown(vid(9))));
 }

@@ -209,14 +209,14 @@ impl Holdings {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use std::collections::{BTreeMap, HashSet};
 
     use proptest::prelude::*;
 
     use super::super::{Change, Dag};
     use crate::dag36::words_of;
     use crate::limits::{Account, Limits, TableError};
-    use crate::types::{NextHop, Prefix, Vid};
+    use crate::types::{Key, NextHop, Prefix, Vid};
 
     const NETWORKS: u16 = 4;
 
@@ -270,6 +270,8 @@ mod tests {
         Apply(u16, Vec<Change<u32>>),
         /// To the wide table of the network that has one: the same bits, so that it shares nodes with all others.
         Widen(Vec<Change<u32>>),
+        /// To both tables of that network at once, the second list to the wide one.
+        Both(Vec<Change<u32>>, Vec<Change<u32>>),
         Fit(u16, Vec<Change<u32>>),
         Copy(u16, u16),
         Quota(u16, Option<u64>),
@@ -283,6 +285,7 @@ mod tests {
             4 => (n(), changes()).prop_map(|(n, changes)| Step::Apply(n, changes)),
             4 => (n(), changes()).prop_map(|(n, changes)| Step::Fit(n, changes)),
             4 => changes().prop_map(Step::Widen),
+            4 => (changes(), changes()).prop_map(|(narrow, wide)| Step::Both(narrow, wide)),
             2 => (n(), n()).prop_map(|(from, to)| Step::Copy(from, to)),
             2 => (n(), proptest::option::of(256..4_096_u64)).prop_map(|(n, quota)| Step::Quota(n, quota)),
             1 => n().prop_map(Step::Renew),
@@ -294,14 +297,71 @@ mod tests {
         if n == DUAL { dag.add_dual_network(vid(n)) } else { dag.add_network::<u32>(vid(n)) }
     }
 
-    /// Applies changes to the wide table; what does not fit is left out.
-    fn widen(dag: &mut Dag, changes: &[Change<u32>]) -> Result<(), TestCaseError> {
+    /// The same changes of wide keys.
+    fn widened(changes: &[Change<u32>]) -> Vec<Change<u128>> {
         let wide =
             |prefix: Prefix<u32>| Prefix::<u128>::containing(u128::from(prefix.addr()) << 96, prefix.len());
-        let changes: Vec<_> = changes.iter().map(|(prefix, hop)| (wide(*prefix), *hop)).collect();
+        changes.iter().map(|(prefix, hop)| (wide(*prefix), *hop)).collect()
+    }
+
+    fn put<K: Key>(table: &mut BTreeMap<Prefix<K>, NextHop>, changes: &[Change<K>]) {
+        for (prefix, hop) in changes {
+            match hop {
+                Some(hop) => table.insert(*prefix, *hop),
+                None => table.remove(prefix),
+            };
+        }
+    }
+
+    /// Changes both tables or none. Whether the quota allows it depends on the sum only.
+    fn change_both(
+        dag: &mut Dag,
+        narrow: &[Change<u32>],
+        wide: &[Change<u128>],
+    ) -> Result<(), TestCaseError> {
+        type Tables = (BTreeMap<Prefix<u32>, NextHop>, BTreeMap<Prefix<u128>, NextHop>);
+        let of = vid(DUAL);
+        let tables = |dag: &Dag| -> Tables { (dag.routes(of).collect(), dag.routes(of).collect()) };
+        let (before, account) = (tables(dag), dag.account(of).unwrap());
+        let announces =
+            narrow.iter().any(|(_, hop)| hop.is_some()) || wide.iter().any(|(_, hop)| hop.is_some());
+        let allowed = account.bytes_quota.map_or(u64::MAX, |quota| quota.max(account.bytes_own));
+        let mut result = dag.apply_both(of, narrow, wide);
+        if let Err(TableError::Quota { bytes_needed, .. }) = result {
+            prop_assert!(announces && bytes_needed > allowed);
+            prop_assert_eq!((tables(dag), dag.account(of).unwrap()), (before.clone(), account));
+            agree(dag)?;
+            dag.set_quota(of, None).unwrap();
+            result = dag.apply_both(of, narrow, wide);
+            prop_assert!(result.is_err() || dag.account(of).unwrap().bytes_own == bytes_needed);
+        } else if result.is_ok() && announces {
+            prop_assert!(dag.account(of).unwrap().bytes_own <= allowed);
+        }
+        let mut expected = before;
+        match result {
+            Ok(()) => {
+                put(&mut expected.0, narrow);
+                put(&mut expected.1, wide);
+            }
+            Err(error) => prop_assert!(matches!(error, TableError::Full { .. }), "{}", error),
+        }
+        prop_assert_eq!(tables(dag), expected);
+        let mut reader = dag.reader().unwrap();
+        let guard = reader.pin();
+        for (prefix, _) in wide {
+            let oracle = dag.routes::<u128>(of).filter(|(other, _)| other.contains(prefix.addr()));
+            let oracle = oracle.max_by_key(|(other, _)| other.len()).map(|(_, hop)| hop);
+            prop_assert_eq!(guard.lookup(of, prefix.addr()), oracle);
+        }
+        Ok(())
+    }
+
+    /// Applies changes to the wide table; what does not fit is left out.
+    fn widen(dag: &mut Dag, changes: &[Change<u32>]) -> Result<(), TestCaseError> {
+        let changes = widened(changes);
         let narrow: Vec<_> = dag.routes::<u32>(vid(DUAL)).collect();
         let refusals = dag.apply_fitting(vid(DUAL), &changes).unwrap();
-        let mut expected = std::collections::BTreeMap::new();
+        let mut expected = BTreeMap::new();
         for (at, (prefix, hop)) in changes.iter().enumerate() {
             expected.insert(*prefix, hop.filter(|_| refusals.at.binary_search(&at).is_err()));
         }
@@ -337,6 +397,11 @@ mod tests {
                     agree(&dag)?;
                     continue;
                 }
+                Step::Both(narrow, wide) => {
+                    change_both(&mut dag, narrow, &widened(wide))?;
+                    agree(&dag)?;
+                    continue;
+                }
                 Step::Renew(n) => {
                     dag.remove_network(vid(*n)).unwrap();
                     match add(&mut dag, *n) {
@@ -348,8 +413,7 @@ mod tests {
             };
             let before = dag.account(vid(who)).unwrap();
             let others: Vec<_> = (0..NETWORKS).filter(|n| *n != who).collect();
-            let table =
-                |dag: &Dag, n: u16| -> std::collections::BTreeMap<_, _> { dag.routes(vid(n)).collect() };
+            let table = |dag: &Dag, n: u16| -> BTreeMap<_, _> { dag.routes(vid(n)).collect() };
             let neighbours: Vec<_> = others.iter().map(|n| table(&dag, *n)).collect();
             let mut expected = table(&dag, who);
             let announces = changes.iter().any(|(_, hop)| hop.is_some());

@@ -6,7 +6,7 @@ use hue_card::{Card, Twin};
 use hue_demux::{Match, PortId, Row};
 use hue_differential::{card, image};
 use hue_planes::{Adjacency, Kind, Settings};
-use hue_substrate::{Entries, Program, VirtualPort};
+use hue_substrate::{Entries, Mode, Program, Substrate, Update, VirtualPort};
 use hue_tables::{Change, NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
@@ -96,7 +96,7 @@ fn routes_that_change_without_end_take_no_clock_from_others() {
             0 => [route(40, 24, 1), route(3, 16, 1), (route(7, 16, 0).0, None)],
             _ => [(route(40, 24, 0).0, None), route(3, 16, 0), route(7, 16, 0)],
         };
-        card.update_routes_each(vid, &changes).unwrap();
+        card.update(vid, &Update::of_routes(&changes).with_mode(Mode::Each)).unwrap();
     });
     assert!(updates > 10, "{updates} updates");
     assert_eq!(busy, quiet, "{updates} updates");

@@ -4,6 +4,7 @@
 
 mod beside;
 mod burst;
+mod contract;
 mod differential;
 mod full;
 mod generator;

@@ -8,7 +8,7 @@ use hue_demux::{Match, PortId, Row};
 use hue_differential::{IMAGES, Random, image};
 use hue_planes::ipv4::Outcome;
 use hue_planes::{Adjacency, Kind, Settings};
-use hue_substrate::{Entries, Program, Substrate, SubstrateError, VirtualPort};
+use hue_substrate::{Entries, Program, Substrate, SubstrateError, Update, VirtualPort};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::Mac;
 
@@ -122,8 +122,9 @@ fn networks_in_software_get_their_frames_and_go_to_the_card_and_back() {
         card.take_plane(red.vid).unwrap();
         let hop = NextHop::new(0).unwrap();
         let next = Adjacency::forward(PortId::new(1), own(1, 1), HOST, 1500);
-        card.update_hops(red.vid, &[(hop, next)]).unwrap();
-        card.update_routes(red.vid, &[("10.0.0.0/8".parse::<Prefix4>().unwrap(), Some(hop))]).unwrap();
+        card.update(red.vid, &Update::of_hops(&[(hop, next)])).unwrap();
+        card.update(red.vid, &Update::of_routes(&[("10.0.0.0/8".parse::<Prefix4>().unwrap(), Some(hop))]))
+            .unwrap();
         assert_eq!(to_cpu(&through(&mut card, 0, &frame)).0, software, "{name}");
         card.steer(red.vid, false).unwrap();
         let out = through(&mut card, 0, &frame);

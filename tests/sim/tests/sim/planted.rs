@@ -19,6 +19,9 @@ const LEARNING: [Bug; 1] = [Bug::AddressesStay];
 /// Bugs of the engine, which [`crate::kinds`] finds.
 const ENGINE: [Bug; 1] = [Bug::KindIgnored];
 
+/// Bugs of updates, which the differential test of their contract finds.
+const UPDATES: [Bug; 2] = [Bug::RowsStay, Bug::OneWidth];
+
 fn found_within(bugs: &[Bug], seeds_max: u64) {
     found_in(bugs, &(1..=seeds_max).collect::<Vec<u64>>());
 }
@@ -43,7 +46,8 @@ fn found_in(bugs: &[Bug], seeds: &[u64]) {
 
 #[test]
 fn a_planted_bug_is_found() {
-    let listed: Vec<Bug> = [&EARLY[..], &LATE, &LIMITED, &DRAINED, &CROWDED, &LEARNING, &ENGINE].concat();
+    let listed: Vec<Bug> =
+        [&EARLY[..], &LATE, &LIMITED, &DRAINED, &CROWDED, &LEARNING, &ENGINE, &UPDATES].concat();
     assert!(Bug::ALL.iter().all(|bug| listed.contains(bug)), "not every bug is in a list: {listed:?}");
     found_within(&EARLY, 10);
 }

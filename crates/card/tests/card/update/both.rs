@@ -113,6 +113,46 @@ proptest! {
     }
 }
 
+/// If routes of one width have no room, those of the other and the next hops are taken back; or what fits is made.
+#[test]
+fn an_update_of_both_widths_is_made_as_a_whole_or_as_far_as_there_is_room() {
+    let mut card = Card::new(sram(4096)).unwrap();
+    let (four, six): (Prefix4, Prefix<u128>) =
+        ("10.0.0.0/8".parse().unwrap(), "2001:db8::/32".parse().unwrap());
+    let entries = Entries::Dual(vec![(four, hop(2))], vec![(six, hop(3))]);
+    card.load(&[Program { entries, ..both(1) }]).unwrap();
+    let state = |card: &mut Card<Memory>| {
+        let net = card.net(vid(1)).unwrap();
+        let row: NetworkRow = card.device().read_row(u32::from(net)).unwrap();
+        let share = card.memory(&HashMap::new()).networks[0];
+        let program = card.programs().next().unwrap();
+        (program.next_hops.clone(), program.entries.clone(), row.hop_count, share.own)
+    };
+    let before = state(&mut card);
+    let hops = [(hop(0), neighbour(1, 77)), (hop(12), neighbour(1, 78))];
+    let v4 = [(four, None), ("10.1.0.0/16".parse().unwrap(), Some(hop(12)))];
+    let address = |n: u16| u128::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+    let v6: Vec<_> = (1..400).map(|n| (Prefix::containing(address(n), 128), Some(hop(n % 9)))).collect();
+    let update = Update { hops: &hops, v4: &v4, v6: &v6, mode: Mode::Whole };
+    for mode in [Mode::Whole, Mode::Each] {
+        let refused = card.update(vid(1), &update.with_mode(mode)).unwrap_err();
+        assert!(matches!(refused, SubstrateError::Words { .. }) && refused.is_full(), "{refused}");
+        assert_eq!(state(&mut card), before, "{mode:?}");
+    }
+    let refusals = card.update(vid(1), &update.with_mode(Mode::Fitting)).unwrap();
+    assert!(refusals.error.as_ref().is_some_and(SubstrateError::is_full), "{refusals:?}");
+    let fits: Vec<_> = (0..).zip(&v6).filter(|(at, _)| !refusals.at.contains(&(v4.len() + at))).collect();
+    assert!(fits.len() > 20 && fits.len() < v6.len(), "{} fit", fits.len());
+    let program = card.programs().next().unwrap();
+    assert_eq!((&program.next_hops[0], program.next_hops.len()), (&hops[0].1, 13));
+    let Entries::Dual(narrow, wide) = &program.entries else { panic!("{:?}", program.entries) };
+    assert_eq!(narrow[..], [(v4[1].0, hop(12))]);
+    assert_eq!(wide.len(), 1 + fits.len());
+    assert!(fits.iter().all(|(_, (prefix, hop))| wide.contains(&(*prefix, hop.unwrap()))));
+    card.unload(&[vid(1)]).unwrap();
+    card.load(&[both(1)]).unwrap();
+}
+
 /// The card's own tables: one account for both families, and keys of both widths in one network.
 #[test]
 fn a_dual_network_has_routes_of_both_families() {
@@ -125,8 +165,8 @@ fn a_dual_network_has_routes_of_both_families() {
     let share = card.memory(&HashMap::new()).networks[0];
     assert_eq!((share.vid, share.routes), (vid(1), 2));
     let wide: Prefix<u128> = "2001:db8:1::/48".parse().unwrap();
-    card.update_routes(vid(1), &[(wide, Some(hop(1)))]).unwrap();
-    card.update_routes(vid(1), &[(four, None)]).unwrap();
+    card.update(vid(1), &Update::of_routes(&[(wide, Some(hop(1)))])).unwrap();
+    card.update(vid(1), &Update::of_routes(&[(four, None)])).unwrap();
     let entries = Entries::Dual(Vec::new(), vec![(six, hop(3)), (wide, hop(1))]);
     assert_eq!(card.programs().next().unwrap().entries, entries);
     assert_eq!(card.memory(&HashMap::new()).networks[0].routes, 2);

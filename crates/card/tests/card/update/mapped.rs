@@ -7,7 +7,7 @@ use std::path::Path;
 use hue_card::generated as regs;
 use hue_card::{AccessError, BAR_BYTES_MIN, Bar, Card, Events, Registers};
 use hue_planes::ipv4::Outcome;
-use hue_substrate::Substrate;
+use hue_substrate::{Mode, Refusals, Substrate, Update};
 
 use super::memory::{Memory, PLANE_ROWS};
 use super::{dag36, hop, neighbour, program, vid};
@@ -43,9 +43,13 @@ fn steps<R: Registers>(card: &mut Card<Logged<R>>) -> Vec<Vec<(u32, u32)>> {
         writes.push(std::mem::take(&mut card.device().registers().writes));
     };
     step(&|card| card.load(&[program(1, 2, routes.clone()), program(2, 3, routes.clone())]).unwrap());
-    step(&|card| card.update_routes(vid(2), &[(prefix("10.2.0.0/16"), Some(hop(2)))]).unwrap());
-    step(&|card| card.update_routes_each(vid(1), &[(prefix("10.1.0.0/16"), None)]).unwrap());
-    step(&|card| card.update_hops(vid(1), &[(hop(0), neighbour(1, 5))]).unwrap());
+    let update = |card: &mut Card<_>, number, update: Update<'_>| {
+        assert_eq!(card.update(vid(number), &update), Ok(Refusals::default()));
+    };
+    step(&|card| update(card, 2, Update::of_routes(&[(prefix("10.2.0.0/16"), Some(hop(2)))])));
+    let gone = [(prefix("10.1.0.0/16"), None)];
+    step(&|card| update(card, 1, Update::of_routes(&gone).with_mode(Mode::Each)));
+    step(&|card| update(card, 1, Update::of_hops(&[(hop(0), neighbour(1, 5))])));
     step(&|card| card.set_gates(2, true).unwrap());
     step(&|card| card.steer(vid(1), true).unwrap());
     step(&|card| card.unload(&[vid(2)]).unwrap());

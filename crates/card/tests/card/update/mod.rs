@@ -17,7 +17,7 @@ use hue_card::generated::{HopRow, NetworkRow};
 use hue_card::{AccessError, Card, Registers};
 use hue_demux::{Match, PortId, Row as Claim};
 use hue_planes::{Adjacency, Kind, Settings};
-use hue_substrate::{Entries, Program, Substrate, SubstrateError, VirtualPort};
+use hue_substrate::{Entries, Mode, Program, Refusals, Substrate, SubstrateError, Update, VirtualPort};
 use hue_tables::{Dag, Limits, NextHop, Oracle, Prefix4, Vid};
 use hue_wire::Mac;
 use memory::{Hold, Memory, PLANE_ROWS, Rows, get, lookup, match_rows};
@@ -266,10 +266,9 @@ impl World {
             }
             return;
         }
-        let result = self.change(after, each, |card| match each {
-            true => card.update_routes_each(vid(number), &changes),
-            false => card.update_routes(vid(number), &changes),
-        });
+        let mode = if each { Mode::Each } else { Mode::Whole };
+        let update = Update::of_routes(&changes).with_mode(mode);
+        let result = self.change(after, each, |card| card.update(vid(number), &update).map(drop));
         assert_eq!(matches!(result, Err(SubstrateError::Hop { .. })), unknown, "{result:?}");
     }
 
@@ -289,7 +288,8 @@ impl World {
                 allowed.extend(to.map(|(_, hop)| Some(hop.dst().to_u64())));
             }
         }
-        let _ = self.change(after, true, |card| card.update_hops(vid(number), &changes));
+        let _ =
+            self.change(after, true, |card| card.update(vid(number), &Update::of_hops(&changes)).map(drop));
     }
 
     fn enter(&mut self, number: u16) {
@@ -529,7 +529,8 @@ fn a_card_knows_how_full_it_is_and_who_has_what() {
     let twins = card.memory(&HashMap::new());
     assert_eq!(words(&twins), words(&one));
     assert!(twins.networks.iter().all(|twin| (twin.own, twin.marginal) == (share.own, 0)));
-    card.update_routes(vid(2), &[("192.0.2.0/24".parse::<Prefix4>().unwrap(), Some(hop(3)))]).unwrap();
+    card.update(vid(2), &Update::of_routes(&[("192.0.2.0/24".parse::<Prefix4>().unwrap(), Some(hop(3)))]))
+        .unwrap();
     let apart = card.memory(&HashMap::new());
     assert!(apart.networks.iter().all(|twin| twin.marginal > 0 && twin.marginal < twin.own), "{apart:?}");
     card.unload(&[vid(1), vid(2)]).unwrap();
@@ -549,25 +550,25 @@ fn updates_of_missing_routes_change_nothing() {
     card.load(&[program(1, 2, vec![("10.0.0.0/8".parse().unwrap(), hop(1))])]).unwrap();
     card.device().registers().take_journal();
     let prefix: Prefix4 = "10.1.0.0/16".parse().unwrap();
-    let text = |result: Result<(), SubstrateError>| result.unwrap_err().to_string();
-    assert_eq!(text(card.update_routes::<u32>(vid(2), &[])), "network 2 is not loaded");
-    assert_eq!(text(card.update_hops(vid(2), &[])), "network 2 is not loaded");
+    let text = |result: Result<Refusals, SubstrateError>| result.unwrap_err().to_string();
+    assert_eq!(text(card.update(vid(2), &Update::of_routes::<u32>(&[]))), "network 2 is not loaded");
+    assert_eq!(text(card.update(vid(2), &Update::of_hops(&[]))), "network 2 is not loaded");
     assert_eq!(
-        text(card.update_routes(vid(1), &[(prefix, Some(hop(2)))])),
+        text(card.update(vid(1), &Update::of_routes(&[(prefix, Some(hop(2)))]))),
         "network 'net1': route 10.1.0.0/16 names next hop 2 of 2"
     );
     let far = Adjacency::forward(PORT, own(9), own(3), 1500);
-    let refused = text(card.update_hops(vid(1), &[(hop(0), neighbour(1, 7)), (hop(1), far)]));
+    let refused = text(card.update(vid(1), &Update::of_hops(&[(hop(0), neighbour(1, 7)), (hop(1), far)])));
     assert!(refused.ends_with("the network does not have this address on that port"), "{refused}");
-    let refused = text(card.update_hops(vid(1), &[(hop(8), neighbour(1, 7))]));
+    let refused = text(card.update(vid(1), &Update::of_hops(&[(hop(8), neighbour(1, 7))])));
     assert_eq!(
         refused,
         "network 'net1' needs 9 next hops in one run, beside other networks' runs: image memo has 8"
     );
-    card.update_routes(vid(1), &[(prefix, None)]).unwrap();
+    card.update(vid(1), &Update::of_routes(&[(prefix, None)])).unwrap();
     assert!(card.device().registers().take_journal().is_empty());
     // Up to the last row; the rows between were never set.
-    card.update_hops(vid(1), &[(hop(7), neighbour(1, 7))]).unwrap();
+    card.update(vid(1), &Update::of_hops(&[(hop(7), neighbour(1, 7))])).unwrap();
     assert_eq!(card.programs().next().unwrap().next_hops[6], Adjacency::NONE);
 }
 
@@ -602,12 +603,12 @@ fn the_cost_of_a_change_follows_its_size() {
         let load = std::mem::take(&mut card.device().registers().writes);
         for prefix in others.take(CHANGES as usize) {
             card.device().registers().take_journal();
-            card.update_routes(vid(1), &[(prefix, Some(hop(3)))]).unwrap();
+            card.update(vid(1), &Update::of_routes(&[(prefix, Some(hop(3)))])).unwrap();
             let rows = card.device().registers().take_journal().len();
             assert!(rows <= 4 * 256 + 1, "{count} routes, {prefix}: {rows} rows");
         }
         let change = std::mem::take(&mut card.device().registers().writes) / CHANGES;
-        card.update_hops(vid(1), &[(hop(2), neighbour(1, 9))]).unwrap();
+        card.update(vid(1), &Update::of_hops(&[(hop(2), neighbour(1, 9))])).unwrap();
         let one = card.device().registers().writes;
         assert!(one <= 8, "a next hop: {one} register writes");
         costs.push((load, change));
@@ -659,8 +660,8 @@ proptest! {
         for number in 1..4 {
             let routes = vec![("10.0.0.0/8".parse().unwrap(), hop(1)), ("10.1.0.0/16".parse().unwrap(), hop(0))];
             let _ = card.load(&[program(number, 2, routes)]);
-            let _ = card.update_routes(vid(number), &[("10.2.0.0/16".parse::<Prefix4>().unwrap(), Some(hop(1)))]);
-            let _ = card.update_hops(vid(number), &[(hop(0), neighbour(number, 5))]);
+            let _ = card.update(vid(number), &Update::of_routes(&[("10.2.0.0/16".parse::<Prefix4>().unwrap(), Some(hop(1)))]));
+            let _ = card.update(vid(number), &Update::of_hops(&[(hop(0), neighbour(number, 5))]));
             let _ = card.read_counters(vid(number));
             let _ = (card.read_bytes(vid(number)), card.read_passed_by(vid(number)));
             let _ = (card.read_unclaimed(), card.take_events(), card.repair(), card.reads());

@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 use hue_card::{Card, CardKey, Layout, Offered, Twin, Way};
 use hue_demux::{Match, PortId, Row};
 use hue_planes::{Adjacency, Class, Kind, Settings, ipv4};
-use hue_substrate::{Entries, Program, Substrate, SubstrateError, VirtualPort};
+use hue_substrate::{Entries, Program, Substrate, SubstrateError, Update, VirtualPort};
 use hue_tables::{Change, NextHop, Vid};
 use hue_wire::ethernet::EtherType;
 use hue_wire::ipv4::Header;
@@ -134,11 +134,9 @@ impl<K: Family> OnCard<K> {
             Some((NextHop::new(number)?, to))
         };
         let new: Vec<_> = (have..need).filter_map(hop).collect();
-        if !new.is_empty() {
-            self.card.update_hops(vid, &new).map_err(refused)?;
-            self.hops.insert(vid, need);
-        }
-        self.card.update_routes(vid, changes).map_err(refused)
+        self.card.update(vid, &Update::of_routes(changes).with_hops(&new)).map_err(refused)?;
+        self.hops.insert(vid, need);
+        Ok(())
     }
 
     /// Memory of all networks' routes.

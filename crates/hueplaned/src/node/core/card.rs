@@ -9,11 +9,10 @@ use hue_card::{Card, CardEvent, Runner};
 use hue_demux::PortId;
 use hue_planes::Adjacency;
 use hue_ports::{Driver, Port};
-use hue_routing::Changes;
-use hue_substrate::Substrate;
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::wake::Wake;
-use hue_tables::{Delta, Vid};
+use hue_substrate::{Changes, Substrate};
+use hue_tables::{Delta, NextHop, Vid};
 use tokio::sync::oneshot;
 
 use super::Node;
@@ -344,7 +343,7 @@ impl Node {
     }
 
     /// A network's table has changed in software: the card follows.
-    pub(super) fn mirror(&mut self, vid: Vid, hops: &[(u16, Adjacency)], routes: &Changes) {
+    pub(super) fn mirror(&mut self, vid: Vid, hops: &[(NextHop, Adjacency)], routes: &Changes) {
         if planted(Bug::NoMirror) {
             return;
         }
@@ -352,17 +351,17 @@ impl Node {
         self.forward();
     }
 
-    fn tell_changes(&mut self, vid: Vid, hops: &[(u16, Adjacency)], routes: &Changes) {
+    fn tell_changes(&mut self, vid: Vid, hops: &[(NextHop, Adjacency)], routes: &Changes) {
         let Some(card) = &mut self.card else { return };
         let Some(seat) = card.seats.get(&vid) else { return };
-        let withdrawn = routes.v4().iter().any(|(_, hop)| hop.is_none())
-            || routes.v6().iter().any(|(_, hop)| hop.is_none());
+        let withdrawn =
+            routes.v4.iter().any(|(_, hop)| hop.is_none()) || routes.v6.iter().any(|(_, hop)| hop.is_none());
         if withdrawn && card.retry.is_none() {
             // Its current place, or its destination, may have room now.
             card.retry = Some(Instant::now() + card.pause);
         }
         // Tables that do not follow the store have keys of 32 bits only.
-        let routes = if card.follows() { &[] } else { routes.v4() };
+        let routes = if card.follows() { &[] } else { &routes.v4[..] };
         if seat.stage == Stage::Software {
             if seat.kept {
                 let failed = not_kept(card_told(&self.sender), vid, &seat.broken);

@@ -3,9 +3,8 @@
 use std::time::Instant;
 
 use hue_planes::Adjacency;
-use hue_routing::Changes;
-use hue_substrate::{Entries, Program, Substrate, SubstrateError};
-use hue_tables::{Refusals, Vid};
+use hue_substrate::{Entries, Mode, Program, Substrate, SubstrateError};
+use hue_tables::Vid;
 
 use super::Node;
 use crate::api::NetworkState;
@@ -68,16 +67,15 @@ impl Node {
             }
             Effect::SetAddresses(vid, addresses) => self.live.set_addresses(vid, &addresses),
             Effect::SetNeighbours(vid, neighbours) => self.live.neighbours(vid, &neighbours),
-            Effect::Update(update) => {
-                let result = self.update_fitting(update.vid, &update.hops, &update.routes);
-                self.give_routes(Input::Updated(update, result.map_err(|error| error.to_string())));
+            Effect::Update(piece) => {
+                let update = piece.routes.update().with_mode(Mode::Fitting).with_hops(&piece.hops);
+                let result = self.live.update(piece.vid, &update).map_err(|error| error.to_string());
+                self.give_routes(Input::Updated(piece, result));
             }
             Effect::Mirror(vid, hops, routes) => self.mirror(vid, &hops, &routes),
             Effect::LoadWhole(vid, next_hops, routes) => self.load_table(vid, next_hops, routes),
             Effect::Withdraw(vid, routes) => {
-                let withdrawn = self.live.update(vid, &[], routes.v4());
-                let withdrawn = withdrawn.and_then(|()| self.live.update(vid, &[], routes.v6()));
-                if let Err(error) = withdrawn {
+                if let Err(error) = self.live.update(vid, &routes.update()) {
                     let network = self.vids.get(&vid);
                     tracing::error!(network, %error, "routes cannot be withdrawn");
                 }
@@ -101,20 +99,6 @@ impl Node {
                 }
             }
         }
-    }
-
-    /// Changes next hops and routes of software's table; refuses routes that do not fit.
-    fn update_fitting(
-        &mut self,
-        vid: Vid,
-        hops: &[(u16, Adjacency)],
-        routes: &Changes,
-    ) -> Result<Refusals, SubstrateError> {
-        let mut refusals = self.live.update_fitting(vid, hops, routes.v4())?;
-        let more = self.live.update_fitting(vid, &[], routes.v6())?;
-        refusals.at.extend(more.at.iter().map(|at| routes.v4().len() + at));
-        refusals.error = more.error.or(refusals.error);
-        Ok(refusals)
     }
 
     /// The network that has this id in the data plane.

@@ -18,9 +18,9 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hue_planes::{Adjacency, Keys};
-use hue_routing::{AnyRib, AnyUpdate, Batch, Change as How, Changes, Event, RibPort, Session};
-use hue_substrate::Entries;
-use hue_tables::{Account, Refusals, Vid};
+use hue_routing::{AnyRib, AnyUpdate, Batch, Change as How, Event, RibPort, Session};
+use hue_substrate::{Changes, Entries, Refusals};
+use hue_tables::{Account, NextHop, Vid};
 use hue_wire::Mac;
 
 use self::refused::{RETRY_EACH, RETRY_ROUTES};
@@ -106,7 +106,7 @@ pub struct Update {
     /// The network.
     pub vid: Vid,
     /// Next hops, to be set first.
-    pub hops: Vec<(u16, Adjacency)>,
+    pub hops: Vec<(NextHop, Adjacency)>,
     /// Routes.
     pub routes: Changes,
     /// How many routes of the whole update are done with this piece.
@@ -138,7 +138,7 @@ pub enum Effect {
     /// Apply this to software's table; the answer is [`Input::Updated`].
     Update(Update),
     /// Software's table has changed: the card follows.
-    Mirror(Vid, Vec<(u16, Adjacency)>, Changes),
+    Mirror(Vid, Vec<(NextHop, Adjacency)>, Changes),
     /// Load these next hops and routes into software's table, or those that fit; the answer is [`Input::WholeLoaded`].
     LoadWhole(Vid, Vec<Adjacency>, Entries),
     /// Remove these routes from software's table.

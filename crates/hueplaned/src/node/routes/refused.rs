@@ -11,8 +11,9 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
-use hue_routing::{AnyRib, Changes};
-use hue_tables::{Account, AnyPrefix, Refusals, TableError};
+use hue_routing::AnyRib;
+use hue_substrate::{Changes, Refusals, SubstrateError};
+use hue_tables::{Account, AnyPrefix, TableError};
 
 /// Routes per piece of a network with refused routes: few, because each route may need a separate change.
 pub const RETRY_ROUTES: usize = 256;
@@ -27,7 +28,7 @@ pub struct Refused {
     /// Announcements refused since the network was loaded.
     count: u64,
     /// Reason of the last refusal.
-    why: Option<TableError>,
+    why: Option<SubstrateError>,
     /// Message about them, if any.
     pub(super) reason: Option<String>,
     /// The last one tried.
@@ -134,14 +135,14 @@ impl Refused {
         let head = format!("{refused} of {routes} routes are refused");
         match &self.why {
             _ if refused == 0 => None,
-            Some(TableError::Quota { bytes_needed, .. }) => {
+            Some(SubstrateError::Table { error: TableError::Quota { bytes_needed, .. }, .. }) => {
                 let quota = account.bytes_quota.unwrap_or(u64::MAX);
                 Some(format!(
                     "{head}: the network's table has {own} bytes and would have {bytes_needed} with the next route, but \
                      its quota (table.quota) is {quota}"
                 ))
             }
-            Some(TableError::Full { bytes_max, .. }) => Some(format!(
+            Some(SubstrateError::Table { error: TableError::Full { bytes_max, .. }, .. }) => Some(format!(
                 "{head}: the network's table has {own} bytes, and the memory of all tables, {bytes_max} bytes, is full"
             )),
             // No other error refuses a route.
@@ -167,6 +168,7 @@ mod tests {
 
     fn refusals(at: Vec<usize>) -> Refusals {
         let error = TableError::Full { vid: Vid::new(1).unwrap(), bytes_used: 9, bytes_max: 9 };
+        let error = SubstrateError::Table { name: "red".to_owned(), error };
         Refusals { error: (!at.is_empty()).then_some(error), at }
     }
 
@@ -175,7 +177,7 @@ mod tests {
         let mut refused = Refused::default();
         let mut changes = Changes::from(vec![change(1), change(2), (prefix(3), None)]);
         refused.take(&mut changes, refusals(vec![1]), 100);
-        assert_eq!(changes.v4(), [change(1), (prefix(2), None), (prefix(3), None)]);
+        assert_eq!(changes.v4, [change(1), (prefix(2), None), (prefix(3), None)]);
         assert!(refused.contains(prefix(2).into()) && !refused.contains(prefix(1).into()));
         refused.take(&mut vec![change(2)].into(), refusals(vec![0]), 100);
         assert_eq!((refused.len(), refused.count()), (1, 1));
@@ -195,17 +197,17 @@ mod tests {
         let mut tried = Vec::new();
         for own in [999, 998, 997] {
             let some = refused.next(&rib, own).unwrap();
-            tried.extend(some.v4().iter().map(|(prefix, _)| *prefix));
+            tried.extend(some.v4.iter().map(|(prefix, _)| *prefix));
             assert_eq!(refused.next(&rib, own), None);
         }
         assert_eq!(tried, (0..count).map(prefix).collect::<Vec<_>>());
         // Starts again with the first route; if one fits, the next piece follows.
         refused.try_again();
         let some = refused.next(&rib, 1000).unwrap();
-        assert_eq!(some.v4()[0].0, prefix(0));
+        assert_eq!(some.v4[0].0, prefix(0));
         let mut some = some.slice(0..1);
         some.for_each(|_, hop| *hop = NextHop::new(1));
         refused.take(&mut some, refusals(Vec::new()), 1000);
-        assert_eq!(refused.next(&rib, 1000).unwrap().v4()[0].0, prefix(RETRY_ROUTES));
+        assert_eq!(refused.next(&rib, 1000).unwrap().v4[0].0, prefix(RETRY_ROUTES));
     }
 }

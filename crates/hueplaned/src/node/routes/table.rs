@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hue_planes::{Adjacency, Keys};
-use hue_routing::{AnyRib, Changes, RibPort, Session};
-use hue_substrate::{Entries, each_routes};
+use hue_routing::{AnyRib, RibPort, Session};
+use hue_substrate::{Changes, Entries, each_routes};
+use hue_tables::NextHop;
 
 use super::Loaded;
 use super::refused::Refused;
@@ -14,7 +15,7 @@ use crate::node::wanted::has_routes;
 
 /// An update in progress.
 pub(super) struct Piece {
-    pub(super) hops: Vec<(u16, Adjacency)>,
+    pub(super) hops: Vec<(NextHop, Adjacency)>,
     pub(super) routes: Changes,
     pub(super) done: usize,
 }
@@ -100,6 +101,11 @@ impl Table {
     /// Whether changes in its namespace are monitored.
     pub fn is_monitored(&self) -> bool {
         self.session.is_some()
+    }
+
+    /// The next hops that its routes name; none if it has no routes.
+    pub fn published_rows(&self) -> Vec<Adjacency> {
+        if self.has_routes() { self.rib.published_rows() } else { Vec::new() }
     }
 
     /// Its present or future contents: next hops and routes, without the refused ones.

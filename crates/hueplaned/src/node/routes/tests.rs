@@ -3,7 +3,7 @@
 use hue_demux::PortId;
 use hue_host::netlink::{Link, NextHop as Way, Route, RouteKind, Scope};
 use hue_planes::{Keys, Kind};
-use hue_substrate::Entries;
+use hue_substrate::{Entries, SubstrateError};
 use hue_tables::TableError;
 use hue_tables::{AnyPrefix, Prefix4};
 
@@ -48,7 +48,8 @@ impl Bench {
             Effect::Then(input) => return self.give(input),
             Effect::Update(update) => {
                 let at: Vec<usize> = (0..update.routes.len()).take(self.refuses).collect();
-                let full = TableError::Full { vid: update.vid, bytes_used: 9, bytes_max: 9 };
+                let error = TableError::Full { vid: update.vid, bytes_used: 9, bytes_max: 9 };
+                let full = SubstrateError::Table { name: "red".to_owned(), error };
                 let error = (!at.is_empty()).then_some(full);
                 let result = if self.fails { Err("broken".to_owned()) } else { Ok(Refusals { error, at }) };
                 self.seen.push(format!("{} gets {} routes", update.vid, update.routes.len()));

@@ -9,7 +9,7 @@ use hue_planes::{Adjacency, Loss};
 use hue_ports::{CLASS_MAX, ClassLosses, ClassRule, Driver, Pool, Port, PortError, release_all};
 use hue_substrate::Program;
 use hue_substrate::handover::Peer;
-use hue_tables::Vid;
+use hue_tables::{NextHop, Vid};
 use hue_wire::Mac;
 
 use super::super::announce::{Announcement, MESSAGE_BYTES_MAX};
@@ -295,10 +295,10 @@ impl Worker {
         }
     }
 
-    /// Changes rows of a network's next-hop table.
-    pub fn set_hops(&mut self, vid: Vid, rows: &[(u16, Adjacency)]) {
+    /// Changes rows of a network's next-hop table, which has `count` of them then.
+    pub fn set_hops(&mut self, vid: Vid, rows: &[(NextHop, Adjacency)], count: usize) {
         if let Some(slot) = self.slot(vid) {
-            self.engine.networks[slot].hops.set(rows);
+            self.engine.networks[slot].hops.set(rows, count);
         }
     }
 
