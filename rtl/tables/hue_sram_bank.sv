@@ -29,6 +29,8 @@ module hue_sram_bank #(
     $fatal(1, "hue_sram_bank: Latency is %0d, at least 2", Latency);
   end
 
+  // For synthesis of on-chip banks. Without it, Yosys takes LUT memory for UltraScale+, and fails.
+  (* ram_style = "block" *)
   logic [35:0] words_q[Words] /* verilator public_flat_rw */;
   initial words_q = '{default: '0};
 
