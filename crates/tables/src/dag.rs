@@ -704,8 +704,12 @@ impl Dag {
     }
 
     fn allocate(&mut self, granules: usize) -> Option<u32> {
+        if let Some(index) = self.space.allocate(granules) {
+            return Some(index);
+        }
+        self.collect();
         self.space.allocate(granules).or_else(|| {
-            self.collect();
+            self.space.merge();
             self.space.allocate(granules)
         })
     }

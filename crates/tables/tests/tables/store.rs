@@ -130,6 +130,31 @@ fn a_full_table_accepts_routes_after_withdrawals() {
     }
 }
 
+/// A refused change of one network frees many small nodes. Where they were, there is room for another network's large ones.
+#[test]
+fn a_refused_change_of_a_network_leaves_room_for_others() {
+    let mut dag = Dag::new(Limits { image_bytes_max: 64 << 10, ..Limits::default() }).unwrap();
+    (1..=2).for_each(|n| dag.add_network::<u128>(vid(n)).unwrap());
+    let hosts = |count: u128| -> Vec<Change<u128>> {
+        let address = |n: u128| 0x2001_0db8 << 96 | n.wrapping_mul(0x9e37_79b9_7f4a_7c15) << 16;
+        (0..count).map(|n| (Prefix::containing(address(n), 128), NextHop::new(1))).collect()
+    };
+    let own = hosts(40);
+    dag.apply(vid(1), &own).unwrap();
+    // A node with children in all of its slots, which takes the largest block, comes and goes.
+    let wide: Vec<Change<u128>> = (0..256_u128)
+        .map(|n| (Prefix::containing(n << 120 | n << 112, 12), NextHop::new(n as u16)))
+        .collect();
+    let withdrawn: Vec<_> = wide.iter().map(|(prefix, _)| (*prefix, None)).collect();
+    for round in 0..4 {
+        for changes in [&wide, &withdrawn] {
+            dag.apply(vid(1), changes).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        }
+        assert!(matches!(dag.apply(vid(2), &hosts(3_000)), Err(TableError::Full { .. })));
+        assert_eq!(dag.routes::<u128>(vid(1)).count(), own.len());
+    }
+}
+
 #[test]
 fn equal_networks_are_stored_once() {
     let mut dag = Dag::new(Limits::default()).unwrap();
