@@ -4,7 +4,7 @@
 //! [`Reply`]. Invariants: a [`Command`] may change the node, a [`Query`] only reads it; a copy of a request does the same
 //! as the request, but nobody gets its reply.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -203,8 +203,10 @@ pub enum Command {
         /// Done.
         reply: Reply<()>,
     },
-    /// List all networks whose namespaces can be checked; they count as checked.
+    /// List those of these networks whose namespaces can be checked; they count as checked.
     BeginLook {
+        /// Their names.
+        names: BTreeSet<String>,
         /// The networks.
         reply: Reply<Vec<Look>>,
     },

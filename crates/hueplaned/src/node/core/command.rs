@@ -49,7 +49,9 @@ impl Node {
             Command::Measured { reply } => {
                 self.reply(reply, |node| node.ask_scheduler_of_traffic());
             }
-            Command::BeginLook { reply } => self.reply(reply, |node| node.looks(true, true)),
+            Command::BeginLook { names, reply } => {
+                self.reply(reply, |node| names.iter().filter_map(|name| node.look_at(name, true)).collect())
+            }
             Command::EndLook { seen, reply } => {
                 self.reply(reply, |node| node.looked(seen));
             }

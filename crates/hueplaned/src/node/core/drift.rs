@@ -10,21 +10,15 @@ use crate::node::drift::{LOOK_EACH, Look, NAMES_EACH, Seen, words};
 use crate::node::jobs::Job;
 
 impl Node {
-    /// Networks to check: all, or those that notifications concern.
-    pub(super) fn looks(&mut self, names: bool, inside: bool) -> Vec<Look> {
-        let mut looks = Vec::new();
-        for (name, entry) in &mut self.networks {
-            let inside = inside || entry.drift.look || entry.drift.reason.is_some();
-            if !(names || entry.drift.look) {
-                continue;
-            }
-            let Some((control, want)) = entry.settled_control() else { continue };
-            let (control, want) = (Arc::clone(control), Arc::clone(want));
-            let indices = entry.drift.indices.clone();
-            entry.drift.look = false;
-            looks.push(Look { name: name.clone(), control, want, indices, inside });
-        }
-        looks
+    /// The check of a network: whether its name still belongs to its namespace, and with `inside`, or if a notification
+    /// concerns it or it has drifted, also what is in there. It counts as made. `None` while the network is not set up.
+    pub(super) fn look_at(&mut self, name: &str, inside: bool) -> Option<Look> {
+        let entry = self.networks.get_mut(name)?;
+        let (control, want) = entry.settled_control()?;
+        let (control, want) = (Arc::clone(control), Arc::clone(want));
+        let inside = inside || entry.drift.look || entry.drift.reason.is_some();
+        entry.drift.look = false;
+        Some(Look { name: name.to_owned(), control, want, indices: entry.drift.indices.clone(), inside })
     }
 
     /// Looks for drift, if it is time to.
@@ -33,7 +27,9 @@ impl Node {
             return;
         }
         let names = now.saturating_duration_since(self.looks.names) >= NAMES_EACH;
-        let looks = self.looks(names, false);
+        let chosen = self.networks.iter().filter(|(_, entry)| names || entry.drift.look);
+        let chosen: Vec<String> = chosen.map(|(name, _)| name.clone()).collect();
+        let looks: Vec<Look> = chosen.iter().filter_map(|name| self.look_at(name, false)).collect();
         if names {
             self.looks.names = now;
         }

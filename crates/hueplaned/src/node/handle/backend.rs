@@ -465,7 +465,7 @@ impl NodeHandle {
             };
             self.shared.events.add(kind, About::Node, text);
         }
-        self.look_now().await?;
+        self.look_now(prepared.named.clone()).await?;
         let prepared = Box::new(prepared);
         let settled = self.ask(|reply| Command::Reconcile { prepared, reply }).await?;
         // The next change may begin while the networks of this one are set up.

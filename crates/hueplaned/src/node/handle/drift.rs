@@ -1,4 +1,6 @@
-//! Checks all namespaces for drift before a change, and one before a command runs in it.
+//! Checks namespaces for drift: those of the networks that a change names, and one before a command runs in it.
+
+use std::collections::BTreeSet;
 
 use hue_host::HostError;
 use hue_host::netns::Standing;
@@ -9,9 +11,9 @@ use crate::node::command::{Command, Query};
 use crate::node::drift::look;
 
 impl NodeHandle {
-    /// Checks all networks, so that a change finds drift that nothing has reported yet.
-    pub(super) async fn look_now(&self) -> Result<(), Problem> {
-        let looks = self.ask(|reply| Command::BeginLook { reply }).await?;
+    /// Checks these networks, so that a change finds drift that nothing has reported yet.
+    pub(super) async fn look_now(&self, names: BTreeSet<String>) -> Result<(), Problem> {
+        let looks = self.ask(|reply| Command::BeginLook { names, reply }).await?;
         if looks.is_empty() {
             return Ok(());
         }
