@@ -119,6 +119,7 @@ fn text(bytes: &[u8]) -> String {
 fn link(payload: &[u8]) -> Option<Link> {
     const CARRIER: u32 = libc::IFF_LOWER_UP as u32;
     const LINK_KIND: u16 = 1;
+    const XDP: u16 = 43;
     // Messages of the bridge family describe bridge ports, not the links themselves.
     if i32::from(*payload.first()?) != libc::AF_UNSPEC {
         return None;
@@ -139,6 +140,7 @@ fn link(payload: &[u8]) -> Option<Link> {
             libc::IFLA_MASTER => link.master = u32_at(value, 0).filter(|index| *index != 0),
             libc::IFLA_LINK => link.peer = u32_at(value, 0).filter(|index| *index != 0),
             libc::IFLA_IFALIAS => link.alias = Some(text(value)).filter(|alias| !alias.is_empty()),
+            XDP => link.native_xdp = native_xdp(value),
             libc::IFLA_LINKINFO => {
                 link.kind =
                     Attributes(value).find(|(kind, _)| *kind == LINK_KIND).map(|(_, value)| text(value));
@@ -147,6 +149,16 @@ fn link(payload: &[u8]) -> Option<Link> {
         }
     }
     Some(link)
+}
+
+/// The id of the program at the driver's hook, among the attributes `IFLA_XDP_…`.
+fn native_xdp(attributes: &[u8]) -> Option<u32> {
+    const ATTACHED: u16 = 2;
+    const AT_DRIVER: u8 = 1;
+    const PROGRAM: u16 = 4;
+    let find = |wanted| Attributes(attributes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
+    let at_driver = find(ATTACHED)?.first() == Some(&AT_DRIVER);
+    u32_at(find(PROGRAM)?, 0).filter(|id| at_driver && *id != 0)
 }
 
 /// `ifaddrmsg`: family, prefix length, flags, scope u8, index u32.

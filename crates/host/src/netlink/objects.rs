@@ -99,6 +99,8 @@ pub struct Link {
     pub peer: Option<u32>,
     /// Whether it is the loopback.
     pub loopback: bool,
+    /// Id of the XDP program at the driver's hook.
+    pub native_xdp: Option<u32>,
 }
 
 /// Whether an address can be used. IPv4 addresses always can.

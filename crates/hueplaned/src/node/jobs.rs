@@ -17,14 +17,13 @@ use hue_host::claim::{Claimed, Claims};
 use hue_host::control::{Changes, Config, ControlNamespace, Owner};
 use hue_host::holder::Holder;
 use hue_host::links::Links;
-use hue_host::process::Process;
 use hue_intent::NodePort;
 use hue_ports::{
     CableEnd, CablePlug, Keep, OpenOptions, Opened, Port, PortError, Region, Tap, Wanted as Driver, open_on,
 };
 
 use super::drift::{self, Look, Seen};
-use super::take_over::PATIENCE;
+use super::take_over::{Ending, PATIENCE};
 
 /// Threads for networks. They mostly wait for the kernel, which creates interfaces one after the other.
 const THREADS: usize = 4;
@@ -62,7 +61,7 @@ pub struct Opening {
     /// The port it is opened for.
     pub tag: PortTag,
     /// A daemon that is closing its ports, which this may be one of.
-    pub predecessor: Option<Arc<Process>>,
+    pub predecessor: Option<Ending>,
 }
 
 /// The port that an interface is opened for.
@@ -225,7 +224,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 fn open_after(opening: &Opening, claims: &Claims) -> Result<OpenPort, String> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let waits = opening.predecessor.as_ref().is_some_and(|process| !process.has_ended());
+        let waits = opening.predecessor.as_ref().is_some_and(|ending| !ending.process.has_ended());
         match guarded(|| open_port(opening, claims, waits)) {
             Err(_) if waits && Instant::now() < until => std::thread::sleep(PAUSE),
             opened => return opened,
@@ -247,7 +246,9 @@ fn open_port(opening: &Opening, claims: &Claims, waits: bool) -> Result<OpenPort
         None => Some(links.index_of(interface).map_err(text)?),
     };
     let kept = Arc::new(OnceLock::new());
-    let options = OpenOptions { keep: Some(Arc::clone(&kept) as Keep), ..options.clone() };
+    // Only the first attempt has it: where it fails, the program is detached and another one attached.
+    let attachment = opening.predecessor.as_ref().and_then(|ending| ending.take_attachment(interface));
+    let mut options = OpenOptions { keep: Some(Arc::clone(&kept) as Keep), attachment, ..options.clone() };
     let mut unguarded = None;
     let mut claim = || {
         // The kernel gives a TAP device, which has no `before`, to one process only.
@@ -261,7 +262,12 @@ fn open_port(opening: &Opening, claims: &Claims, waits: bool) -> Result<OpenPort
     // The daemon before gives up its claim last, but the kernel gives an AF_XDP queue to one process only. So most of the
     // work of opening is done while that daemon closes the port.
     let early = (waits && matches!(options.driver, Driver::Auto | Driver::AfXdp))
-        .then(|| OpenOptions { driver: Driver::AfXdp, busy_for: PATIENCE, ..options.clone() })
+        .then(|| OpenOptions {
+            driver: Driver::AfXdp,
+            busy_for: PATIENCE,
+            attachment: options.attachment.take(),
+            ..options.clone()
+        })
         .and_then(|options| open_on(interface, &options, region).ok());
     claim()?;
     let opened = early.map_or_else(|| open_on(interface, &options, region), Ok);

@@ -1,17 +1,22 @@
 //! Taking a running daemon's place: everything is set up while it forwards, then it closes its ports.
 //!
 //! Flow: networks are set up, without ports and TAPs → SIGTERM to the predecessor, which writes down what its networks have
-//! learnt, then closes its ports → they are opened → TAPs are read, and what was learnt → started. Invariants: at no time do both daemons have a port or read a TAP; a predecessor that does not end is not waited
-//! for longer than [`PATIENCE`], and its ports are then reported as taken. Source: ADR 0041.
+//! learnt, then closes its ports → they are opened → TAPs are read, and what was learnt → started. Invariants: at no time do
+//! both daemons have a port or read a TAP; a predecessor that does not end is not waited for longer than [`PATIENCE`], and
+//! its ports are then reported as taken. The attachments of its XDP programs are taken over. Source: ADR 0041.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use hue_host::HostError;
+use hue_host::links::Links;
 use hue_host::process::Process;
+use hue_ports::Attachment;
 
 use crate::api::MacAddress;
 
@@ -37,7 +42,48 @@ pub enum TakeOver {
     /// It forwards. Until when networks may be set up.
     Preparing(Predecessor, Instant),
     /// It was asked to end, at this time; its ports are being opened.
-    Opening(Predecessor, Instant),
+    Opening(Predecessor, Ending, Instant),
+}
+
+/// A daemon that closes its ports.
+#[derive(Clone)]
+pub struct Ending {
+    /// Its process.
+    pub process: Arc<Process>,
+    /// The attachments of its XDP programs, by interface.
+    attachments: Arc<Mutex<BTreeMap<String, Attachment>>>,
+}
+
+impl Ending {
+    /// A daemon that is about to end, and the attachments of its programs to these interfaces. Where one cannot be had,
+    /// the program is detached and a new one attached.
+    pub(super) fn of(process: Arc<Process>, interfaces: impl Iterator<Item = String>) -> Self {
+        let find = |links: &mut Links, interface: &str| -> Result<Option<Attachment>, String> {
+            let link = links.find(interface).map_err(|error: HostError| error.to_string())?;
+            match link.and_then(|link| link.native_xdp) {
+                Some(program) => Attachment::of_program(program).map_err(|error| error.to_string()),
+                None => Ok(None),
+            }
+        };
+        let mut attachments = BTreeMap::new();
+        match Links::here() {
+            Ok(mut links) => {
+                for interface in interfaces {
+                    match find(&mut links, &interface) {
+                        Ok(found) => attachments.extend(found.map(|found| (interface, found))),
+                        Err(why) => tracing::info!(interface, why, "the XDP program will be attached again"),
+                    }
+                }
+            }
+            Err(error) => tracing::info!(%error, "XDP programs will be attached again"),
+        }
+        Self { process, attachments: Arc::new(Mutex::new(attachments)) }
+    }
+
+    /// The attachment of an interface's program, for the one who opens it.
+    pub(super) fn take_attachment(&self, interface: &str) -> Option<Attachment> {
+        self.attachments.lock().unwrap_or_else(PoisonError::into_inner).remove(interface)
+    }
 }
 
 impl TakeOver {

@@ -7,6 +7,7 @@
 //! returns held slots; closing a socket waits until the kernel no longer uses the memory. Source: Linux
 //! `Documentation/networking/af_xdp.rst`, `net/xdp/xsk.c`.
 
+mod attachment;
 mod program;
 mod ring;
 mod share;
@@ -15,6 +16,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+pub use attachment::Attachment;
 pub use program::{GroupLimits, prepare};
 use program::{Program, QUEUES_MAX, index_of};
 use ring::{BUSY_STEP, Socket};
@@ -42,7 +44,7 @@ const META_BYTES: usize = 8;
 const META_MAGIC: u16 = 0x4855;
 
 /// How to open an [`AfXdp`] port.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AfXdpOptions {
     /// Entries of each ring, a power of two.
     pub ring: u32,
@@ -54,12 +56,21 @@ pub struct AfXdpOptions {
     pub generic: bool,
     /// How long to wait for another process to close the interface's queues and detach its program.
     pub busy_for: Duration,
+    /// The attachment of that process's program to the driver's hook, which our program takes over.
+    pub attachment: Option<Attachment>,
 }
 
 impl Default for AfXdpOptions {
     fn default() -> Self {
         let group = GroupLimits::default();
-        Self { ring: 2048, pass_unknown: false, group, generic: false, busy_for: Duration::ZERO }
+        Self {
+            ring: 2048,
+            pass_unknown: false,
+            group,
+            generic: false,
+            busy_for: Duration::ZERO,
+            attachment: None,
+        }
     }
 }
 
@@ -112,8 +123,8 @@ pub struct AfXdp {
     readiness: Option<Readiness>,
     /// Keeps the interface promiscuous.
     promiscuous: Option<OwnedFd>,
-    /// Dropped last.
-    _keep: Option<Keep>,
+    /// Dropped when another process can have the interface.
+    keep: Option<Keep>,
 }
 
 impl AfXdp {
@@ -155,6 +166,9 @@ impl AfXdp {
         }
         let mut program = Program::load(queues, options.pass_unknown, options.group)
             .map_err(|source| PortError::of(interface, "load the XDP program", source))?;
+        // Before the process that has the interface now ends: the kernel waits when an interface becomes promiscuous.
+        let promiscuous = sys::promiscuous(found.index)
+            .map_err(|source| PortError::of(interface, "receive frames to any MAC", source))?;
         let mut opened = Vec::with_capacity(queues as usize);
         for queue in 0..queues {
             let socket = Socket::open(region, found.index, queue, options, queue == 0)
@@ -164,9 +178,15 @@ impl AfXdp {
                 .map_err(|source| PortError::of(interface, "give the XDP program its socket", source))?;
             opened.push(Queue { socket, wanted: options.ring });
         }
-        let note = attach(&mut program, interface, found.index, options)?;
-        let promiscuous = sys::promiscuous(found.index)
-            .map_err(|source| PortError::of(interface, "receive frames to any MAC", source))?;
+        let note = match options.attachment.clone() {
+            Some(attachment) => {
+                program.inherit(attachment).map_err(|source| {
+                    PortError::of(interface, "replace the XDP program of the process before", source)
+                })?;
+                None
+            }
+            None => attach(&mut program, interface, found.index, options)?,
+        };
         let readiness = match &opened[..] {
             [_] => None,
             many => Some(
@@ -189,15 +209,15 @@ impl AfXdp {
             checked_ns: 0,
             readiness,
             promiscuous: Some(promiscuous),
-            _keep: None,
+            keep: None,
         };
         Ok((port, note))
     }
 
-    /// Keeps a descriptor open until the port itself is dropped.
+    /// Keeps a descriptor open until the port is released.
     #[must_use]
     pub(crate) fn keeping(mut self, keep: Option<Keep>) -> Self {
-        self._keep = keep;
+        self.keep = keep;
         self
     }
 
@@ -488,12 +508,14 @@ impl Port for AfXdp {
             return; // released before
         }
         // For each, the kernel waits until no processor uses it: together, these take as long as one. Without a thread,
-        // what it should drop is dropped here.
+        // what it should drop is dropped here. Nobody has to wait for the promiscuous mode, which is counted.
+        let _ = std::thread::Builder::new().spawn(move || drop(promiscuous));
         std::thread::scope(|scope| {
             let _ = std::thread::Builder::new().spawn_scoped(scope, || drop(program));
-            let _ = std::thread::Builder::new().spawn_scoped(scope, || drop(promiscuous));
             drop(queues);
         });
+        // Another process can have the interface now.
+        self.keep = None;
         if self.zero_copy {
             std::thread::sleep(ZERO_COPY_RELEASE);
         }

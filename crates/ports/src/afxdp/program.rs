@@ -18,9 +18,13 @@ use aya::maps::{Array, HashMap as BpfHashMap, LpmTrie, Map, MapData, XskMap};
 use aya::programs::{Xdp, xdp::XdpMode};
 use aya::{Ebpf, EbpfLoader, Pod};
 
+use super::attachment::Attachment;
 use crate::{CLASS_GROUP, CLASS_MAX, CLASS_OTHER, ClassRule, DriverCounters};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/hueplane.o"));
+
+/// Name of the program, for us and for the kernel.
+pub(super) const NAME: &str = "hueplane";
 
 /// Words of a queue in the arrays of classes: group frames, networks, others.
 pub(super) const CLASSES: usize = CLASS_MAX as usize + 2;
@@ -153,8 +157,10 @@ struct Rules {
 
 /// The program, attached.
 pub(super) struct Program {
-    /// Dropping it detaches the program from the interface.
+    /// Dropping it detaches the program from the interface, if it made the attachment.
     bpf: Ebpf,
+    /// The attachment that another process had made. Dropping it detaches the program.
+    inherited: Option<Attachment>,
     settings: Settings,
     rules: Rules,
     quotas: Words,
@@ -235,6 +241,7 @@ impl Program {
         };
         let mut program = Self {
             bpf,
+            inherited: None,
             settings,
             rules: Rules::default(),
             quotas,
@@ -250,7 +257,7 @@ impl Program {
     }
 
     fn xdp(&mut self) -> io::Result<&mut Xdp> {
-        let program = self.bpf.program_mut("hueplane").ok_or_else(|| missing("program"))?;
+        let program = self.bpf.program_mut(NAME).ok_or_else(|| missing("program"))?;
         program.try_into().map_err(other)
     }
 
@@ -258,6 +265,13 @@ impl Program {
     pub(super) fn attach(&mut self, interface: u32, native: bool) -> io::Result<()> {
         let mode = if native { XdpMode::Driver } else { XdpMode::Skb };
         self.xdp()?.attach_to_if_index(interface, mode).map_err(other)?;
+        Ok(())
+    }
+
+    /// Takes the place of the program that is attached.
+    pub(super) fn inherit(&mut self, attachment: Attachment) -> io::Result<()> {
+        attachment.replace(self.xdp()?.fd().map_err(other)?.as_fd())?;
+        self.inherited = Some(attachment);
         Ok(())
     }
 

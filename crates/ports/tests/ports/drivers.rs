@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::common::{Lab, Raw, collect, collect_for, fails, flush, frame, may_run, number, send};
 use hue_ports::{
-    AfXdp, AfXdpOptions, Driver, Link, Offered, OpenOptions, Packet, PacketSocket, Pool, Port, PortError,
-    Tap, Wanted, open,
+    AfXdp, AfXdpOptions, Attachment, Driver, Link, Offered, OpenOptions, Packet, PacketSocket, Pool, Port,
+    PortError, Tap, Wanted, open,
 };
 
 const TO: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -470,4 +470,57 @@ fn a_created_tap_is_new_has_an_owner_and_stays_only_when_it_is_persistent() {
     // It exists, although nobody has it open.
     assert!(create().is_err());
     assert!(there());
+}
+
+/// Id of the XDP program at the driver's hook of the interface `near`.
+fn program_of(lab: &Lab) -> Option<u32> {
+    let out = std::process::Command::new("ip")
+        .args(["-d", "-n", &lab.namespace("near"), "link", "show", "dev", "near"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    let (_, after) = text.split_once("prog/xdp id ")?;
+    after.split(' ').next()?.parse().ok()
+}
+
+#[test]
+fn the_next_process_takes_over_the_attachment_of_the_program() {
+    if !may_run() {
+        return;
+    }
+    let lab = Lab::new();
+    let mut pool = Pool::new(SLOTS, 2048).unwrap();
+    let (before, raw) = port(&lab, Kind::Native, 256, &mut pool);
+    let old = program_of(&lab).unwrap();
+    assert!(Attachment::of_program(0).unwrap().is_none());
+    let attachment = Attachment::of_program(old).unwrap().unwrap();
+
+    // The other process opens the interface while this one still has its queue.
+    let mut next = Pool::new(SLOTS, 2048).unwrap();
+    let options = AfXdpOptions {
+        ring: 256,
+        busy_for: Duration::from_secs(5),
+        attachment: Some(attachment),
+        ..AfXdpOptions::default()
+    };
+    let region = next.region();
+    let (mut port, note) = std::thread::scope(|scope| {
+        let opens = scope.spawn(|| lab.inside("near", || AfXdp::open("near", &options, &region)));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!opens.is_finished());
+        close(before, &mut pool);
+        opens.join().unwrap()
+    })
+    .unwrap();
+    drop(options);
+    assert_eq!(note, None);
+    port.fill(&mut next);
+    let new = program_of(&lab).unwrap();
+    assert_ne!(new, old);
+    assert!(Attachment::of_program(old).unwrap().is_none());
+    let frames: Vec<_> = (0..100).map(|i| frame(TO, i, 60)).collect();
+    frames.iter().for_each(|frame| raw.send(frame));
+    assert_eq!(collect(&mut port, &mut next, frames.len()), frames);
+    close(Box::new(port), &mut next);
+    assert_eq!(program_of(&lab), None, "the program stays attached");
 }

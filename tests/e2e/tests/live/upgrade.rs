@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hue_e2e::document::all;
@@ -88,7 +89,28 @@ fn another_program_takes_the_daemons_place_and_networks_stay() {
     copy_program(&program);
     let flow = Flow::start(&pair.left, &pair.right, 1_000, 100);
     until("traffic", 20, || flow.received() > 100);
-    let done = upgrade(&["-o", "json"]).expect_ok().json();
+    let programs = || {
+        let shown = lab.node().run("ip", &["-d", "link", "show", "dev", &lab.ports()[0]]).expect_ok().stdout;
+        let (_, after) = shown.split_once("prog/xdp id ")?;
+        after.split(' ').next()?.parse::<u32>().ok()
+    };
+    let (first_program, upgraded) = (programs(), AtomicBool::new(false));
+    assert!(first_program.is_some());
+    let (done, seen) = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut seen = Vec::new();
+            while !upgraded.load(Ordering::Relaxed) {
+                seen.push(programs());
+            }
+            seen
+        });
+        let done = upgrade(&["-o", "json"]);
+        upgraded.store(true, Ordering::Relaxed);
+        (done.expect_ok().json(), watch.join().unwrap())
+    });
+    // The kernel takes tens of milliseconds to take the program away and attach one again.
+    assert!(seen.iter().all(Option::is_some), "a port was without a program: {seen:?}");
+    assert!(seen.last() != Some(&first_program), "the port has the program of the daemon before: {seen:?}");
     let second = pid();
     assert!(second != first && done["pid"] == second, "{done}");
     assert_eq!(done["networks"]["total"], 1, "{done}");

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hue_host::process::Process;
 use hue_soft::MacRow;
 
 use super::Node;
 use crate::api::MacAddress;
-use crate::node::take_over::{Predecessor, TakeOver, take_learnt};
+use crate::node::take_over::{Ending, Predecessor, TakeOver, take_learnt};
 
 impl Node {
     /// Whether a predecessor still has the ports, by design.
@@ -18,9 +17,9 @@ impl Node {
     }
 
     /// The predecessor, once it was asked to close its ports.
-    pub(super) fn ending_predecessor(&self) -> Option<Arc<Process>> {
+    pub(super) fn ending_predecessor(&self) -> Option<Ending> {
         match &self.take_over {
-            Some(TakeOver::Opening(predecessor, _)) => Some(Arc::clone(&predecessor.process)),
+            Some(TakeOver::Opening(_, ending, _)) => Some(ending.clone()),
             _ => None,
         }
     }
@@ -42,7 +41,7 @@ impl Node {
                 self.open_ports(predecessor);
                 false
             }
-            Some(TakeOver::Opening(predecessor, since)) => {
+            Some(TakeOver::Opening(predecessor, _, since)) => {
                 let took = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let _ = self.shared.took_over_ms.set(took);
                 self.read_taps();
@@ -56,11 +55,13 @@ impl Node {
     }
 
     fn open_ports(&mut self, predecessor: Predecessor) {
+        let interfaces = self.ports.iter().map(|(_, port)| port.want.interface().to_owned());
+        let ending = Ending::of(Arc::clone(&predecessor.process), interfaces);
         // One that has ended has no ports.
         if let Err(error) = predecessor.process.terminate() {
             tracing::debug!(%error, "the daemon before has ended");
         }
-        self.take_over = Some(TakeOver::Opening(predecessor, Instant::now()));
+        self.take_over = Some(TakeOver::Opening(predecessor, ending, Instant::now()));
         let names: Vec<String> = self.ports.iter().map(|(name, _)| name.clone()).collect();
         names.iter().for_each(|name| self.tend_port(name));
         self.started();

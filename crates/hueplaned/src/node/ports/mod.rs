@@ -11,18 +11,17 @@ mod physical;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Instant;
 
 use hue_demux::PortId;
 use hue_host::netlink::Link;
-use hue_host::process::Process;
 use hue_intent::{NodePort, PortDriver};
 use hue_ports::{CablePlug, Driver, OpenOptions, Opened, Port, PortError, Region, SLOT_BYTES, Wanted};
 
 pub use self::physical::PhysicalPort;
 use super::jobs::{Job, OpenPort, Opening, PortTag};
 use super::memory::{Memory, PortNeed, mtu_max};
+use super::take_over::Ending;
 use crate::api::EventKind;
 
 /// The physical ports of the node, and the interfaces of its namespace.
@@ -43,7 +42,7 @@ pub struct Around<'a> {
     /// Whether the daemon before still has the ports, by design.
     pub is_preparing: bool,
     /// The daemon before, while it closes its ports.
-    pub predecessor: Option<Arc<Process>>,
+    pub predecessor: Option<Ending>,
     /// Receive queues of an interface.
     pub queues: fn(&str) -> u32,
     /// The time.

@@ -188,7 +188,7 @@ mod tests {
             master,
             alias: Some(alias.into()),
             peer,
-            loopback: false,
+            ..Link::default()
         }
     }
 
