@@ -4,10 +4,18 @@ use hue_card::Inside;
 use hueplaned::api::{ImageLoaded, NetworkState};
 use hueplaned::node::by_hand::{Look, NetworkLook, Seated};
 
-use crate::world::{Place, World, name, number};
+use crate::IMAGES_MIXED;
+use crate::world::{Families, Family, Net, Place, World, name, number};
 
 /// Most additional routes of a network for which a ternary plane has rows.
 const EXTRA_MAX: u8 = 20;
+
+/// Whether a card with this image has the kind of a network, and room for its routes.
+fn fits(image: &str, net: &Net) -> bool {
+    let has_kind = net.families == Families::Only(Family::Four) || image == IMAGES_MIXED[1];
+    let large = image.starts_with("tcam") && net.extra > EXTRA_MAX;
+    has_kind && !large
+}
 
 /// Checks the invariants that hold at any moment between two steps.
 ///
@@ -60,7 +68,8 @@ pub fn loaded(look: &Look, answer: &ImageLoaded, world: &World) -> Result<(), St
     let auto = look.networks.iter().find(|one| one.on_card && place(one) == Some(Place::Auto));
     let stays_out = |network: &&NetworkLook| {
         let net = world.net(number(&network.name));
-        let wants = net.is_some_and(|net| net.place == Place::Card && net.extra <= EXTRA_MAX);
+        let wants = net
+            .is_some_and(|net| net.place == Place::Card && net.extra <= EXTRA_MAX && fits(&card.image, net));
         // It was on the card before, or the answer lists it.
         let told = answer.networks.iter().any(|one| one.network == network.name);
         wants && network.fits_ports && !network.on_card && told && network.state == NetworkState::Running
@@ -169,7 +178,7 @@ fn settled(network: &NetworkLook, look: &Look, world: &World) -> Result<(), Stri
             (Some(_), None) => return words("the scheduler was not asked"),
         },
     };
-    if network.on_card && !(wanted && network.fits_ports) {
+    if network.on_card && !(wanted && network.fits_ports && fits(&card.image, net)) {
         return words("it is on the card, and is not to be");
     }
     if network.on_card || !wanted {
@@ -180,10 +189,9 @@ fn settled(network: &NetworkLook, look: &Look, world: &World) -> Result<(), Stri
     };
     let on_card = look.networks.iter().filter(|network| network.on_card).count();
     let full = on_card >= card.planes as usize;
-    let large = card.image.starts_with("tcam") && net.extra > EXTRA_MAX;
     // A move that was made to fail leaves it where it was; the caller was told.
     let asked = why.contains("as requested");
-    if network.fits_ports && !full && !large && !asked {
+    if network.fits_ports && !full && fits(&card.image, net) && !asked {
         return words("it is to be on the card, and there is room");
     }
     Ok(())

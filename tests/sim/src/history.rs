@@ -12,12 +12,12 @@ use hue_differential::Random;
 use hueplaned::api::{MigrateRequest, MigrationStep, SubstrateName};
 use hueplaned::node::by_hand::{Answer, ByHand, Journal, Seated};
 
-use crate::IMAGES;
+use crate::Sets;
 use crate::check;
 use crate::frame::{self, Tag, mac, neighbour_mac, tagged};
 use crate::hand::{self, US, WORKERS};
 use crate::ledger::{CONTROL, FLOWS, Ledger, RESTLESS, TTL};
-use crate::world::{NETS, Net, PORTS, Place, World, name, number};
+use crate::world::{Families, Family, NETS, Net, PORTS, Place, World, name, neighbour, number};
 
 /// Most steps of a history.
 const STEPS_MAX: usize = 30;
@@ -32,6 +32,9 @@ const LIMITED_RATE: usize = 20;
 const LIMITED_BURST: u32 = 30;
 /// One seed in so many gives a history in which the card is drained at times.
 pub const DRAINED_SEEDS: u64 = 9;
+/// One seed in so many, with this remainder, gives a history of networks of both address families, and images without and with
+/// their kinds.
+const MIXED_SEEDS: (u64, u64) = (6, 5);
 /// Passes over all parts after which nothing may move any more.
 const PASSES_MAX: usize = 4_000;
 /// Passes without work after which nothing moves. The card executes one of control's requests a round, which does not count as work.
@@ -97,11 +100,17 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Whether the networks of a seed's history have both address families.
+#[must_use]
+pub fn is_mixed(seed: u64) -> bool {
+    seed % MIXED_SEEDS.0 == MIXED_SEEDS.1
+}
+
 /// Plays the history of a seed.
 ///
 /// # Errors
 /// The invariant that does not hold, with the history.
-pub fn play(images: &Images, seed: u64) -> Result<Outcome, Box<Failure>> {
+pub fn play(images: &Sets, seed: u64) -> Result<Outcome, Box<Failure>> {
     play_noting(images, seed, false).map(|(outcome, _)| outcome)
 }
 
@@ -109,14 +118,14 @@ pub fn play(images: &Images, seed: u64) -> Result<Outcome, Box<Failure>> {
 ///
 /// # Errors
 /// As [`play`].
-pub fn play_recorded(images: &Images, seed: u64) -> Result<(Outcome, Journal), Box<Failure>> {
+pub fn play_recorded(images: &Sets, seed: u64) -> Result<(Outcome, Journal), Box<Failure>> {
     play_noting(images, seed, true)
 }
 
-fn play_noting(images: &Images, seed: u64, record: bool) -> Result<(Outcome, Journal), Box<Failure>> {
+fn play_noting(images: &Sets, seed: u64, record: bool) -> Result<(Outcome, Journal), Box<Failure>> {
     let mut log = Vec::new();
     let played = catch_unwind(AssertUnwindSafe(|| {
-        let mut sim = Sim::start(images, seed, &mut log)?;
+        let mut sim = Sim::start(images.of(seed), seed, &mut log)?;
         if record {
             sim.node.keep_journal();
         }
@@ -136,6 +145,10 @@ fn play_noting(images: &Images, seed: u64, record: bool) -> Result<(Outcome, Jou
 struct Sim<'l> {
     node: ByHand,
     random: Random,
+    /// For networks' address families; `None` if all have IPv4.
+    families: Option<Random>,
+    /// The images' names.
+    images: Vec<&'static str>,
     world: World,
     ledger: Ledger,
     log: &'l mut Vec<String>,
@@ -152,18 +165,25 @@ struct Sim<'l> {
 }
 
 impl<'l> Sim<'l> {
-    fn start(images: &Images, seed: u64, log: &'l mut Vec<String>) -> Result<Self, String> {
+    fn start(
+        (images, names): (&Images, Vec<&'static str>),
+        seed: u64,
+        log: &'l mut Vec<String>,
+    ) -> Result<Self, String> {
         let mut random = Random::new(seed);
         let limited = seed.is_multiple_of(LIMITED_SEEDS);
         let node = hand::start(images).map_err(|error| error.to_string())?;
-        let image = if random.chance(30) { IMAGES[1] } else { IMAGES[0] };
+        let mut families = is_mixed(seed).then(|| Random::new(seed));
+        let image = if random.chance(30) { names[1] } else { names[0] };
         let mut world = World { image: Some(image), ..World::default() };
         for net in 1..=2 + random.below(3) as u8 {
-            world.nets[usize::from(net) - 1] = Some(new_net(&mut random, limited));
+            world.nets[usize::from(net) - 1] = Some(new_net(&mut random, families.as_mut(), limited));
         }
         let mut sim = Self {
             node,
             random,
+            families,
+            images: names,
             world,
             ledger: Ledger::default(),
             log,
@@ -258,7 +278,7 @@ impl<'l> Sim<'l> {
         }
         let net = 1 + self.random.below(usize::from(NETS)) as u8;
         let Some(mut now) = self.world.net(net).cloned() else {
-            let new = new_net(&mut self.random, self.limited);
+            let new = new_net(&mut self.random, self.families.as_mut(), self.limited);
             let why = format!("n{net} appears: {new:?}");
             self.ledger.set_up(net);
             // Frames of an earlier network with this name may still be in flight.
@@ -342,7 +362,7 @@ impl<'l> Sim<'l> {
     }
 
     fn load_image(&mut self) -> Result<(), String> {
-        let image = self.random.pick(&IMAGES);
+        let image = self.random.pick(&self.images);
         let refused = self.node.load_image(image).err().map(|problem| problem.detail);
         self.say(format!("image {image} is to be loaded, refused: {refused:?}"));
         Ok(())
@@ -364,12 +384,16 @@ impl<'l> Sim<'l> {
             return Ok(());
         }
         let net = self.random.pick(&nets);
-        let Some(ports) = self.world.net(net).map(|net| net.ports) else { return Ok(()) };
-        let prefix = hue_tables::Prefix4::containing(0xac12_0000 | (self.random.below(8) as u32) << 8, 24);
+        let Some((ports, families)) = self.world.net(net).map(|net| (net.ports, net.families)) else {
+            return Ok(());
+        };
+        let part = self.random.below(8) as u8;
         let port = ports[self.random.below(2)];
-        let via = self.random.chance(60).then(|| std::net::IpAddr::from(crate::world::neighbour(net, port)));
+        let family = self.family_of(families);
+        let via = self.random.chance(60).then(|| neighbour(family, net, port));
         self.ledger.reroute(net);
-        let heard = self.node.route(&name(net), prefix.into(), via);
+        let prefix = family.prefix(18, Some(part));
+        let heard = self.node.route(&name(net), prefix, via);
         self.say(format!("n{net} learns {prefix} by {via:?}: {heard}"));
         Ok(())
     }
@@ -389,7 +413,7 @@ impl<'l> Sim<'l> {
         self.ledger.disturb_all();
         self.world.image = match self.world.image {
             Some(_) => None,
-            None => Some(self.random.pick(&IMAGES)),
+            None => Some(self.random.pick(&self.images)),
         };
         self.world.drained = false;
         self.apply(&format!("the card is to be {:?}", self.world.image))
@@ -448,7 +472,8 @@ impl<'l> Sim<'l> {
         if !self.node.runs(&name(number)) {
             return; // nothing is guaranteed before it is set up
         }
-        let Some((ports, age)) = self.world.net(number).map(|net| (net.ports, net.age)) else { return };
+        let Some(net) = self.world.net(number) else { return };
+        let (ports, age, families) = (net.ports, net.age, net.families);
         let flow = self.random.below(usize::from(FLOWS)) as u8;
         let many = if self.limited { 30 } else { 10 };
         for _ in 0..1 + self.random.below(many) {
@@ -462,10 +487,11 @@ impl<'l> Sim<'l> {
             let port = if flow == 1 { ports[1] } else { ports[0] };
             let len = if self.random.chance(10) { 1514 } else { 60 + self.random.below(140) };
             let from = self.random.word().to_le_bytes();
+            let family = families.nth(tag.number);
             let to = match flow {
-                0 => [172, 16, from[0], from[1]],
-                1 => [172, 17, from[0], from[1]],
-                _ => [172, 18, from[0] % 8, from[1]],
+                0 => family.address(16, [from[0], from[1]]),
+                1 => family.address(17, [from[0], from[1]]),
+                _ => family.address(18, [from[0] % 8, from[1]]),
             };
             let sent = if flow == CONTROL {
                 let macs = [neighbour_mac(number, port), mac(number, port)];
@@ -480,19 +506,30 @@ impl<'l> Sim<'l> {
         }
     }
 
+    /// A family of a network.
+    fn family_of(&mut self, families: Families) -> Family {
+        match families {
+            Families::Only(family) => family,
+            Families::Both => self.random.pick(families.list()),
+        }
+    }
+
     /// Sends an invalid frame.
     fn hostile(&mut self) {
         let port = self.random.below(PORTS.len()) as u8;
         let net = 1 + self.random.below(usize::from(NETS)) as u8;
         let tag = Tag { net, age: 0xff, flow: RESTLESS, number: u32::MAX };
         let (to, from) = (mac(net, port), neighbour_mac(net, port));
-        let mut frame = tagged([to, from], [172, 16, 0, 1], 1, tag, 60);
+        let families = self.world.net(net).map_or(Families::Only(Family::Four), |net| net.families);
+        let family = self.family_of(families);
+        let mut frame = tagged([to, from], family.address(16, [0, 1]), 1, tag, 60);
         match self.random.below(8) {
             0 => {} // its TTL expires
             1 => frame[..6].copy_from_slice(&[2, 9, 9, 9, 9, 9]),
             2 => frame[..6].copy_from_slice(&[0xff; 6]),
             3 => frame[6..12].copy_from_slice(&to),
-            4 => frame[24] ^= 0xff,
+            // The header's checksum, or the length: longer than the frame.
+            4 => frame[if family == Family::Four { 24 } else { 18 }] ^= 0xff,
             5 => frame.truncate(10 + self.random.below(50)),
             6 => {
                 // It looks like a fence inside the card.
@@ -580,7 +617,7 @@ impl<'l> Sim<'l> {
                     }
                     if let Some(image) = &moved.image {
                         self.outcome.images += 1;
-                        self.world.image = IMAGES.into_iter().find(|one| one == image);
+                        self.world.image = self.image(image);
                     }
                     let clean = moved.is_clean() && moved.trouble.is_none();
                     if !clean && !losing && self.ledger.is_calm(net) {
@@ -590,8 +627,7 @@ impl<'l> Sim<'l> {
                 Err(problem) => {
                     // An image may still have been loaded for it.
                     let image = self.node.look().card.map(|card| card.image);
-                    if let Some(image) = image.and_then(|image| IMAGES.into_iter().find(|one| *one == image))
-                    {
+                    if let Some(image) = image.and_then(|image| self.image(&image)) {
                         self.world.image = Some(image);
                     }
                     self.losing = None;
@@ -609,7 +645,7 @@ impl<'l> Sim<'l> {
                     .map(|one| one.network.as_str())
                     .collect();
                 self.say(format!("image {image} is loaded; on the card: {on:?}"));
-                self.world.image = IMAGES.into_iter().find(|one| *one == image);
+                self.world.image = self.image(&image);
                 check::loaded(&self.node.look(), &loaded, &self.world)?;
             }
             Answer::Loaded(image, Err(problem)) => {
@@ -617,6 +653,11 @@ impl<'l> Sim<'l> {
             }
         }
         Ok(())
+    }
+
+    /// The image of this name.
+    fn image(&self, name: &str) -> Option<&'static str> {
+        self.images.iter().copied().find(|image| *image == name)
     }
 
     /// Waits until nothing moves, and makes all checks.
@@ -654,9 +695,15 @@ impl<'l> Sim<'l> {
     }
 }
 
-fn new_net(random: &mut Random, limited: bool) -> Net {
+fn new_net(random: &mut Random, families: Option<&mut Random>, limited: bool) -> Net {
     let limit = limited && random.chance(70);
+    let families = families.map_or(Families::Only(Family::Four), |random| match random.below(4) {
+        0 => Families::Only(Family::Four),
+        1 => Families::Only(Family::Six),
+        _ => Families::Both,
+    });
     Net {
+        families,
         ports: ports(random),
         age: 0,
         place: place(random),

@@ -14,7 +14,37 @@ pub mod ledger;
 pub mod limits;
 pub mod world;
 
-pub use history::{DRAINED_SEEDS, Failure, LIMITED_SEEDS, Outcome, play, play_recorded};
+pub use history::{DRAINED_SEEDS, Failure, LIMITED_SEEDS, Outcome, is_mixed, play, play_recorded};
+
+use hue_card::Images;
+use hue_differential::images_alone;
 
 /// The images that histories use: ternary tables for three networks at a time, and the trie for many.
 pub const IMAGES: [&str; 2] = ["tcam3", "default"];
+/// Those of histories with both address families: one without IPv6, and one with it.
+pub const IMAGES_MIXED: [&str; 2] = ["default", "kinds"];
+
+/// The images of histories, by their seeds.
+pub struct Sets {
+    /// [`IMAGES`].
+    pub plain: Images,
+    /// [`IMAGES_MIXED`].
+    pub mixed: Images,
+}
+
+impl Default for Sets {
+    fn default() -> Self {
+        Self { plain: images_alone(&IMAGES), mixed: images_alone(&IMAGES_MIXED) }
+    }
+}
+
+impl Sets {
+    /// The images of a seed's history, and their names.
+    #[must_use]
+    pub fn of(&self, seed: u64) -> (&Images, Vec<&'static str>) {
+        match is_mixed(seed) {
+            true => (&self.mixed, IMAGES_MIXED.to_vec()),
+            false => (&self.plain, IMAGES.to_vec()),
+        }
+    }
+}

@@ -5,6 +5,9 @@
 //! addresses, is detected. Ports `p0` to `p2` are the card's, `p3` is the host's.
 
 use std::fmt::Write;
+use std::net::{IpAddr, Ipv6Addr};
+
+use hue_tables::{AnyPrefix, Prefix4, Prefix6};
 
 use crate::frame::{mac, neighbour_mac};
 use crate::limits::Limit;
@@ -27,9 +30,97 @@ pub enum Place {
     Soft,
 }
 
+/// An address family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    /// IPv4.
+    Four,
+    /// IPv6.
+    Six,
+}
+
+/// The address families of a network, and so its kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Families {
+    /// Only one.
+    Only(Family),
+    /// Both.
+    Both,
+}
+
+impl Families {
+    /// The kind of such a network.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Only(Family::Four) => "ipv4",
+            Self::Only(Family::Six) => "ipv6",
+            Self::Both => "dual",
+        }
+    }
+
+    /// The families.
+    #[must_use]
+    pub fn list(self) -> &'static [Family] {
+        match self {
+            Self::Only(Family::Four) => &[Family::Four],
+            Self::Only(Family::Six) => &[Family::Six],
+            Self::Both => &[Family::Four, Family::Six],
+        }
+    }
+
+    /// The family of a numbered frame: they take turns.
+    #[must_use]
+    pub fn nth(self, number: u32) -> Family {
+        let list = self.list();
+        list[number as usize % list.len()]
+    }
+}
+
+impl Family {
+    /// An address in the prefix with this number: in 172.16.0.0/12 or 2001:db8:1000::/36, to which networks have routes.
+    #[must_use]
+    pub fn address(self, number: u8, host: [u8; 2]) -> IpAddr {
+        let [high, low] = host;
+        match self {
+            Self::Four => [172, number, high, low].into(),
+            Self::Six => {
+                Ipv6Addr::from([0x20, 1, 0xd, 0xb8, 0x10, number, high, low, 0, 0, 0, 0, 0, 0, 0, high ^ low])
+                    .into()
+            }
+        }
+    }
+
+    /// The prefix with this number, or a part of it.
+    #[must_use]
+    pub fn prefix(self, number: u8, part: Option<u8>) -> AnyPrefix {
+        match (self.address(number, [part.unwrap_or(0), 0]), part) {
+            (IpAddr::V4(first), part) => {
+                AnyPrefix::V4(Prefix4::containing(first.into(), if part.is_some() { 24 } else { 16 }))
+            }
+            (IpAddr::V6(first), part) => {
+                AnyPrefix::V6(Prefix6::containing(first.into(), if part.is_some() { 56 } else { 48 }))
+            }
+        }
+    }
+
+    /// The address of a host on a port, with the length of the link's prefix.
+    #[must_use]
+    pub fn on_link(self, port: u8, host: u8) -> (IpAddr, u8) {
+        match self {
+            Self::Four => ([10, 1 + port, 0, host].into(), 24),
+            Self::Six => {
+                (Ipv6Addr::new(0x2001, 0xdb8, 1 + u16::from(port), 0, 0, 0, 0, host.into()).into(), 64)
+            }
+        }
+    }
+}
+
 /// A network as its document describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Net {
+    /// Its address families.
+    pub families: Families,
     /// The physical ports of its virtual ports `a` and `b`.
     pub ports: [u8; 2],
     /// How often they changed.
@@ -40,7 +131,7 @@ pub struct Net {
     pub limit: Option<Limit>,
     /// Its weight.
     pub weight: u16,
-    /// Number of additional routes, to 172.18.0.0/24 and following.
+    /// Number of additional routes of each family, to parts of prefix 18.
     pub extra: u8,
     /// Bandwidth that it declares, Mbit/s.
     pub needs: u16,
@@ -77,16 +168,12 @@ pub fn number(name: &str) -> u8 {
 
 /// The neighbour of a network on a port.
 #[must_use]
-pub fn neighbour(net: u8, port: u8) -> [u8; 4] {
-    [10, 1 + port, 0, 100 + net]
+pub fn neighbour(family: Family, net: u8, port: u8) -> IpAddr {
+    family.on_link(port, 100 + net).0
 }
 
 fn colons(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
-}
-
-fn dots(address: [u8; 4]) -> String {
-    address.map(|byte| byte.to_string()).join(".")
 }
 
 impl World {
@@ -137,13 +224,25 @@ impl Net {
     /// A network with few routes and no limits, on the first two ports.
     #[must_use]
     pub const fn plain(place: Place) -> Self {
-        Self { ports: [0, 1], age: 0, place, limit: None, weight: 1, extra: 0, needs: 0, low: false }
+        let families = Families::Only(Family::Four);
+        Self {
+            families,
+            ports: [0, 1],
+            age: 0,
+            place,
+            limit: None,
+            weight: 1,
+            extra: 0,
+            needs: 0,
+            low: false,
+        }
     }
 
     fn document(&self, number: u8) -> String {
         let mut text = format!(
-            "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  plane: {{kind: ipv4}}\n",
-            name(number)
+            "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  plane: {{kind: {}}}\n",
+            name(number),
+            self.families.kind()
         );
         match self.place {
             Place::Auto => {}
@@ -159,28 +258,35 @@ impl Net {
         }
         let _ = writeln!(text, "  weight: {}\n  ports:", self.weight);
         for (vport, port) in ["a", "b"].into_iter().zip(self.ports) {
-            let address = dots([10, 1 + port, 0, number]);
+            let own = self.families.list().iter().map(|family| family.on_link(port, number));
+            let addresses: Vec<String> = own.map(|(own, length)| format!("\"{own}/{length}\"")).collect();
+            let addresses = addresses.join(", ");
             let mac = colons(mac(number, port));
             let on = PORTS[usize::from(port)];
             let _ = writeln!(
                 text,
-                "    - {{name: {vport}, port: {on}, mac: \"{mac}\", addresses: [{address}/24]}}"
+                "    - {{name: {vport}, port: {on}, mac: \"{mac}\", addresses: [{addresses}]}}"
             );
         }
         text.push_str("  routes:\n");
-        let vias = self.ports.map(|port| dots(neighbour(number, port)));
-        let _ = writeln!(text, "    - {{to: 172.16.0.0/16, via: {}}}", vias[1]);
-        let _ = writeln!(text, "    - {{to: 172.17.0.0/16, via: {}}}", vias[0]);
-        for extra in 0..self.extra {
-            // Other networks' routes with the same prefixes lead the other way.
-            let via = &vias[usize::from((extra + number) % 2)];
-            let _ = writeln!(text, "    - {{to: 172.18.{extra}.0/24, via: {via}}}");
+        for family in self.families.list() {
+            let vias = self.ports.map(|port| neighbour(*family, number, port));
+            let mut route = |prefix: AnyPrefix, via: IpAddr| {
+                let _ = writeln!(text, "    - {{to: \"{prefix}\", via: \"{via}\"}}");
+            };
+            route(family.prefix(16, None), vias[1]);
+            route(family.prefix(17, None), vias[0]);
+            for extra in 0..self.extra {
+                // Other networks' routes with the same prefixes lead the other way.
+                route(family.prefix(18, Some(extra)), vias[usize::from((extra + number) % 2)]);
+            }
         }
         text.push_str("  neighbours:\n");
         for (vport, port) in ["a", "b"].into_iter().zip(self.ports) {
-            let address = dots(neighbour(number, port));
-            let mac = colons(neighbour_mac(number, port));
-            let _ = writeln!(text, "    - {{port: {vport}, address: {address}, mac: \"{mac}\"}}");
+            for family in self.families.list() {
+                let (address, mac) = (neighbour(*family, number, port), colons(neighbour_mac(number, port)));
+                let _ = writeln!(text, "    - {{port: {vport}, address: \"{address}\", mac: \"{mac}\"}}");
+            }
         }
         text
     }

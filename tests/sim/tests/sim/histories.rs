@@ -6,9 +6,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hue_card::Images;
-use hue_differential::{full, images_alone};
-use hue_sim::{IMAGES, Outcome, play};
+use hue_differential::full;
+use hue_sim::{Outcome, Sets, play};
 
 /// Seeds of every run: they take some ten seconds.
 const SEEDS: Range<u64> = 1..49;
@@ -32,7 +31,7 @@ fn seeds() -> Range<u64> {
 }
 
 /// Plays histories. Returns the sum of their results, and the messages of those that failed.
-fn play_all(images: &Images, seeds: Range<u64>) -> (Outcome, Vec<String>) {
+fn play_all(images: &Sets, seeds: Range<u64>) -> (Outcome, Vec<String>) {
     let next = AtomicU64::new(seeds.start);
     let result = Mutex::new((Outcome::default(), Vec::new()));
     std::thread::scope(|scope| {
@@ -58,7 +57,7 @@ fn play_all(images: &Images, seeds: Range<u64>) -> (Outcome, Vec<String>) {
 
 #[test]
 fn histories_hold() {
-    let images = images_alone(&IMAGES);
+    let images = Sets::default();
     if let Ok(seed) = std::env::var("HUE_SIM_SEED") {
         match play(&images, seed.parse().expect("HUE_SIM_SEED is a number")) {
             Ok(outcome) => outcome.history.iter().for_each(|line| println!("  {line}")),
@@ -90,7 +89,7 @@ fn histories_hold() {
 
 #[test]
 fn histories_that_once_failed_hold() {
-    let images = images_alone(&IMAGES);
+    let images = Sets::default();
     for seed in SEEDS_KNOWN {
         if let Err(failure) = play(&images, seed) {
             panic!("it does not hold:\n{failure}");
@@ -100,7 +99,7 @@ fn histories_that_once_failed_hold() {
 
 #[test]
 fn a_seed_gives_the_same_history_again() {
-    let images = images_alone(&IMAGES);
+    let images = Sets::default();
     for seed in 1..4 {
         let history = || play(&images, seed).map_err(|failure| failure.to_string());
         assert_eq!(history(), history(), "seed {seed}");

@@ -1,7 +1,6 @@
 //! Planted bugs are found: a test of the checks of histories.
 
-use hue_differential::images_alone;
-use hue_sim::{DRAINED_SEEDS, IMAGES, LIMITED_SEEDS, play};
+use hue_sim::{DRAINED_SEEDS, LIMITED_SEEDS, Sets, is_mixed, play};
 use hue_substrate::planted::{Bug, plant};
 
 /// Bugs that are found within the first histories, and (`LATE`) those that only rare histories find.
@@ -27,7 +26,7 @@ fn found_within(bugs: &[Bug], seeds_max: u64) {
 }
 
 fn found_in(bugs: &[Bug], seeds: &[u64]) {
-    let images = images_alone(&IMAGES);
+    let images = Sets::default();
     let mut missed = Vec::new();
     for &bug in bugs {
         plant(Some(bug));
@@ -50,6 +49,11 @@ fn a_planted_bug_is_found() {
         [&EARLY[..], &LATE, &LIMITED, &DRAINED, &CROWDED, &LEARNING, &ENGINE, &UPDATES].concat();
     assert!(Bug::ALL.iter().all(|bug| listed.contains(bug)), "not every bug is in a list: {listed:?}");
     found_within(&EARLY, 10);
+}
+
+#[test]
+fn a_planted_bug_is_found_with_both_families() {
+    found_in(&EARLY, &(1..=100).filter(|seed| is_mixed(*seed)).collect::<Vec<u64>>());
 }
 
 #[test]
