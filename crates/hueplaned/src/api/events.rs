@@ -40,7 +40,7 @@ pub enum EventKind {
     /// Something in a network's namespace was changed although its document says otherwise.
     Drifted,
     /// A network that drifted is in the desired state again.
-    Mended,
+    Repaired,
     /// A physical port receives and sends.
     PortUp,
     /// A physical port went down.
@@ -100,7 +100,7 @@ impl EventKind {
             Self::NetworkDegraded => "network_degraded",
             Self::NetworkRecovered => "network_recovered",
             Self::Drifted => "drifted",
-            Self::Mended => "mended",
+            Self::Repaired => "repaired",
             Self::PortUp => "port_up",
             Self::PortDown => "port_down",
             Self::PortFallback => "port_fallback",

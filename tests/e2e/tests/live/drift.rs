@@ -63,7 +63,7 @@ fn drift_in_a_namespace_is_reported_and_repaired() {
         let since = newest(&daemon);
         ip(&daemon, &red, line);
         told(&daemon, &red, "drifted", words, since);
-        told(&daemon, &red, "mended", words, since);
+        told(&daemon, &red, "repaired", words, since);
         until("red runs again", 20, || condition(&daemon, &red).0 == "running");
         until("red forwards again", 30, || red.left.ping(red.right.address, 1) == 1);
     }
@@ -169,7 +169,7 @@ fn a_namespace_keeps_its_name() {
     host_ip(&["netns", "delete", &name]);
     let since = 0;
     told(&daemon, &red, "drifted", &format!("namespace {name} was deleted"), since);
-    told(&daemon, &red, "mended", &format!("namespace {name} was deleted"), since);
+    told(&daemon, &red, "repaired", &format!("namespace {name} was deleted"), since);
     assert_eq!(inside(&daemon), before, "it is the same namespace");
     assert_eq!(red.left.ping(red.right.address, 3), 3);
 

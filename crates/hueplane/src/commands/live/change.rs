@@ -133,13 +133,13 @@ pub fn applied_text(applied: &ApplyResult, painter: &Painter) -> String {
     let changes = count(applied.actions.len() as u64, "change");
     // No document changed, so these networks were not in the desired state.
     let running = applied.networks.iter().filter(|network| network.state == NetworkState::Running);
-    let mended: Vec<String> = running.map(|network| painter.paint(&network.name)).collect();
+    let repaired: Vec<String> = running.map(|network| painter.paint(&network.name)).collect();
     out.push_str(&match (applied.dry_run, applied.actions.len()) {
-        (false, 0) if !mended.is_empty() => {
+        (false, 0) if !repaired.is_empty() => {
             format!(
                 "no document changed, generation {}; repaired: {}\n",
                 applied.generation,
-                mended.join(", ")
+                repaired.join(", ")
             )
         }
         (_, 0) => format!("nothing to change, generation {}\n", applied.generation),

@@ -52,7 +52,7 @@ pub fn row(event: &Event, painter: &Painter) -> String {
         | EventKind::Stopping
         | EventKind::NetworkDeleted => YELLOW,
         EventKind::NetworkRecovered
-        | EventKind::Mended
+        | EventKind::Repaired
         | EventKind::PortUp
         | EventKind::CardUndrained
         | EventKind::CardUp

@@ -322,7 +322,7 @@ impl Node {
         entry.reason = None;
         if let Some(drift) = entry.drift.reason.take().filter(|_| recovered) {
             let text = format!("the network is as desired again, after: {drift}");
-            self.shared.events.add(EventKind::Mended, About::Network(name), text);
+            self.shared.events.add(EventKind::Repaired, About::Network(name), text);
             self.changed = true;
         } else if was != NetworkState::Running {
             let first = !std::mem::replace(&mut entry.announced, true);
