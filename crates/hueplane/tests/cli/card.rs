@@ -14,8 +14,11 @@ use crate::support::{RED, SIX, Scratch, hex, ipv4, pcap};
 
 /// The images for these tests; all images in the full test run, and those for an FPGA.
 fn names() -> &'static [&'static str] {
-    static ALL: LazyLock<Vec<&str>> = LazyLock::new(|| [&ALL_IMAGES[..], &TARGET_IMAGES].concat());
-    if full() { &ALL } else { &IMAGES }
+    static ALL: LazyLock<Vec<&str>> = LazyLock::new(|| match full() {
+        true => [&ALL_IMAGES[..], &TARGET_IMAGES].concat(),
+        false => [&IMAGES[..], &["kinds"]].concat(),
+    });
+    &ALL
 }
 
 /// A directory with these images, which are built if missing or stale.
@@ -55,7 +58,7 @@ fn the_basic_lab_is_the_same_on_the_card() {
     assert!(cycles > 50 && time == cycles * 8, "{simulated}: 8 ns a cycle at 125 MHz");
 }
 
-/// All captures on every image in the full test run; otherwise all on `default` and the first few on `tcam1`.
+/// All captures on every image in the full test run; otherwise all on `default` and `kinds` and the first few on the others.
 /// If software rejects a capture (because it is not Ethernet), the card rejects it with the same message.
 #[test]
 fn real_captures_are_the_same_on_the_card() {
@@ -66,7 +69,7 @@ fn real_captures_are_the_same_on_the_card() {
     let captures = captures();
     for image in names() {
         let intent = if ["tcam1", "dir"].contains(image) { "one.yaml" } else { "all.yaml" };
-        let count = if *image == "default" || full() { captures.len() } else { 5 };
+        let count = if ["default", "kinds"].contains(image) || full() { captures.len() } else { 5 };
         let mut compared = 0;
         for file in captures.iter().take(count) {
             let arguments = format!("-f {intent} --in p0={}", file.display());
