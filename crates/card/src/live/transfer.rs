@@ -153,6 +153,8 @@ pub(super) struct Transfer {
     pub(super) watch_ns: u64,
     pub(super) failed: Option<String>,
     pub(super) phases: Vec<(Phase, u64)>,
+    /// How often the network had been loaded when the move began.
+    pub(super) loads: u32,
     /// The network's index, and the index for diverted frames.
     pub(super) net: u8,
     pub(super) aside: Option<u8>,

@@ -118,6 +118,8 @@ pub struct Runner {
     homes: Homes,
     /// The index whose output queues a network's frames from software use, if not the network's own.
     aside: Box<[Option<u8>]>,
+    /// How often each network was loaded again, or taken off the card, by VID.
+    loads: Box<[u32]>,
     /// The card's number of each port, by id.
     numbers: Box<[u8]>,
     /// Replaces the card while its image changes.
@@ -190,6 +192,7 @@ impl Runner {
                 notify: vec![false; peers.len()],
             },
             aside: vec![None; usize::from(Vid::MAX) + 1].into_boxed_slice(),
+            loads: vec![0; usize::from(Vid::MAX) + 1].into_boxed_slice(),
             numbers: vec![NONE; PortId::COUNT].into_boxed_slice(),
             bypass: None,
             carried: BTreeMap::new(),
@@ -639,6 +642,17 @@ impl Runner {
     pub(super) fn set_aside(&mut self, vid: Vid, net: Option<u8>) {
         if let Some(aside) = self.aside.get_mut(vid.index()) {
             *aside = net;
+        }
+    }
+
+    /// How often a network was loaded again, or taken off the card. A move ends when this changes.
+    pub(super) fn loads(&self, vid: Vid) -> u32 {
+        self.loads.get(vid.index()).copied().unwrap_or_default()
+    }
+
+    pub(super) fn count_load(&mut self, vid: Vid) {
+        if let Some(loads) = self.loads.get_mut(vid.index()) {
+            *loads = loads.wrapping_add(1);
         }
     }
 

@@ -92,6 +92,7 @@ impl Runner {
     /// # Errors
     /// As [`crate::Card::steer`].
     pub fn fall(&mut self, vid: Vid) -> Result<(), SubstrateError> {
+        self.count_load(vid); // a move to the card that is under way must not complete
         self.give_debts_to_software(vid).map_err(broken)?;
         self.card().steer(vid, true)?;
         self.give_debts_to_software(vid).map_err(broken)?;
@@ -104,6 +105,7 @@ impl Runner {
     /// The same.
     pub fn load_in_software(&mut self, programs: &[Program]) -> Result<(), SubstrateError> {
         for program in programs {
+            self.count_load(program.vid);
             if self.card().is_in_software(program.vid) == Some(false) {
                 self.give_debts_to_software(program.vid).map_err(broken)?;
             }

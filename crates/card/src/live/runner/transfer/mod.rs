@@ -95,6 +95,7 @@ impl Runner {
             watch_ns: u64::try_from(time.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX),
             failed: None,
             phases: Vec::new(),
+            loads: self.loads(vid),
             net,
             aside: None,
             older: None,
@@ -125,7 +126,7 @@ impl Runner {
             return self.clear_up(transfer, older, now_ns).map_err(text);
         }
         if !self.is_as_known(transfer) {
-            // Control loaded the network again, or removed it.
+            // Control loaded the network again, took it off the card, or removed it.
             transfer.fault("the network was changed meanwhile");
             let Some(aside) = transfer.aside else { return Ok(true) };
             // Held frames have to wait for those of the other index. What software still sends belongs to another
@@ -262,7 +263,10 @@ impl Runner {
     /// Whether the network on the card is still as the move left it.
     fn is_as_known(&mut self, transfer: &Transfer) -> bool {
         let vid = transfer.order.vid;
-        self.card().net(vid) == Some(transfer.net)
+        // A network that was loaded again, or taken off the card, has no table there to switch to.
+        let comes = transfer.goal == Side::Card && transfer.at == Side::Software;
+        !(comes && self.loads(vid) != transfer.loads)
+            && self.card().net(vid) == Some(transfer.net)
             && self.card().is_in_software(vid) == Some(transfer.at == Side::Software)
     }
 
