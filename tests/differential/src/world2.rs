@@ -67,5 +67,11 @@ pub(crate) fn frame(random: &mut Random, port: usize, filler: &[u8]) -> Vec<u8> 
         _ => host(random.below(8)),
     };
     let ethertype = random.pick(&[[8, 0], [8, 6], [0x86, 0xdd], [0x81, 0], [0x88, 0xa8], [0, 60]]);
-    [&destination.0[..], &source.0, &ethertype, filler].concat()
+    let mut frame = [&destination.0[..], &source.0, &ethertype, filler].concat();
+    if random.chance(25) {
+        // About as long as the MTU, with a tag or without.
+        let mtu = random.pick(&[68, 600, 1500]);
+        frame.resize(14 + mtu - 1 + random.below(7), 0x5a);
+    }
+    frame
 }
