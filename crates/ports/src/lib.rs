@@ -23,7 +23,9 @@ mod replay;
 mod sys;
 mod tap;
 
-pub use afxdp::{AfXdp, AfXdpOptions, Attachment, GroupLimits, prepare as prepare_afxdp};
+pub use afxdp::{
+    AfXdp, AfXdpOptions, Attachment, GroupLimits, Prepared as PreparedAfXdp, prepare as prepare_afxdp,
+};
 pub use batch::{Batch, Frame};
 pub use cable::{CableEnd, CablePlug};
 pub use capture::{

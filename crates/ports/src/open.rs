@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::pool::Region;
-use crate::{AfXdp, AfXdpOptions, Attachment, GroupLimits, PacketSocket, Pool, Port, PortError, Tap, sys};
+use crate::{AfXdp, AfXdpOptions, GroupLimits, PacketSocket, Pool, Port, PortError, Tap, sys};
 
 /// The driver that the configuration requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -56,8 +56,6 @@ pub struct OpenOptions {
     pub keep: Option<Keep>,
     /// How long an AF_XDP port waits for another process to close the interface.
     pub busy_for: Duration,
-    /// The attachment of that process's XDP program, which an AF_XDP port takes over.
-    pub attachment: Option<Attachment>,
 }
 
 impl Default for OpenOptions {
@@ -70,7 +68,6 @@ impl Default for OpenOptions {
             persist: false,
             keep: None,
             busy_for: Duration::ZERO,
-            attachment: None,
         }
     }
 }
@@ -113,7 +110,7 @@ pub fn open_on(interface: &str, options: &OpenOptions, region: &Region) -> Resul
             group: options.group,
             generic: false,
             busy_for: options.busy_for,
-            attachment: options.attachment.clone(),
+            attachment: None,
         };
         let (port, note) = AfXdp::open(interface, &wanted, region)?;
         Ok(Opened { port: Box::new(port.keeping(options.keep.clone())), note })

@@ -246,9 +246,7 @@ fn open_port(opening: &Opening, claims: &Claims, waits: bool) -> Result<OpenPort
         None => Some(links.index_of(interface).map_err(text)?),
     };
     let kept = Arc::new(OnceLock::new());
-    // Only the first attempt has it: where it fails, the program is detached and another one attached.
-    let attachment = opening.predecessor.as_ref().and_then(|ending| ending.take_attachment(interface));
-    let mut options = OpenOptions { keep: Some(Arc::clone(&kept) as Keep), attachment, ..options.clone() };
+    let options = OpenOptions { keep: Some(Arc::clone(&kept) as Keep), ..options.clone() };
     let mut unguarded = None;
     let mut claim = || {
         // The kernel gives a TAP device, which has no `before`, to one process only.
@@ -260,15 +258,16 @@ fn open_port(opening: &Opening, claims: &Claims, waits: bool) -> Result<OpenPort
         Ok::<_, String>(())
     };
     // The daemon before gives up its claim last, but the kernel gives an AF_XDP queue to one process only. So most of the
-    // work of opening is done while that daemon closes the port.
-    let early = (waits && matches!(options.driver, Driver::Auto | Driver::AfXdp))
-        .then(|| OpenOptions {
-            driver: Driver::AfXdp,
-            busy_for: PATIENCE,
-            attachment: options.attachment.take(),
-            ..options.clone()
-        })
-        .and_then(|options| open_on(interface, &options, region).ok());
+    // work of opening was done before that daemon closes the port. Only the first attempt has the result.
+    let by_afxdp = matches!(options.driver, Driver::Auto | Driver::AfXdp);
+    let prepared = opening.predecessor.as_ref().and_then(|ending| ending.take_prepared(interface));
+    let early = prepared
+        .filter(|prepared| by_afxdp && before.is_some_and(|index| prepared.is_for(index, region)))
+        .and_then(|prepared| prepared.open(options.keep.clone()).ok())
+        .or_else(|| {
+            let options = OpenOptions { driver: Driver::AfXdp, busy_for: PATIENCE, ..options.clone() };
+            (waits && by_afxdp).then(|| open_on(interface, &options, region).ok())?
+        });
     claim()?;
     let opened = early.map_or_else(|| open_on(interface, &options, region), Ok);
     let mut opened = opened.map_err(|error| error.to_string())?;

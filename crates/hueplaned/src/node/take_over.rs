@@ -13,10 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hue_host::HostError;
 use hue_host::links::Links;
 use hue_host::process::Process;
-use hue_ports::Attachment;
+use hue_ports::{AfXdp, AfXdpOptions, Attachment, PreparedAfXdp, Region};
 
 use crate::api::MacAddress;
 
@@ -39,58 +38,56 @@ pub struct Predecessor {
 
 /// A daemon whose place this one takes.
 pub enum TakeOver {
-    /// It forwards. Until when networks may be set up.
-    Preparing(Predecessor, Instant),
+    /// It forwards. Until when networks may be set up, and ports that are ready but for their queues.
+    Preparing(Predecessor, Instant, PreparedPorts),
     /// It was asked to end, at this time; its ports are being opened.
     Opening(Predecessor, Ending, Instant),
 }
+
+/// AF_XDP ports that wait for the interfaces' queues, by interface.
+pub type PreparedPorts = BTreeMap<String, PreparedAfXdp>;
 
 /// A daemon that closes its ports.
 #[derive(Clone)]
 pub struct Ending {
     /// Its process.
     pub process: Arc<Process>,
-    /// The attachments of its XDP programs, by interface.
-    attachments: Arc<Mutex<BTreeMap<String, Attachment>>>,
+    prepared: Arc<Mutex<PreparedPorts>>,
 }
 
 impl Ending {
-    /// A daemon that is about to end, and the attachments of its programs to these interfaces. Where one cannot be had,
-    /// the program is detached and a new one attached.
-    pub(super) fn of(process: Arc<Process>, interfaces: impl Iterator<Item = String>) -> Self {
-        let find = |links: &mut Links, interface: &str| -> Result<Option<Attachment>, String> {
-            let link = links.find(interface).map_err(|error: HostError| error.to_string())?;
-            match link.and_then(|link| link.native_xdp) {
-                Some(program) => Attachment::of_program(program).map_err(|error| error.to_string()),
-                None => Ok(None),
-            }
-        };
-        let mut attachments = BTreeMap::new();
-        match Links::here() {
-            Ok(mut links) => {
-                for interface in interfaces {
-                    match find(&mut links, &interface) {
-                        Ok(found) => attachments.extend(found.map(|found| (interface, found))),
-                        Err(why) => tracing::info!(interface, why, "the XDP program will be attached again"),
-                    }
-                }
-            }
-            Err(error) => tracing::info!(%error, "XDP programs will be attached again"),
-        }
-        Self { process, attachments: Arc::new(Mutex::new(attachments)) }
+    pub(super) fn of(process: Arc<Process>, prepared: PreparedPorts) -> Self {
+        Self { process, prepared: Arc::new(Mutex::new(prepared)) }
     }
 
-    /// The attachment of an interface's program, for the one who opens it.
-    pub(super) fn take_attachment(&self, interface: &str) -> Option<Attachment> {
-        self.attachments.lock().unwrap_or_else(PoisonError::into_inner).remove(interface)
+    /// What was prepared for the port on an interface, for the one who opens it.
+    pub(super) fn take_prepared(&self, interface: &str) -> Option<PreparedAfXdp> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner).remove(interface)
     }
+}
+
+/// Prepares a port on AF_XDP while the predecessor has the interface. The attachment of the predecessor's program is kept,
+/// if it can be had; otherwise the program is detached and the new one attached.
+pub fn prepare_port(interface: &str, ring: u32, region: &Region) -> Result<PreparedAfXdp, String> {
+    let link =
+        Links::here().and_then(|mut links| links.find(interface)).map_err(|error| error.to_string())?;
+    let attachment = match link.and_then(|link| link.native_xdp).map(Attachment::of_program) {
+        Some(Ok(found)) => found,
+        Some(Err(error)) => {
+            tracing::info!(interface, %error, "the XDP program will be attached again");
+            None
+        }
+        None => None,
+    };
+    let options = AfXdpOptions { ring, busy_for: PATIENCE, attachment, ..AfXdpOptions::default() };
+    AfXdp::prepare(interface, &options, region).map_err(|error| error.to_string())
 }
 
 impl TakeOver {
     pub(super) fn of(predecessor: Predecessor) -> Self {
         // Of an upgrade that failed.
         let _ = fs::remove_file(&predecessor.learnt);
-        Self::Preparing(predecessor, Instant::now() + SET_UP_MAX)
+        Self::Preparing(predecessor, Instant::now() + SET_UP_MAX, PreparedPorts::new())
     }
 }
 

@@ -25,7 +25,8 @@ use share::Share;
 use crate::pool::Region;
 use crate::sys::{self, Readiness};
 use crate::{
-    ClassLosses, ClassRule, Driver, DriverCounters, HEADROOM_BYTES, Keep, Packet, Pool, Port, PortError, Slot,
+    ClassLosses, ClassRule, Driver, DriverCounters, HEADROOM_BYTES, Keep, Opened, Packet, Pool, Port,
+    PortError, Slot,
 };
 
 /// Ethernet header and one VLAN tag, bytes.
@@ -141,6 +142,14 @@ impl AfXdp {
         options: &AfXdpOptions,
         region: &Region,
     ) -> Result<(Self, Option<String>), PortError> {
+        Self::prepare(interface, options, region)?.bind()
+    }
+
+    /// Does what is possible while another process has the interface: loads the program, registers the memory.
+    ///
+    /// # Errors
+    /// As [`AfXdp::open`].
+    pub fn prepare(interface: &str, options: &AfXdpOptions, region: &Region) -> Result<Prepared, PortError> {
         let found = sys::interface(interface)
             .map_err(|source| PortError::of(interface, "find the interface", source))?;
         let longest = found.mtu + LINK_BYTES;
@@ -164,54 +173,24 @@ impl AfXdp {
                 found: format!("it has {queues} receive queues, expected at most {QUEUES_MAX}"),
             });
         }
-        let mut program = Program::load(queues, options.pass_unknown, options.group)
+        let program = Program::load(queues, options.pass_unknown, options.group)
             .map_err(|source| PortError::of(interface, "load the XDP program", source))?;
-        // Before the process that has the interface now ends: the kernel waits when an interface becomes promiscuous.
+        // Before the process that has the interface ends: the kernel may wait when an interface becomes promiscuous.
         let promiscuous = sys::promiscuous(found.index)
             .map_err(|source| PortError::of(interface, "receive frames to any MAC", source))?;
-        let mut opened = Vec::with_capacity(queues as usize);
-        for queue in 0..queues {
-            let socket = Socket::open(region, found.index, queue, options, queue == 0)
-                .map_err(|(action, source)| refused(interface, action, source))?;
-            program
-                .set_socket(queue, &socket.fd)
-                .map_err(|source| PortError::of(interface, "give the XDP program its socket", source))?;
-            opened.push(Queue { socket, wanted: options.ring });
-        }
-        let note = match options.attachment.clone() {
-            Some(attachment) => {
-                program.inherit(attachment).map_err(|source| {
-                    PortError::of(interface, "replace the XDP program of the process before", source)
-                })?;
-                None
-            }
-            None => attach(&mut program, interface, found.index, options)?,
-        };
-        let readiness = match &opened[..] {
-            [_] => None,
-            many => Some(
-                Readiness::of(many.iter().map(|queue| queue.socket.fd.as_fd()))
-                    .map_err(|source| PortError::of(interface, "watch the queues", source))?,
-            ),
-        };
-        let port = Self {
-            name: interface.to_owned(),
+        let sockets = (0..queues).map(|queue| {
+            Socket::open(region, options.ring, queue == 0)
+                .map_err(|(action, source)| refused(interface, action, source))
+        });
+        Ok(Prepared {
+            interface: interface.to_owned(),
+            index: found.index,
             region: region.clone(),
-            first: 0,
-            program: Some(program),
-            share: Share::new(queues as usize),
-            held: Held::new(region.slots()),
-            counters: DriverCounters::default(),
-            unpublished: false,
-            zero_copy: opened.iter().all(|queue| queue.socket.zero_copy),
-            queues: opened,
-            failure: None,
-            checked_ns: 0,
-            readiness,
-            promiscuous: Some(promiscuous),
-            keep: None,
-        };
-        Ok((port, note))
+            options: options.clone(),
+            program,
+            promiscuous,
+            sockets: sockets.collect::<Result<_, _>>()?,
+        })
     }
 
     /// Keeps a descriptor open until the port is released.
@@ -323,6 +302,85 @@ impl AfXdp {
             waiting = left;
         }
         Ok(())
+    }
+}
+
+/// A port that is ready but for the interface's queues.
+pub struct Prepared {
+    interface: String,
+    index: u32,
+    region: Region,
+    options: AfXdpOptions,
+    program: Program,
+    promiscuous: OwnedFd,
+    /// One for each queue.
+    sockets: Vec<Socket>,
+}
+
+impl Prepared {
+    /// Whether it is for the interface with this index, and this packet memory.
+    #[must_use]
+    pub fn is_for(&self, index: u32, region: &Region) -> bool {
+        self.index == index && self.region.is(region)
+    }
+
+    /// The same as a port that keeps a descriptor, as `open_on` returns it.
+    ///
+    /// # Errors
+    /// As [`AfXdp::open`].
+    pub fn open(self, keep: Option<Keep>) -> Result<Opened, PortError> {
+        let (port, note) = self.bind()?;
+        Ok(Opened { port: Box::new(port.keeping(keep)), note })
+    }
+
+    /// Takes the queues and attaches the program.
+    fn bind(self) -> Result<(AfXdp, Option<String>), PortError> {
+        let Self { interface, index, region, options, mut program, promiscuous, sockets } = self;
+        let count = sockets.len();
+        let mut opened = Vec::with_capacity(count);
+        for (mut socket, queue) in sockets.into_iter().zip(0..) {
+            socket
+                .bind(index, queue, options.busy_for)
+                .map_err(|(action, source)| refused(&interface, action, source))?;
+            program
+                .set_socket(queue, &socket.fd)
+                .map_err(|source| PortError::of(&interface, "give the XDP program its socket", source))?;
+            opened.push(Queue { socket, wanted: options.ring });
+        }
+        let note = match options.attachment.clone() {
+            Some(attachment) => {
+                program.inherit(attachment).map_err(|source| {
+                    PortError::of(&interface, "replace the XDP program of the process before", source)
+                })?;
+                None
+            }
+            None => attach(&mut program, &interface, index, &options)?,
+        };
+        let readiness = match &opened[..] {
+            [_] => None,
+            many => Some(
+                Readiness::of(many.iter().map(|queue| queue.socket.fd.as_fd()))
+                    .map_err(|source| PortError::of(&interface, "watch the queues", source))?,
+            ),
+        };
+        let port = AfXdp {
+            name: interface,
+            first: 0,
+            program: Some(program),
+            share: Share::new(count),
+            held: Held::new(region.slots()),
+            region,
+            counters: DriverCounters::default(),
+            unpublished: false,
+            zero_copy: opened.iter().all(|queue| queue.socket.zero_copy),
+            queues: opened,
+            failure: None,
+            checked_ns: 0,
+            readiness,
+            promiscuous: Some(promiscuous),
+            keep: None,
+        };
+        Ok((port, note))
     }
 }
 

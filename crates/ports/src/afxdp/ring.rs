@@ -13,7 +13,6 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use super::AfXdpOptions;
 use crate::pool::Region;
 use crate::sys;
 
@@ -185,15 +184,8 @@ fn step<T>(action: &'static str, result: io::Result<T>) -> Step<T> {
 }
 
 impl Socket {
-    /// Opens a socket over `region`, each ring with `size` entries, and binds it to a queue.
-    pub(super) fn open(
-        region: &Region,
-        interface: u32,
-        queue: u32,
-        options: &AfXdpOptions,
-        sends: bool,
-    ) -> Step<Self> {
-        let size = options.ring;
+    /// Opens a socket over `region`, each ring with `size` entries. It is not bound to a queue yet.
+    pub(super) fn open(region: &Region, size: u32, sends: bool) -> Step<Self> {
         let fd = step("open an AF_XDP socket", sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0))?;
         let umem = libc::xdp_umem_reg {
             addr: region.base(),
@@ -231,11 +223,16 @@ impl Socket {
             true => Some(step(map, Ring::map(&fd, libc::XDP_PGOFF_TX_RING, offsets.tx, size))?),
             false => None,
         };
-        step("bind the AF_XDP socket to a queue", bind(&fd, interface, queue, options.busy_for.max(BUSY)))?;
+        Ok(Self { fd, received, fill, transmit, completed, zero_copy: false })
+    }
+
+    /// Binds the socket to a queue; one that another process has is waited for.
+    pub(super) fn bind(&mut self, interface: u32, queue: u32, busy_for: Duration) -> Step<()> {
+        step("bind the AF_XDP socket to a queue", bind(&self.fd, interface, queue, busy_for.max(BUSY)))?;
         let options: libc::xdp_options =
-            step("read the AF_XDP mode", sys::option(&fd, libc::SOL_XDP, libc::XDP_OPTIONS))?;
-        let zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
-        Ok(Self { fd, received, fill, transmit, completed, zero_copy })
+            step("read the AF_XDP mode", sys::option(&self.fd, libc::SOL_XDP, libc::XDP_OPTIONS))?;
+        self.zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
+        Ok(())
     }
 
     /// Packets that the kernel dropped between our program and the ring, and packets that it refused to send.

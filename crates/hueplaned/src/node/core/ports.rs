@@ -54,6 +54,7 @@ impl Node {
                 self.give_ports(Input::Reserved(name, reserved.map_err(|error| error.to_string())));
             }
             Effect::Populate(region) => region.populate(),
+            Effect::Prepare(interface, ring, region) => self.prepare_port(interface, ring, &region),
             Effect::Start(job) => self.jobs.add(job),
             Effect::Adopt(adopt) => self.adopt_port(*adopt),
             Effect::ListLinks => self.list_links(),

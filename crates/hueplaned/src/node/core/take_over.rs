@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use hue_ports::Region;
 use hue_soft::MacRow;
 
 use super::Node;
 use crate::api::MacAddress;
-use crate::node::take_over::{Ending, Predecessor, TakeOver, take_learnt};
+use crate::node::take_over::{Ending, Predecessor, PreparedPorts, TakeOver, prepare_port, take_learnt};
 
 impl Node {
     /// Whether a predecessor still has the ports, by design.
@@ -26,10 +27,10 @@ impl Node {
 
     /// Continues when the predecessor has forwarded for too long because a network cannot be set up.
     pub(super) fn tend_take_over(&mut self, now: Instant) {
-        if let Some(TakeOver::Preparing(predecessor, until)) = &self.take_over
-            && now >= *until
+        if matches!(&self.take_over, Some(TakeOver::Preparing(_, until, _)) if now >= *until)
+            && let Some(TakeOver::Preparing(predecessor, _, prepared)) = self.take_over.take()
         {
-            self.open_ports(predecessor.clone());
+            self.open_ports(predecessor, prepared);
         }
     }
 
@@ -37,8 +38,8 @@ impl Node {
     pub(super) fn goes_on(&mut self) -> bool {
         match self.take_over.take() {
             None => true,
-            Some(TakeOver::Preparing(predecessor, _)) => {
-                self.open_ports(predecessor);
+            Some(TakeOver::Preparing(predecessor, _, prepared)) => {
+                self.open_ports(predecessor, prepared);
                 false
             }
             Some(TakeOver::Opening(predecessor, _, since)) => {
@@ -54,9 +55,17 @@ impl Node {
         }
     }
 
-    fn open_ports(&mut self, predecessor: Predecessor) {
-        let interfaces = self.ports.iter().map(|(_, port)| port.want.interface().to_owned());
-        let ending = Ending::of(Arc::clone(&predecessor.process), interfaces);
+    /// Prepares a port that the predecessor still has. What cannot be prepared is done, and reported, when it is opened.
+    pub(super) fn prepare_port(&mut self, interface: String, ring: u32, region: &Region) {
+        let Some(TakeOver::Preparing(_, _, ready)) = &mut self.take_over else { return };
+        match prepare_port(&interface, ring, region) {
+            Ok(prepared) => drop(ready.insert(interface, prepared)),
+            Err(why) => tracing::debug!(interface, why, "the port is not prepared"),
+        }
+    }
+
+    fn open_ports(&mut self, predecessor: Predecessor, prepared: PreparedPorts) {
+        let ending = Ending::of(Arc::clone(&predecessor.process), prepared);
         // One that has ended has no ports.
         if let Err(error) = predecessor.process.terminate() {
             tracing::debug!(%error, "the daemon before has ended");

@@ -113,6 +113,8 @@ pub enum Effect {
     Reserve(String, PortId),
     /// Have packet memory ready; the port is not opened yet.
     Populate(Region),
+    /// Prepare a port on AF_XDP, on this interface with rings of this size, while the daemon before has it.
+    Prepare(String, u32, Region),
     /// Give a job to other threads.
     Start(Job),
     /// Give an opened port to the data plane; the answer is [`Input::Adopted`].
@@ -293,7 +295,13 @@ impl Ports {
         port.short = (ring < OpenOptions::default().ring).then_some(ring);
         match result {
             // The daemon before has the port; what can be done without it is done.
-            Ok(region) if around.is_preparing => out.push(Effect::Populate(region)),
+            Ok(region) if around.is_preparing => {
+                out.push(Effect::Populate(region.clone()));
+                if plug.is_none() && make.is_none() && matches!(options.driver, Wanted::Auto | Wanted::AfXdp)
+                {
+                    out.push(Effect::Prepare(interface, ring, region));
+                }
+            }
             Ok(region) => {
                 self.opening.insert(interface.clone());
                 let tag = PortTag { name: name.to_owned(), id, want };

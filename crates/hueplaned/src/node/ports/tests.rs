@@ -57,6 +57,7 @@ impl Bench {
                 self.give(Input::Reserved(name, refused.map(|()| region)));
             }
             Effect::Populate(_) => self.seen.push("populate".to_owned()),
+            Effect::Prepare(interface, ..) => self.seen.push(format!("prepare {interface}")),
             Effect::Start(job) => self.jobs.push(job),
             Effect::Adopt(adopt) => {
                 let driver = adopt.port.driver();
