@@ -178,7 +178,10 @@ fn nothing_is_opened_while_the_daemon_before_has_the_ports() {
     bench.preparing = true;
     bench.link("eth0", 7, true);
     bench.want("p0", 1, "eth0");
-    assert_eq!((bench.seen(), bench.jobs.len()), (["populate", "prepare eth0"].map(str::to_owned).to_vec(), 0));
+    assert_eq!(
+        (bench.seen(), bench.jobs.len()),
+        (["populate", "prepare eth0"].map(str::to_owned).to_vec(), 0)
+    );
     bench.preparing = false;
     bench.give(Input::Tend("p0".to_owned()));
     assert_eq!(bench.jobs.len(), 1);
