@@ -52,6 +52,7 @@ fn a_planted_bug_is_found() {
 }
 
 #[test]
+#[ignore = "long: make test-full"]
 fn a_planted_bug_is_found_with_both_families() {
     found_in(&EARLY, &(1..=100).filter(|seed| is_mixed(*seed)).collect::<Vec<u64>>());
 }
