@@ -14,11 +14,8 @@ use crate::support::{RED, SIX, Scratch, hex, ipv4, pcap};
 
 /// The images for these tests; all images in the full test run, and those for an FPGA.
 fn names() -> &'static [&'static str] {
-    static ALL: LazyLock<Vec<&str>> = LazyLock::new(|| match full() {
-        true => [&ALL_IMAGES[..], &TARGET_IMAGES].concat(),
-        false => IMAGES.to_vec(),
-    });
-    &ALL
+    static ALL: LazyLock<Vec<&str>> = LazyLock::new(|| [&ALL_IMAGES[..], &TARGET_IMAGES].concat());
+    if full() { &ALL } else { &IMAGES }
 }
 
 /// A directory with these images, which are built if missing or stale.
