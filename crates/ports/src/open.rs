@@ -110,10 +110,8 @@ pub fn open_on(interface: &str, options: &OpenOptions, region: &Region) -> Resul
             group: options.group,
             generic: false,
             busy_for: options.busy_for,
-            attachment: None,
         };
-        let (port, note) = AfXdp::open(interface, &wanted, region)?;
-        Ok(Opened { port: Box::new(port.keeping(options.keep.clone())), note })
+        AfXdp::prepare(interface, &wanted, region)?.open(options.keep.clone())
     };
     match options.driver {
         Wanted::AfXdp => afxdp(),

@@ -224,7 +224,8 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 fn open_after(opening: &Opening, claims: &Claims) -> Result<OpenPort, String> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let waits = opening.predecessor.as_ref().is_some_and(|ending| !ending.process.has_ended());
+        let waits =
+            opening.predecessor.as_ref().is_some_and(|ending| !ending.predecessor.process.has_ended());
         match guarded(|| open_port(opening, claims, waits)) {
             Err(_) if waits && Instant::now() < until => std::thread::sleep(PAUSE),
             opened => return opened,

@@ -41,28 +41,28 @@ pub enum TakeOver {
     /// It forwards. Until when networks may be set up, and ports that are ready but for their queues.
     Preparing(Predecessor, Instant, PreparedPorts),
     /// It was asked to end, at this time; its ports are being opened.
-    Opening(Predecessor, Ending, Instant),
+    Opening(Ending, Instant),
 }
 
-/// AF_XDP ports that wait for the interfaces' queues, by interface.
-pub type PreparedPorts = BTreeMap<String, PreparedAfXdp>;
+/// AF_XDP ports that wait for the interfaces' queues, by interface; `None` if one could not be prepared.
+pub type PreparedPorts = BTreeMap<String, Option<PreparedAfXdp>>;
 
 /// A daemon that closes its ports.
 #[derive(Clone)]
 pub struct Ending {
-    /// Its process.
-    pub process: Arc<Process>,
+    /// It.
+    pub predecessor: Predecessor,
     prepared: Arc<Mutex<PreparedPorts>>,
 }
 
 impl Ending {
-    pub(super) fn of(process: Arc<Process>, prepared: PreparedPorts) -> Self {
-        Self { process, prepared: Arc::new(Mutex::new(prepared)) }
+    pub(super) fn of(predecessor: Predecessor, prepared: PreparedPorts) -> Self {
+        Self { predecessor, prepared: Arc::new(Mutex::new(prepared)) }
     }
 
     /// What was prepared for the port on an interface, for the one who opens it.
     pub(super) fn take_prepared(&self, interface: &str) -> Option<PreparedAfXdp> {
-        self.prepared.lock().unwrap_or_else(PoisonError::into_inner).remove(interface)
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner).remove(interface)?
     }
 }
 
@@ -79,8 +79,9 @@ pub fn prepare_port(interface: &str, ring: u32, region: &Region) -> Result<Prepa
         }
         None => None,
     };
-    let options = AfXdpOptions { ring, busy_for: PATIENCE, attachment, ..AfXdpOptions::default() };
-    AfXdp::prepare(interface, &options, region).map_err(|error| error.to_string())
+    let options = AfXdpOptions { ring, busy_for: PATIENCE, ..AfXdpOptions::default() };
+    let prepared = AfXdp::prepare(interface, &options, region).map_err(|error| error.to_string())?;
+    Ok(prepared.with_attachment(attachment))
 }
 
 impl TakeOver {

@@ -9,7 +9,6 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 
 use aya::programs::links::LinkType;
 use aya::programs::{loaded_links, loaded_programs};
@@ -22,8 +21,8 @@ const LINK_UPDATE: libc::c_int = 29;
 const LINK_GET_FD_BY_ID: libc::c_int = 30;
 
 /// See the head of this file. While one exists, its program stays attached.
-#[derive(Clone, Debug)]
-pub struct Attachment(Arc<OwnedFd>);
+#[derive(Debug)]
+pub struct Attachment(OwnedFd);
 
 impl Attachment {
     /// Finds the attachment of the program with this id. `None` if there is none, or if the program is not one of this
@@ -43,8 +42,7 @@ impl Attachment {
             .find(|link| link.program_id() == id && matches!(link.link_type(), Ok(LinkType::Xdp)));
         let Some(link) = link else { return Ok(None) };
         // The id, and two fields that are zero.
-        let fd = sys::own(bpf(LINK_GET_FD_BY_ID, &[link.id(), 0, 0])?)?;
-        Ok(Some(Self(Arc::new(fd))))
+        Ok(Some(Self(sys::own(bpf(LINK_GET_FD_BY_ID, &[link.id(), 0, 0])?)?)))
     }
 
     /// Replaces the program. No frame is handled by neither.

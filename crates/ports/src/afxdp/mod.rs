@@ -45,7 +45,7 @@ const META_BYTES: usize = 8;
 const META_MAGIC: u16 = 0x4855;
 
 /// How to open an [`AfXdp`] port.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct AfXdpOptions {
     /// Entries of each ring, a power of two.
     pub ring: u32,
@@ -57,21 +57,12 @@ pub struct AfXdpOptions {
     pub generic: bool,
     /// How long to wait for another process to close the interface's queues and detach its program.
     pub busy_for: Duration,
-    /// The attachment of that process's program to the driver's hook, which our program takes over.
-    pub attachment: Option<Attachment>,
 }
 
 impl Default for AfXdpOptions {
     fn default() -> Self {
         let group = GroupLimits::default();
-        Self {
-            ring: 2048,
-            pass_unknown: false,
-            group,
-            generic: false,
-            busy_for: Duration::ZERO,
-            attachment: None,
-        }
+        Self { ring: 2048, pass_unknown: false, group, generic: false, busy_for: Duration::ZERO }
     }
 }
 
@@ -186,7 +177,8 @@ impl AfXdp {
             interface: interface.to_owned(),
             index: found.index,
             region: region.clone(),
-            options: options.clone(),
+            options: *options,
+            attachment: None,
             program,
             promiscuous,
             sockets: sockets.collect::<Result<_, _>>()?,
@@ -311,6 +303,8 @@ pub struct Prepared {
     index: u32,
     region: Region,
     options: AfXdpOptions,
+    /// The attachment of the program of the process that has the interface.
+    attachment: Option<Attachment>,
     program: Program,
     promiscuous: OwnedFd,
     /// One for each queue.
@@ -324,7 +318,13 @@ impl Prepared {
         self.index == index && self.region.is(region)
     }
 
-    /// The same as a port that keeps a descriptor, as `open_on` returns it.
+    /// Takes over the attachment of the program of the process that has the interface, to the driver's hook.
+    #[must_use]
+    pub fn with_attachment(self, attachment: Option<Attachment>) -> Self {
+        Self { attachment, ..self }
+    }
+
+    /// The port, once the other process has given the queues back. It keeps a descriptor.
     ///
     /// # Errors
     /// As [`AfXdp::open`].
@@ -335,7 +335,7 @@ impl Prepared {
 
     /// Takes the queues and attaches the program.
     fn bind(self) -> Result<(AfXdp, Option<String>), PortError> {
-        let Self { interface, index, region, options, mut program, promiscuous, sockets } = self;
+        let Self { interface, index, region, options, attachment, mut program, promiscuous, sockets } = self;
         let count = sockets.len();
         let mut opened = Vec::with_capacity(count);
         for (mut socket, queue) in sockets.into_iter().zip(0..) {
@@ -347,7 +347,7 @@ impl Prepared {
                 .map_err(|source| PortError::of(&interface, "give the XDP program its socket", source))?;
             opened.push(Queue { socket, wanted: options.ring });
         }
-        let note = match options.attachment.clone() {
+        let note = match attachment {
             Some(attachment) => {
                 program.inherit(attachment).map_err(|source| {
                     PortError::of(&interface, "replace the XDP program of the process before", source)

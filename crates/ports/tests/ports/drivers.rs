@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::common::{Lab, Raw, collect, collect_for, fails, flush, frame, may_run, number, send};
 use hue_ports::{
-    AfXdp, AfXdpOptions, Attachment, Driver, Link, Offered, OpenOptions, Packet, PacketSocket, Pool, Port,
-    PortError, Tap, Wanted, open,
+    AfXdp, AfXdpOptions, Attachment, Driver, Link, Offered, OpenOptions, Opened, Packet, PacketSocket, Pool,
+    Port, PortError, Tap, Wanted, open,
 };
 
 const TO: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -497,30 +497,26 @@ fn the_next_process_takes_over_the_attachment_of_the_program() {
 
     // The other process opens the interface while this one still has its queue.
     let mut next = Pool::new(SLOTS, 2048).unwrap();
-    let options = AfXdpOptions {
-        ring: 256,
-        busy_for: Duration::from_secs(5),
-        attachment: Some(attachment),
-        ..AfXdpOptions::default()
-    };
-    let region = next.region();
-    let (mut port, note) = std::thread::scope(|scope| {
-        let opens = scope.spawn(|| lab.inside("near", || AfXdp::open("near", &options, &region)));
+    let options = AfXdpOptions { ring: 256, busy_for: Duration::from_secs(5), ..AfXdpOptions::default() };
+    let prepared = lab.inside("near", || AfXdp::prepare("near", &options, &next.region())).unwrap();
+    let prepared = prepared.with_attachment(Some(attachment));
+    let opened = std::thread::scope(|scope| {
+        let opens = scope.spawn(|| lab.inside("near", || prepared.open(None)));
         std::thread::sleep(Duration::from_millis(50));
         assert!(!opens.is_finished());
         close(before, &mut pool);
         opens.join().unwrap()
     })
     .unwrap();
-    drop(options);
+    let Opened { mut port, note } = opened;
     assert_eq!(note, None);
-    port.fill(&mut next);
+    assert_eq!(port.receive(&mut next, 0, &mut Vec::new(), 1).unwrap(), 0, "it has slots to receive into");
     let new = program_of(&lab).unwrap();
     assert_ne!(new, old);
     assert!(Attachment::of_program(old).unwrap().is_none());
     let frames: Vec<_> = (0..100).map(|i| frame(TO, i, 60)).collect();
     frames.iter().for_each(|frame| raw.send(frame));
-    assert_eq!(collect(&mut port, &mut next, frames.len()), frames);
-    close(Box::new(port), &mut next);
+    assert_eq!(collect(&mut *port, &mut next, frames.len()), frames);
+    close(port, &mut next);
     assert_eq!(program_of(&lab), None, "the program stays attached");
 }

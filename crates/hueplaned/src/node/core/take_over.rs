@@ -1,7 +1,6 @@
 //! The core, for taking a running daemon's place.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Instant;
 
 use hue_ports::Region;
@@ -20,7 +19,7 @@ impl Node {
     /// The predecessor, once it was asked to close its ports.
     pub(super) fn ending_predecessor(&self) -> Option<Ending> {
         match &self.take_over {
-            Some(TakeOver::Opening(_, ending, _)) => Some(ending.clone()),
+            Some(TakeOver::Opening(ending, _)) => Some(ending.clone()),
             _ => None,
         }
     }
@@ -42,11 +41,11 @@ impl Node {
                 self.open_ports(predecessor, prepared);
                 false
             }
-            Some(TakeOver::Opening(predecessor, _, since)) => {
+            Some(TakeOver::Opening(ending, since)) => {
                 let took = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let _ = self.shared.took_over_ms.set(took);
                 self.read_taps();
-                match take_learnt(&predecessor.learnt) {
+                match take_learnt(&ending.predecessor.learnt) {
                     Ok(learnt) => self.adopt_learnt(learnt),
                     Err(error) => tracing::warn!(%error, "what networks had learnt cannot be read"),
                 }
@@ -55,22 +54,23 @@ impl Node {
         }
     }
 
-    /// Prepares a port that the predecessor still has. What cannot be prepared is done, and reported, when it is opened.
+    /// Prepares a port that the predecessor still has, once: ports are tended often, and this takes milliseconds. What
+    /// cannot be prepared is done, and reported, when it is opened.
     pub(super) fn prepare_port(&mut self, interface: String, ring: u32, region: &Region) {
         let Some(TakeOver::Preparing(_, _, ready)) = &mut self.take_over else { return };
-        match prepare_port(&interface, ring, region) {
-            Ok(prepared) => drop(ready.insert(interface, prepared)),
-            Err(why) => tracing::debug!(interface, why, "the port is not prepared"),
-        }
+        ready.entry(interface).or_insert_with_key(|interface| {
+            let prepared = prepare_port(interface, ring, region);
+            prepared.inspect_err(|why| tracing::debug!(interface, why, "the port is not prepared")).ok()
+        });
     }
 
     fn open_ports(&mut self, predecessor: Predecessor, prepared: PreparedPorts) {
-        let ending = Ending::of(Arc::clone(&predecessor.process), prepared);
+        let ending = Ending::of(predecessor, prepared);
         // One that has ended has no ports.
-        if let Err(error) = predecessor.process.terminate() {
+        if let Err(error) = ending.predecessor.process.terminate() {
             tracing::debug!(%error, "the daemon before has ended");
         }
-        self.take_over = Some(TakeOver::Opening(predecessor, ending, Instant::now()));
+        self.take_over = Some(TakeOver::Opening(ending, Instant::now()));
         let names: Vec<String> = self.ports.iter().map(|(name, _)| name.clone()).collect();
         names.iter().for_each(|name| self.tend_port(name));
         self.started();
