@@ -99,6 +99,8 @@ fn gap_ms(way: Way, contestant: &Contestant) -> f64 {
     let sending = contestant.wires.generator().thread(move || send(&frames, index));
     std::thread::sleep(BEFORE);
     restart(way, contestant);
+    // Frames that end before it would hide the time without forwarding.
+    assert!(!sending.is_finished(), "the restart took longer than frames were offered");
     let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     std::thread::sleep(Duration::from_millis(200));
     1e3 * (sent as f64 - (seen() - before) as f64) / RATE
