@@ -4,14 +4,15 @@
 //! follows their last frame through the card, and the network's output queues become empty → control is notified. A
 //! frame on the old path arrives later than one sent immediately on the new path by at most this time.
 
-use hue_tables::Vid;
-
-/// Called once, and told whether all frames have left; `false` if the drain was given up.
-pub type Done = Box<dyn FnOnce(bool) + Send>;
+use super::command::SeatId;
 
 /// One drain in progress.
 pub(super) struct Drain {
-    pub(super) vid: Vid,
+    pub(super) seat: SeatId,
+    /// When control began to wait.
+    pub(super) asked_ns: u64,
+    /// Frames of the network that the card had received then.
+    pub(super) received: Option<u64>,
     pub(super) began_ns: u64,
     /// When the fence was last sent.
     pub(super) fence_ns: Option<u64>,
@@ -19,14 +20,4 @@ pub(super) struct Drain {
     pub name: u64,
     /// The fence has come back.
     pub through: bool,
-    pub(super) done: Option<Done>,
-}
-
-impl Drain {
-    /// Tells whether all frames have left.
-    pub(super) fn end(&mut self, have_left: bool) {
-        if let Some(done) = self.done.take() {
-            done(have_left);
-        }
-    }
 }

@@ -1,9 +1,15 @@
 //! What a running card reports.
 
-use hue_demux::PortId;
+use std::time::Duration;
 
-/// An event that a card reports without being asked.
-#[derive(Clone, PartialEq, Eq, Debug)]
+use hue_demux::PortId;
+use hue_tables::Vid;
+
+use super::command::{Moved, SeatId};
+use crate::card::Card;
+use crate::twin::Twin;
+
+/// An event that a card reports.
 pub enum CardEvent {
     /// A port failed and was closed.
     Port {
@@ -14,4 +20,27 @@ pub enum CardEvent {
     },
     /// The card no longer works; its thread has ended.
     Failed(String),
+    /// The port cannot limit floods before its receive ring, and why.
+    NotLimited(PortId, String),
+    /// Networks cannot be loaded, and why.
+    Refused(Vec<Vid>, String),
+    /// A network has moved, or could not.
+    Moved(Box<Moved>),
+    /// The table of a network on the card could not follow, and why: the network runs in software.
+    Fell(SeatId, String),
+    /// The table of a network in software has no room.
+    NotKept(SeatId),
+    /// What a network in software had sent through the card has left it.
+    Drained {
+        /// The network.
+        seat: SeatId,
+        /// How long that took; `None` if it was given up.
+        took: Option<Duration>,
+        /// Frames of the network that the card had received when it began.
+        received: Option<u64>,
+    },
+    /// Frames bypass the card, or why not.
+    Bypassed(Result<(), String>),
+    /// The bypass has ended; the former card, if there is another one.
+    Replaced(Option<Box<Card<Twin>>>),
 }

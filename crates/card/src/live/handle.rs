@@ -10,9 +10,12 @@ use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
 use hue_substrate::scheduling::{self, Granted, Scheduling};
 use hue_substrate::wake::Wake;
+use hue_tables::Vid;
 
+use super::command::{CardCommand, CardQuestion, CardReply, SeatId};
 use super::event::CardEvent;
-use super::runner::{Job, Runner};
+use super::runner::Runner;
+use super::seats::{Answers, Seats};
 use super::totals::{self, CardTotals};
 use crate::card::Card;
 use crate::device::Description;
@@ -26,14 +29,17 @@ pub(super) type Own = Mutex<Option<Running>>;
 /// A card that its owner runs.
 pub(super) struct Running {
     pub(super) runner: Runner,
-    pub(super) jobs: Receiver<Job>,
+    pub(super) commands: Receiver<CardCommand>,
     pub(super) events: Box<dyn Fn(CardEvent) + Send>,
 }
 
 /// Control's handle of a running card. Dropping it stops the card and closes its ports.
 pub struct LiveCard {
     description: Description,
-    jobs: Option<Sender<Job>>,
+    commands: Option<Sender<CardCommand>>,
+    seats: Arc<Seats>,
+    answers: Arc<Answers>,
+    clock: Clock,
     wake: Arc<Wake>,
     region: Region,
     totals: Arc<Mutex<CardTotals>>,
@@ -83,18 +89,31 @@ impl LiveCard {
         peers: Vec<Peer>,
         (slots, slot_bytes): (u32, u32),
         clock: Clock,
-    ) -> Result<(Self, Runner, Receiver<Job>), CardError> {
+    ) -> Result<(Self, Runner, Receiver<CardCommand>), CardError> {
         let start = |reason: String| CardError::Start { reason };
         make_live(&mut card)?;
         let description = card.description().clone();
         let pool = Pool::new(slots, slot_bytes).map_err(|error| start(error.to_string()))?;
         let region = pool.region();
-        let (jobs, mailbox) = channel();
-        let totals = Arc::default();
-        let runner = Runner::new(card, pool, peers, Arc::clone(&wake), Arc::clone(&totals), clock);
+        let (commands, mailbox) = channel();
+        let (totals, seats, answers) = (Arc::default(), Arc::<Seats>::default(), Arc::<Answers>::default());
+        let shared = (Arc::clone(&seats), Arc::clone(&answers));
+        let runner =
+            Runner::new(card, pool, peers, Arc::clone(&wake), Arc::clone(&totals), shared, clock.clone());
         let runner = runner.map_err(|error| start(error.to_string()))?;
-        let (jobs, thread, scheduling) = (Some(jobs), None, Granted::default());
-        let live = Self { description, jobs, wake, region, totals, thread, scheduling, own: None };
+        let live = Self {
+            description,
+            commands: Some(commands),
+            seats,
+            answers,
+            clock,
+            wake,
+            region,
+            totals,
+            thread: None,
+            scheduling: Granted::default(),
+            own: None,
+        };
         Ok((live, runner, mailbox))
     }
 
@@ -121,13 +140,38 @@ impl LiveCard {
         &self.region
     }
 
-    /// Queues a job, which the card's thread runs between two rounds. Jobs run in order. Returns `false` if the
-    /// thread has ended.
-    pub fn tell(&self, job: impl FnOnce(&mut Runner) + Send + 'static) -> bool {
-        let Some(jobs) = &self.jobs else { return false };
-        let given = jobs.send(Box::new(job)).is_ok();
+    /// Queues a command, which the card's thread executes between two rounds. Commands are executed in order. Returns
+    /// `false` if the thread has ended.
+    pub fn tell(&self, command: CardCommand) -> bool {
+        let Some(commands) = &self.commands else { return false };
+        let given = commands.send(command).is_ok();
         self.wake.notify();
         given
+    }
+
+    /// Asks the card's thread. It calls `reply` after earlier commands, or drops it if the card ends before.
+    pub fn ask(&self, question: CardQuestion, reply: impl FnOnce(CardReply) + Send + 'static) {
+        let number = self.answers.wait(Box::new(reply));
+        if !self.tell(CardCommand::Ask { number, question }) {
+            self.answers.forget(number);
+        }
+    }
+
+    /// Gives a network a seat. Commands that were queued for its former seat do nothing.
+    #[must_use]
+    pub fn take_seat(&self, vid: Vid) -> SeatId {
+        self.seats.take(vid)
+    }
+
+    /// Takes a network's seat. Commands that were queued for it do nothing.
+    pub fn end_seat(&self, vid: Vid) {
+        self.seats.end(vid);
+    }
+
+    /// The time by the card's clock, nanoseconds.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
     }
 
     /// Its totals as last published: about a thousand times a second while it works, and before it sleeps.
@@ -156,7 +200,7 @@ pub fn make_live(card: &mut Card<Twin>) -> Result<(), CardError> {
 
 impl Drop for LiveCard {
     fn drop(&mut self) {
-        self.jobs = None;
+        self.commands = None;
         self.wake.notify();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join(); // a panic has already been reported

@@ -28,6 +28,7 @@ use hue_planes::Loss;
 use hue_substrate::handover::{AllDebts, Record, Sighting};
 use hue_tables::Vid;
 
+use super::runner::Ordered;
 use super::witness::{Proof, Witness};
 
 /// The two sides between which a network moves.
@@ -98,6 +99,8 @@ pub enum Mishap {
 pub struct Order {
     /// The network.
     pub vid: Vid,
+    /// Control's number for it, which is in the report.
+    pub number: u64,
     /// The destination.
     pub to: Side,
     /// How long frames are observed before and after; `None` means no observation.
@@ -108,8 +111,6 @@ pub struct Order {
     pub drain: Duration,
     /// The failure to cause.
     pub fail: Option<Fail>,
-    /// Called when the move has ended.
-    pub done: Box<dyn FnOnce(Report) + Send>,
 }
 
 /// Result of a move.
@@ -144,6 +145,8 @@ pub(super) struct Late {
 /// A move in progress.
 pub(super) struct Transfer {
     pub(super) order: Order,
+    /// What the report says of its beginning.
+    pub(super) ordered: Ordered,
     pub(super) phase: Phase,
     /// Its destination. It is reversed when a step fails.
     pub(super) goal: Side,
@@ -268,17 +271,17 @@ impl Transfer {
         }
     }
 
-    /// Reports the move to whoever ordered it.
-    pub(super) fn end(mut self: Box<Self>) {
-        let phases = std::mem::take(&mut self.phases);
-        let skipped = |(phase, _): &(Phase, u64)| *phase != Phase::Before;
-        (self.order.done)(Report {
+    /// The report to whoever ordered the move.
+    pub(super) fn end(self: Box<Self>) -> (Ordered, Report) {
+        let reported = |(phase, _): &(Phase, u64)| *phase != Phase::Before;
+        let report = Report {
             at: self.at,
             failed: self.failed,
-            phases: phases.into_iter().filter(skipped).collect(),
+            phases: self.phases.into_iter().filter(reported).collect(),
             cycles: self.cycles,
             out_dropped: self.drops,
             proof: self.witness.map(Witness::proof),
-        });
+        };
+        (self.ordered, report)
     }
 }

@@ -1,6 +1,6 @@
 //! The card of the node: its networks and its ports.
 //!
-//! Flow: documents → **here** → jobs of the card's thread → rows of its tables; results → messages → here. Every
+//! Flow: documents → **here** → commands to the card's thread → rows of its tables; results → messages → here. Every
 //! network is in software too, with the same routes: software gets the packets that the card's planes do not decide,
 //! and runs the networks that the card cannot hold. A network with a port on the card is *seated*: the card
 //! recognizes its frames and hands them to software. Once the network's table is complete, it is also written to the
@@ -11,25 +11,26 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use hue_card::{Bar, Card, CardCounts, CardEvent, Device, LiveCard, Runner, Twin};
+use hue_card::{
+    Bar, Card, CardCommand, CardCounts, CardEvent, Device, LiveCard, OnFailure, SeatId, TableWork, Twin,
+};
 use hue_control::schedule::Schedule;
 use hue_demux::{Match, PortId};
 use hue_intent::PciAddress;
 use hue_planes::{Adjacency, UnclaimedCounters};
-use hue_substrate::{Changes, Mode, Program, Substrate, SubstrateError, Update};
+use hue_substrate::{Changes, Program};
 use hue_tables::{Change, Delta, NextHop, Vid};
 
-use super::moves::Moved;
+use super::moves::Asked;
 use super::routes::Table;
 use super::view::CardView;
 use crate::api::{CardInfo, Timestamp};
 
-/// Routes or next hops that one job of the card's thread writes. Frames wait no longer than this takes.
+/// Routes or next hops that one command to the card writes. Frames wait no longer than this takes.
 pub(super) const PIECE_ROWS: usize = 64;
-/// Changed nodes, or nodes of an arriving table, that one job handles.
+/// Changed nodes, or nodes of an arriving table, that one command handles.
 pub(super) const PIECE_NODES: usize = 512;
 /// First and longest pause before networks that did not fit are tried again, after tables became smaller. A try
 /// writes as much of a table as fits.
@@ -60,6 +61,10 @@ pub struct CardSide {
     pub(super) retry: Option<Instant>,
     /// The next pause: longer each time, until a network fits.
     pub(super) pause: Duration,
+    /// Who waits for ordered moves, by the order's number.
+    pub(super) asked: BTreeMap<u64, Asked>,
+    /// The number of the last ordered move.
+    pub(super) orders: u64,
 }
 
 /// A network that the card knows.
@@ -74,9 +79,8 @@ pub struct Seat {
     /// Its table stays on the card and follows changes while it runs in software, so it need not be written when the
     /// network moves to the card.
     pub(super) kept: bool,
-    /// Why its table on the card is not correct. Set by the card's thread, which then ignores further jobs for the
-    /// table.
-    pub(super) broken: Arc<OnceLock<String>>,
+    /// Identifies it to the card. If work on its table fails, the card ignores later commands for this seat.
+    pub(super) id: SeatId,
 }
 
 /// Where a network runs.
@@ -92,40 +96,18 @@ pub enum Stage {
     Leaving,
 }
 
-/// A message from the card's thread.
+/// A message about the card.
 pub enum CardNews {
-    /// An event without a request.
+    /// The card's thread reports.
     Event(CardEvent),
-    /// Networks cannot be seated.
-    Refused(Vec<Vid>, String),
-    /// A network has moved, or could not.
-    Moved(Box<Moved>),
     /// Where the scheduler places networks.
     Scheduled(Box<Schedule>),
-    /// Frames bypass the card; or why not.
-    Bypassed(Result<(), String>),
     /// A card with another image and all networks in software; or why there is none.
     Image(Result<Box<Card<Twin>>, String>),
-    /// The network's last frame has left the card; how long that took, and how many frames the card had received.
-    Drained(Vid, Arc<OnceLock<String>>, Option<Duration>, Option<u64>),
-    /// A network's table could not follow: it runs in software.
-    Fell(Vid, Arc<OnceLock<String>>),
-    /// The table of a network in software has no room on the card.
-    NotKept(Vid, Arc<OnceLock<String>>),
 }
 
 /// A card's counters of networks, and of frames that belong to none.
 pub type CardAnswer = (BTreeMap<Vid, CardCounts>, UnclaimedCounters);
-
-/// Reaction of the card's thread if the table of a network in software has no room.
-pub(super) fn not_kept(
-    told: impl Fn(CardNews) + Clone + Send + 'static,
-    vid: Vid,
-    broken: &Arc<OnceLock<String>>,
-) -> impl Fn(&mut Runner, &SubstrateError) + Clone + Send + 'static {
-    let broken = Arc::clone(broken);
-    move |_, _| told(CardNews::NotKept(vid, Arc::clone(&broken)))
-}
 
 impl CardSide {
     /// The card may have gained room: networks that did not fit must be tried again, even if a try is under way.
@@ -183,27 +165,20 @@ impl CardSide {
         program
     }
 
-    /// Makes the card's thread write changes of a table, piece by piece, until one fails; then `failed` is called.
+    /// Makes the card write changes of a table, piece by piece, until one fails.
     pub(super) fn write(
         &self,
-        vid: Vid,
-        broken: &Arc<OnceLock<String>>,
+        seat: SeatId,
         hops: &[(NextHop, Adjacency)],
         routes: &[Change<u32>],
-        failed: impl Fn(&mut Runner, &SubstrateError) + Clone + Send + 'static,
+        on_failure: OnFailure,
     ) {
         let here = |(index, hop): &(NextHop, Adjacency)| (*index, hop.on_port(self.number(hop.port())));
         for piece in hops.chunks(PIECE_ROWS) {
-            let piece: Vec<_> = piece.iter().map(here).collect();
-            self.tell(broken, failed.clone(), move |card| {
-                card.update(vid, &Update::of_hops(&piece)).map(drop)
-            });
+            self.work(seat, TableWork::Hops(piece.iter().map(here).collect()), on_failure);
         }
         for piece in routes.chunks(PIECE_ROWS).map(<[_]>::to_vec) {
-            self.tell(broken, failed.clone(), move |card| {
-                let update = Update::of_routes(&piece).with_mode(Mode::Each);
-                card.update(vid, &update).map(drop)
-            });
+            self.work(seat, TableWork::Routes(piece), on_failure);
         }
     }
 
@@ -217,14 +192,14 @@ impl CardSide {
         self.description().words_of_node().is_some()
     }
 
-    /// Makes the card's thread write a network's table, piece by piece: its next hops, then its routes or, if tables
-    /// follow those of software, the nodes of software's table.
+    /// Makes the card write a network's table, piece by piece: its next hops, then its routes or, if tables follow
+    /// those of software, the nodes of software's table.
     pub(super) fn write_table(
         &self,
-        (vid, table): (Vid, &Table),
-        broken: &Arc<OnceLock<String>>,
+        seat: SeatId,
+        table: &Table,
         live: &hue_soft::Live,
-        failed: impl Fn(&mut Runner, &SubstrateError) + Clone + Send + 'static,
+        on_failure: OnFailure,
     ) {
         let numbered = |hops: Vec<Adjacency>| -> Vec<(NextHop, Adjacency)> {
             (0u16..).zip(hops).filter_map(|(index, hop)| Some((NextHop::new(index)?, hop))).collect()
@@ -232,58 +207,33 @@ impl CardSide {
         if !self.follows() {
             let (hops, routes) = table.published();
             let routes = Changes::setting(routes);
-            return self.write(vid, broken, &numbered(hops), &routes.v4, failed);
+            return self.write(seat, &numbered(hops), &routes.v4, on_failure);
         }
-        self.write(vid, broken, &numbered(table.published_rows()), &[], failed.clone());
-        let words = live.follower_account(vid).map_or(0, |account| account.bytes_own);
+        self.write(seat, &numbered(table.published_rows()), &[], on_failure);
+        let words = live.follower_account(seat.vid).map_or(0, |account| account.bytes_own);
         for _ in 0..=words / PIECE_NODES as u64 {
-            self.tell(broken, failed.clone(), move |card| card.bring_table(vid, PIECE_NODES).map(drop));
+            self.work(seat, TableWork::Bring(PIECE_NODES), on_failure);
         }
         // Usually nothing is left.
-        self.tell(broken, failed, move |card| {
-            while !card.bring_table(vid, PIECE_NODES)? {}
-            Ok(())
-        });
+        self.work(seat, TableWork::BringAll(PIECE_NODES), on_failure);
     }
 
     /// Makes the card's tables follow those of software.
-    pub(super) fn tell_deltas(&self, piece: Vec<Delta>, told: impl Fn(CardNews) + Send + 'static) {
+    pub(super) fn tell_deltas(&self, deltas: Vec<Delta>) {
         let seat = |delta: &Delta| {
             let Delta::Root(table, _) = delta else { return None };
             let seat = self.seats.get(&table.vid())?;
-            Some((table.vid(), (Arc::clone(&seat.broken), seat.stage == Stage::Software)))
+            let in_software = seat.stage == Stage::Software;
+            let on_failure = if in_software { OnFailure::IsNotKept } else { OnFailure::Falls };
+            Some((table.vid(), (seat.id, on_failure)))
         };
-        let seats: BTreeMap<Vid, _> = piece.iter().filter_map(seat).collect();
-        self.live.tell(move |runner| match runner.card().follow(&piece) {
-            Ok(lost) => {
-                for (vid, error) in lost {
-                    let Some((broken, in_software)) = seats.get(&vid) else { continue };
-                    let _ = broken.set(error.to_string());
-                    let news = if *in_software { CardNews::NotKept } else { CardNews::Fell };
-                    told(news(vid, Arc::clone(broken)));
-                }
-            }
-            Err(error) => runner.give_up(error.to_string()),
-        });
+        let seats = deltas.iter().filter_map(seat).collect();
+        self.live.tell(CardCommand::Follow { deltas, seats });
     }
 
-    /// Makes the card's thread do one job, if nothing failed before.
-    pub(super) fn tell(
-        &self,
-        broken: &Arc<OnceLock<String>>,
-        failed: impl FnOnce(&mut Runner, &SubstrateError) + Send + 'static,
-        work: impl FnOnce(&mut Card<Twin>) -> Result<(), SubstrateError> + Send + 'static,
-    ) {
-        let broken = Arc::clone(broken);
-        self.live.tell(move |runner| {
-            if broken.get().is_some() {
-                return;
-            }
-            if let Err(error) = work(runner.card()) {
-                let _ = broken.set(error.to_string());
-                failed(runner, &error);
-            }
-        });
+    /// Makes the card do one piece of work on a table, if nothing failed before.
+    pub(super) fn work(&self, seat: SeatId, work: TableWork, on_failure: OnFailure) {
+        self.live.tell(CardCommand::Table { seat, work, on_failure });
     }
 }
 

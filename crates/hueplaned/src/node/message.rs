@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 
 use hue_host::links::LinkEvent;
 use hue_routing::Batch;
@@ -40,10 +40,4 @@ pub struct Inbox {
     pub batches: Receiver<Batch>,
     /// Set while a `Wake` is in `messages`.
     pub woken: Arc<AtomicBool>,
-}
-
-/// Tells the node's thread about the card. A node that is stopping does not need it.
-pub fn card_told(sender: &Sender<Message>) -> impl Fn(CardNews) + Clone + Send + use<> {
-    let sender = sender.clone();
-    move |news| drop(sender.send(Message::Card(news)))
 }

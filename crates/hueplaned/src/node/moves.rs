@@ -6,14 +6,13 @@
 //! reported. Invariants: one move of a network at a time; nobody waits for the card.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hue_card::{Report, Seen};
+use hue_card::{Report, SeatId, Seen};
 use hue_intent::Placement;
-use hue_tables::Vid;
 use tokio::sync::oneshot;
 
+use super::wires::micros;
 use crate::api::{
     MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationSteering, PacketsSeen, Problem,
     SubstrateName,
@@ -79,27 +78,35 @@ impl Asked {
     pub(super) fn steered(self, steering: MigrationSteering, by_card: Option<u64>) -> Self {
         Self { steering: Some((steering, by_card)), ..self }
     }
+
+    /// The same, once it is known how many frames the card had received when the move began. Those that it received after
+    /// neighbours were redirected came late.
+    pub(super) fn counted(mut self, received: Option<u64>) -> Self {
+        if let Some((steering, Some(before))) = &mut self.steering {
+            steering.late = received.unwrap_or(*before).saturating_sub(*before);
+        }
+        self
+    }
 }
 
 /// Result of a move, for the caller.
 pub struct Arrived {
     pub(super) asked: Asked,
     pub(super) outcome: Result<Report, String>,
-    pub(super) prepare_ns: u64,
+    pub(super) prepared: Duration,
     /// The network is at its destination.
     pub(super) arrived: bool,
     pub(super) failed: Option<String>,
 }
 
 /// A move has ended.
-pub struct Moved {
-    pub(super) vid: Vid,
+pub struct Ended {
     /// The seat of the network.
-    pub(super) broken: Arc<OnceLock<String>>,
+    pub(super) seat: SeatId,
     /// Why its table is not on the card; or the result from the card's thread.
     pub(super) outcome: Result<Report, String>,
-    /// Time to write the table, nanoseconds.
-    pub(super) prepare_ns: u64,
+    /// Time to write the table.
+    pub(super) prepared: Duration,
     pub(super) asked: Option<Asked>,
 }
 
@@ -114,17 +121,17 @@ pub const fn placement(to: SubstrateName) -> Placement {
 pub(super) fn migration(
     asked: &Asked,
     report: &Report,
-    prepare_ns: u64,
+    prepared: Duration,
     bytes_max: u64,
     trouble: Option<String>,
 ) -> Migration {
     let to = asked.request.to;
-    let prepare = (to == SubstrateName::Card).then_some(("prepare", prepare_ns));
-    let steps = report.phases.iter().map(|(phase, ns)| (phase.name(), *ns));
+    let prepare = (to == SubstrateName::Card).then_some(("prepare", prepared));
+    let steps = report.phases.iter().map(|(phase, ns)| (phase.name(), Duration::from_nanos(*ns)));
     let phases: Vec<MigrationPhase> = prepare
         .into_iter()
         .chain(steps)
-        .map(|(name, ns)| MigrationPhase { name: name.to_owned(), us: ns / 1000 })
+        .map(|(name, time)| MigrationPhase { name: name.to_owned(), us: micros(time) })
         .collect();
     let proof = report.proof.clone().unwrap_or_default();
     let [before, during, after] = proof.seen.map(seen);

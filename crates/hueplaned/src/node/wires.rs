@@ -8,9 +8,9 @@
 //! load. Both links accept frames at any time, so none are lost. Frames may only be reordered while both links are in
 //! use, and the report says how many. Invariants: nobody waits; a NIC without a link is not used.
 
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use hue_card::SeatId;
 use hue_demux::PortId;
 use hue_tables::Vid;
 
@@ -72,17 +72,8 @@ impl Wires {
 
     /// The last frame of a network with this seat has left the card: how long that took, and how many frames the card had
     /// received.
-    pub fn drained(
-        &mut self,
-        vid: Vid,
-        broken: &Arc<OnceLock<String>>,
-        took: Option<Duration>,
-        received: Option<u64>,
-    ) {
-        let is_meant = |turn: &&mut Turn| {
-            turn.vid == vid && turn.broken.as_ref().is_some_and(|other| Arc::ptr_eq(other, broken))
-        };
-        if let Some(turn) = self.turns.iter_mut().find(is_meant) {
+    pub fn drained(&mut self, seat: SeatId, took: Option<Duration>, received: Option<u64>) {
+        if let Some(turn) = self.turns.iter_mut().find(|turn| turn.seat == Some(seat)) {
             turn.waits_for_card = false;
             turn.overlap = took;
             turn.by_card = received;
@@ -93,8 +84,8 @@ impl Wires {
 /// Neighbours that are being redirected, and the work that waits for this.
 pub struct Turn {
     pub(super) vid: Vid,
-    /// Identifies the network's seat.
-    pub(super) broken: Option<Arc<OnceLock<String>>>,
+    /// The network's seat.
+    pub(super) seat: Option<SeatId>,
     pub(super) began: Instant,
     pub(super) neighbours: usize,
     /// Frames that NICs had received when the turn began.

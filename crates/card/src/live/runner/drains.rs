@@ -1,20 +1,29 @@
 //! Advances drains.
 
-use hue_tables::Vid;
+use std::time::Duration;
 
 use super::Runner;
 use super::transfer::{AGAIN_NS, fence_name};
-use crate::live::drain::{Done, Drain};
+use crate::live::command::SeatId;
+use crate::live::drain::Drain;
+use crate::live::event::CardEvent;
 
 /// Time limit of a drain. It does not wait for frames that are queued for a wire that accepts none.
 const LIMIT_NS: u64 = 1_000_000_000;
 
 impl Runner {
-    /// Calls `done` when every frame that a network in software has already sent through the card has left it.
-    pub fn drained(&mut self, vid: Vid, done: Done) {
+    /// Reports when every frame that a network in software has already sent through the card has left it. The report
+    /// includes `received`, and how long that took since `asked_ns`.
+    pub(super) fn begin_drain(&mut self, seat: SeatId, asked_ns: u64, received: Option<u64>) {
         let (began_ns, name) = (self.now(), fence_name());
-        let drain = Drain { vid, began_ns, fence_ns: None, name, through: false, done: Some(done) };
-        self.drains.push(drain);
+        let (fence_ns, through) = (None, false);
+        self.drains.push(Drain { seat, asked_ns, received, began_ns, fence_ns, name, through });
+    }
+
+    fn tell_drained(&mut self, drain: &Drain, have_left: bool) {
+        let ns = self.now().saturating_sub(drain.asked_ns);
+        let took = have_left.then(|| Duration::from_nanos(ns));
+        self.tell(CardEvent::Drained { seat: drain.seat, took, received: drain.received });
     }
 
     /// Advances the running drains; returns whether there were any.
@@ -24,28 +33,27 @@ impl Runner {
         }
         let now_ns = self.now();
         let rings_empty = self.rings_are_empty();
-        let mut drains = std::mem::take(&mut self.drains);
-        for drain in &mut drains {
+        for mut drain in std::mem::take(&mut self.drains) {
             let spent = now_ns.saturating_sub(drain.began_ns);
-            let net = self.card().net(drain.vid).filter(|_| spent < LIMIT_NS);
+            let net = self.card().net(drain.seat.vid).filter(|_| spent < LIMIT_NS);
             let Some(net) = net else {
-                drain.end(false);
+                self.tell_drained(&drain, false);
                 continue;
             };
             match drain.fence_ns {
                 None if !rings_empty => {}
                 Some(sent) if drain.through || now_ns.saturating_sub(sent) < AGAIN_NS => {}
                 _ => {
-                    self.push_fence_of(drain.vid, net, drain.name, now_ns);
+                    self.push_fence_of(drain.seat.vid, net, drain.name, now_ns);
                     drain.fence_ns = Some(now_ns);
                 }
             }
             if drain.through && !self.card().waits_out(net).map_err(|error| error.to_string())? {
-                drain.end(true);
+                self.tell_drained(&drain, true);
+            } else {
+                self.drains.push(drain);
             }
         }
-        drains.retain(|drain| drain.done.is_some());
-        self.drains.append(&mut drains);
         Ok(true)
     }
 }

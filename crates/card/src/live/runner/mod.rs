@@ -1,9 +1,10 @@
 //! The card's thread: frames in, cycles, frames out.
 //!
-//! A round: one job of control and one step of a move → frames from wires and workers into the twin's queues outside
+//! A round: one command of control and one step of a move → frames from wires and workers into the twin's queues outside
 //! its ports → some cycles → frames that left, to wires and workers. At most [`WAITING_MAX`] frames wait outside a
 //! port. The others wait in the rings of sockets and workers, as with a real card that accepts no more frames.
 
+mod commands;
 mod drains;
 mod from_workers;
 mod learning;
@@ -27,17 +28,17 @@ use hue_substrate::scheduling::Bound;
 use hue_substrate::wake::{Poller, Wake};
 use hue_tables::Vid;
 
+pub(super) use self::commands::Ordered;
 use super::bypass::Bypass;
+use super::command::CardCommand;
 use super::drain::Drain;
 use super::event::CardEvent;
 use super::losses::Seen;
+use super::seats::{Answers, Seats};
 use super::totals::{CardCounts, CardTotals, LivePortTotals};
 use super::transfer::{Order, Transfer};
 use crate::card::Card;
 use crate::twin::Twin;
-
-/// A job of control. It runs between two rounds.
-pub(super) type Job = Box<dyn FnOnce(&mut Runner) + Send>;
 
 /// Most frames that wait outside a port of the card.
 pub const WAITING_MAX: usize = 64;
@@ -100,7 +101,7 @@ impl Wire {
     }
 }
 
-/// See the head of this file. Control's jobs receive it.
+/// See the head of this file.
 pub struct Runner {
     pub(super) card: Card<Twin>,
     pool: Pool,
@@ -128,8 +129,17 @@ pub struct Runner {
     carried: BTreeMap<Vid, CardCounts>,
     carried_unclaimed: UnclaimedCounters,
     pub(super) transfer: Option<Box<Transfer>>,
-    pub(super) orders: VecDeque<Order>,
+    pub(super) orders: VecDeque<(Order, Ordered)>,
     pub(super) drains: Vec<Drain>,
+    /// The seats that are valid.
+    seats: Arc<Seats>,
+    /// The number of the last seat of each network whose table is not correct, and why.
+    tables_failed: BTreeMap<Vid, (u64, String)>,
+    /// What control is told after the present round.
+    told: Vec<CardEvent>,
+    /// Where answers go.
+    answers: Arc<Answers>,
+    counting: Option<commands::Counting>,
     arrivals: Vec<Packet>,
     failed: Vec<(usize, String)>,
     /// Why the card can no longer be used, set by [`Self::give_up`].
@@ -177,6 +187,7 @@ impl Runner {
         peers: Vec<Peer>,
         wake: Arc<Wake>,
         published: Arc<Mutex<CardTotals>>,
+        (seats, answers): (Arc<Seats>, Arc<Answers>),
         clock: Clock,
     ) -> std::io::Result<Self> {
         let ports = card.description().mac_ports as usize;
@@ -200,6 +211,11 @@ impl Runner {
             transfer: None,
             orders: VecDeque::new(),
             drains: Vec::new(),
+            seats,
+            tables_failed: BTreeMap::new(),
+            told: Vec::new(),
+            answers,
+            counting: None,
             arrivals: Vec::with_capacity(WAITING_MAX),
             failed: Vec::new(),
             gave_up: None,
@@ -293,9 +309,13 @@ impl Runner {
     }
 
     /// Works until control drops the mailbox. The error says why the card broke.
-    pub(super) fn run(&mut self, jobs: &Receiver<Job>, events: &dyn Fn(CardEvent)) -> Result<(), String> {
+    pub(super) fn run(
+        &mut self,
+        commands: &Receiver<CardCommand>,
+        events: &dyn Fn(CardEvent),
+    ) -> Result<(), String> {
         let result = loop {
-            let worked = match self.turn(jobs, events) {
+            let worked = match self.turn(commands, events) {
                 Ok(Some(worked)) => worked,
                 Ok(None) => break Ok(()),
                 Err(reason) => break Err(reason),
@@ -304,7 +324,7 @@ impl Runner {
                 self.worked_ns = self.now_ns;
             } else if self.now_ns.saturating_sub(self.worked_ns) < IDLE_NS {
                 std::hint::spin_loop();
-            } else if !self.sleep(jobs) {
+            } else if !self.sleep(commands) {
                 break Ok(());
             }
         };
@@ -312,22 +332,36 @@ impl Runner {
         result
     }
 
-    /// Does one job of control, if there is one, and a round. Returns whether there was work, or `None` if control
-    /// has dropped the mailbox. The error says why the card broke.
+    /// Executes one command of control, if there is one, and does a round. Returns whether there was work, or `None` if
+    /// control has dropped the mailbox. The error says why the card broke.
     pub(super) fn turn(
         &mut self,
-        jobs: &Receiver<Job>,
+        commands: &Receiver<CardCommand>,
         events: &dyn Fn(CardEvent),
     ) -> Result<Option<bool>, String> {
-        match jobs.try_recv() {
-            Ok(job) => job(self),
-            Err(TryRecvError::Empty) => {}
-            Err(TryRecvError::Disconnected) => return Ok(None),
+        let worked = self.command_and_round(commands, events);
+        self.told.drain(..).for_each(events);
+        worked
+    }
+
+    fn command_and_round(
+        &mut self,
+        commands: &Receiver<CardCommand>,
+        events: &dyn Fn(CardEvent),
+    ) -> Result<Option<bool>, String> {
+        // A question that takes several rounds comes before later commands.
+        let counts = self.tend_counting();
+        if !counts {
+            match commands.try_recv() {
+                Ok(command) => self.execute(command),
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => return Ok(None),
+            }
         }
         if let Some(why) = self.gave_up.take() {
             return Err(why);
         }
-        let worked = self.round()?;
+        let worked = self.round()? | counts;
         for (number, error) in std::mem::take(&mut self.failed) {
             let Some(id) = self.wires.get(number).and_then(Option::as_ref).map(|wire| wire.id) else {
                 continue;
@@ -696,29 +730,29 @@ impl Runner {
     }
 
     /// Sleeps until there is work; returns `false` if control has dropped the mailbox.
-    fn sleep(&mut self, jobs: &Receiver<Job>) -> bool {
+    fn sleep(&mut self, commands: &Receiver<CardCommand>) -> bool {
         self.wires.iter_mut().flatten().for_each(|wire| wire.unflushed = true);
         self.flush();
         self.publish();
         let blind = |wire: &Wire| wire.port.readiness().is_none();
         let short = self.wires.iter().flatten().any(|wire| wire.unflushed || blind(wire));
         let nap = if short { NAP_SHORT } else { NAP };
-        let (mut job, mut gone) = (None, false);
+        let (mut command, mut gone) = (None, false);
         let Self { poller, wake, peers, wires, .. } = self;
         let sockets = wires.iter().flatten().filter_map(|wire| wire.port.readiness());
         let slept = poller.sleep(wake, nap, sockets, || {
-            match jobs.try_recv() {
-                Ok(found) => job = Some(found),
+            match commands.try_recv() {
+                Ok(found) => command = Some(found),
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => gone = true,
             }
-            job.is_some() || gone || peers.iter().any(|peer| !peer.into.is_empty())
+            command.is_some() || gone || peers.iter().any(|peer| !peer.into.is_empty())
         });
         if slept {
             self.totals.sleeps += 1;
         }
-        if let Some(job) = job {
-            job(self);
+        if let Some(command) = command {
+            self.execute(command);
         }
         !gone
     }

@@ -1,28 +1,28 @@
 //! The core, for the card: starts and drops it, seats networks, and passes changes of tables on.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Instant;
 
-use hue_card::{Card, CardEvent, Runner};
+use hue_card::{Card, CardCommand, CardEvent, CardQuestion, CardReply, Moved, OnFailure, SeatId};
 use hue_demux::PortId;
 use hue_planes::Adjacency;
 use hue_ports::{Driver, Port};
+use hue_substrate::Changes;
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::wake::Wake;
-use hue_substrate::{Changes, Substrate};
 use hue_tables::{Delta, NextHop, Vid};
 use tokio::sync::oneshot;
 
 use super::Node;
 use crate::api::{EventKind, Timestamp};
 use crate::node::card::{
-    CardAnswer, CardNews, CardSide, PIECE_NODES, RETRY_MAX, RETRY_MIN, SLOTS, Seat, Stage, not_kept,
-    plugged_in, words,
+    CardAnswer, CardNews, CardSide, PIECE_NODES, RETRY_MAX, RETRY_MIN, SLOTS, Seat, Stage, plugged_in, words,
 };
 use crate::node::events::About;
-use crate::node::message::{Message, card_told};
+use crate::node::message::Message;
+use crate::node::moves::Ended;
 use crate::node::networks::Entry;
 use crate::node::ports::Input;
 
@@ -114,6 +114,8 @@ impl Node {
             room: 0,
             retry: None,
             pause: RETRY_MIN,
+            asked: BTreeMap::new(),
+            orders: 0,
         })
     }
 
@@ -167,11 +169,7 @@ impl Node {
         let gone = || "the card's thread has ended".to_owned();
         let driver = port.driver();
         let card = self.card.as_ref().ok_or_else(gone)?;
-        let connect = move |runner: &mut Runner| {
-            // The card has this port: this was checked when the card was started.
-            let _ = runner.set_port(number, id, port);
-        };
-        if !card.live.tell(connect) {
+        if !card.live.tell(CardCommand::SetPort { number, id, port }) {
             return Err(gone());
         }
         self.live.lend_port(id, driver).map_err(|error| error.to_string())?;
@@ -184,18 +182,14 @@ impl Node {
     fn police_card(&mut self) {
         let Some(card) = &self.card else { return };
         for (id, (rules, quotas)) in self.live.lent_classes() {
-            card.live.tell(move |runner| {
-                if let Err(error) = runner.set_classes(id, &rules, &quotas) {
-                    tracing::warn!(%id, %error, "the card cannot limit floods before its receive ring");
-                }
-            });
+            card.live.tell(CardCommand::SetClasses { id, rules, quotas });
         }
     }
 
     /// Closes a port of the card.
     pub(super) fn take_from_card(&self, name: &str) {
         if let (Some((number, _)), Some(card)) = (self.card_port(name), &self.card) {
-            card.live.tell(move |runner| runner.take_port(number));
+            card.live.tell(CardCommand::TakePort(number));
         }
     }
 
@@ -229,12 +223,10 @@ impl Node {
             }
             (entry.on_card, entry.why_soft) = (false, None);
             let program = have.program.clone();
-            let (stage, broken) = (Stage::Software, Arc::default());
-            let seat = Seat { program, stage, again: false, tried: 0, kept: false, broken };
-            // Jobs in progress for the previous seat have no effect.
+            let (stage, id) = (Stage::Software, card.live.take_seat(vid));
+            let seat = Seat { program, stage, again: false, tried: 0, kept: false, id };
             if let Some(before) = card.seats.insert(vid, seat) {
                 (known, room) = (true, room || before.stage != Stage::Software);
-                let _ = before.broken.set("the network has changed".to_owned());
             }
             programs.push(card.on_card(&have.program));
             homes.push((vid, self.live.home(vid)));
@@ -246,14 +238,7 @@ impl Node {
         if programs.is_empty() || planted(Bug::SeatForgotten) && known {
             return;
         }
-        let sender = self.sender.clone();
-        card.live.tell(move |runner| {
-            homes.into_iter().for_each(|(vid, home)| runner.set_home(vid, home));
-            if let Err(error) = runner.load_in_software(&programs) {
-                let vids = programs.iter().map(|program| program.vid).collect();
-                let _ = sender.send(Message::Card(CardNews::Refused(vids, error.to_string())));
-            }
-        });
+        card.live.tell(CardCommand::Load { homes, programs });
         // The networks' previous tables are removed from the card before those of software are sent.
         self.forward();
         self.keep(names);
@@ -273,9 +258,8 @@ impl Node {
             };
             let Some(table) = self.routes.table(vid) else { continue };
             seat.kept = true;
-            let broken = Arc::clone(&seat.broken);
-            let failed = not_kept(card_told(&self.sender), vid, &broken);
-            card.write_table((vid, table), &broken, &self.live, failed);
+            let id = seat.id;
+            card.write_table(id, table, &self.live, OnFailure::IsNotKept);
         }
     }
 
@@ -294,7 +278,7 @@ impl Node {
     pub(super) fn forward(&mut self) {
         let Some(card) = self.card.as_ref().filter(|card| card.follows()) else { return };
         let mut deltas = self.live.take_deltas();
-        // Nodes are retired in one job: the card's driver checks all of them before it retires the first one.
+        // Nodes are retired in one command: the card's driver checks all of them before it retires the first one.
         let first = deltas.iter().position(|delta| matches!(delta, Delta::Retire(_))).unwrap_or(deltas.len());
         let last = deltas.split_off(first);
         let mut pieces: Vec<Vec<Delta>> = Vec::with_capacity(deltas.len() / PIECE_NODES + 2);
@@ -305,7 +289,7 @@ impl Node {
         deltas.extend(last);
         pieces.push(deltas);
         for piece in pieces.into_iter().filter(|piece| !piece.is_empty()) {
-            card.tell_deltas(piece, card_told(&self.sender));
+            card.tell_deltas(piece);
         }
     }
 
@@ -313,9 +297,9 @@ impl Node {
     pub(super) fn let_go(&mut self, vid: Vid) {
         let Some(seat) = self.card.as_mut().and_then(|card| card.seats.get_mut(&vid)) else { return };
         seat.kept = false;
-        // Jobs about its table that the card's thread still has become void.
-        let _ = seat.broken.set("the network is in software".to_owned());
-        seat.broken = Arc::default();
+        let id = seat.id;
+        // Commands about its table that are still in the queue become void.
+        self.renew_seat(id);
         self.strip(vid);
     }
 
@@ -331,14 +315,11 @@ impl Node {
     /// Removes a network from the card.
     pub(super) fn unseat(&mut self, vid: Vid) {
         let Some(card) = &mut self.card else { return };
-        let Some(seat) = card.seats.remove(&vid) else { return };
-        let _ = seat.broken.set("the network is gone".to_owned());
-        card.live.tell(move |runner| {
-            runner.set_home(vid, None);
-            runner.forget(vid);
-            // A network that was refused is not on the card.
-            let _ = runner.card().unload(&[vid]);
-        });
+        if card.seats.remove(&vid).is_none() {
+            return;
+        }
+        card.live.end_seat(vid);
+        card.live.tell(CardCommand::Unload(vid));
         self.police_card();
     }
 
@@ -364,17 +345,11 @@ impl Node {
         let routes = if card.follows() { &[] } else { &routes.v4[..] };
         if seat.stage == Stage::Software {
             if seat.kept {
-                let failed = not_kept(card_told(&self.sender), vid, &seat.broken);
-                card.write(vid, &seat.broken, hops, routes, failed);
+                card.write(seat.id, hops, routes, OnFailure::IsNotKept);
             }
             return;
         }
-        let (sender, broken) = (self.sender.clone(), Arc::clone(&seat.broken));
-        card.write(vid, &seat.broken, hops, routes, move |runner, _| {
-            // Software has the complete table: the network moves there at once.
-            let _ = runner.fall(vid);
-            let _ = sender.send(Message::Card(CardNews::Fell(vid, Arc::clone(&broken))));
-        });
+        card.write(seat.id, hops, routes, OnFailure::Falls);
     }
 
     /// When networks that did not fit the card are tried again.
@@ -407,7 +382,10 @@ impl Node {
                 self.card_is_down(why);
                 moved.iter().for_each(|name| self.tend_port(name));
             }
-            CardNews::Refused(vids, why) => {
+            CardNews::Event(CardEvent::NotLimited(id, error)) => {
+                tracing::warn!(%id, %error, "the card cannot limit floods before its receive ring");
+            }
+            CardNews::Event(CardEvent::Refused(vids, why)) => {
                 for vid in vids {
                     let Some(name) = self.vids.get(&vid).cloned() else { continue };
                     if let Some(card) = &mut self.card {
@@ -416,28 +394,36 @@ impl Node {
                     self.degrade(&name, format!("the card cannot find its frames: {why}"));
                 }
             }
-            CardNews::Moved(moved) => self.moved(*moved),
-            CardNews::Scheduled(schedule) => self.scheduled(&schedule),
-            CardNews::Bypassed(result) => self.bypassed(result),
-            CardNews::Image(result) => self.image_made(result),
-            CardNews::Drained(vid, broken, took, received) => {
-                self.wires.drained(vid, &broken, took, received)
+            CardNews::Event(CardEvent::Moved(moved)) => {
+                let Moved { seat, number, outcome, prepared, received } = *moved;
+                let asked = self.card.as_mut().and_then(|card| card.asked.remove(&number));
+                let asked = asked.map(|asked| asked.counted(received));
+                self.moved(Ended { seat, outcome, prepared, asked });
             }
-            CardNews::Fell(vid, broken) => self.fell(vid, &broken),
-            CardNews::NotKept(vid, broken) => {
-                if self.seat_of(vid, &broken).is_some_and(|seat| seat.stage == Stage::Software) {
-                    self.let_go(vid);
+            CardNews::Event(CardEvent::Bypassed(result)) => self.bypassed(result),
+            // In a thread, because dropping it can take long.
+            CardNews::Event(CardEvent::Replaced(before)) => {
+                drop(self.drive.aside("hue-image", move || drop(before)));
+            }
+            CardNews::Event(CardEvent::Drained { seat, took, received }) => {
+                self.wires.drained(seat, took, received);
+            }
+            CardNews::Event(CardEvent::Fell(seat, why)) => self.fell(seat, why),
+            CardNews::Event(CardEvent::NotKept(seat)) => {
+                if self.seat_of(seat).is_some_and(|seat| seat.stage == Stage::Software) {
+                    self.let_go(seat.vid);
                 }
             }
+            CardNews::Scheduled(schedule) => self.scheduled(&schedule),
+            CardNews::Image(result) => self.image_made(result),
         }
     }
 
-    fn fell(&mut self, vid: Vid, broken: &Arc<OnceLock<String>>) {
-        if self.seat_of(vid, broken).is_none() {
+    fn fell(&mut self, seat: SeatId, why: String) {
+        if self.seat_of(seat).is_none() {
             return;
         }
-        let Some(name) = self.vids.get(&vid).cloned() else { return };
-        let why = broken.get().cloned().unwrap_or_default();
+        let Some(name) = self.vids.get(&seat.vid).cloned() else { return };
         self.seat_anew(&[&name]);
         if let Some(entry) = self.networks.get_mut(&name) {
             let text = format!("the network runs in software: its routes no longer fit the card: {why}");
@@ -448,10 +434,18 @@ impl Node {
         self.make_room();
     }
 
-    /// The seat with this number, if it is still the same.
-    pub(super) fn seat_of(&mut self, vid: Vid, broken: &Arc<OnceLock<String>>) -> Option<&mut Seat> {
-        let seat = self.card.as_mut()?.seats.get_mut(&vid)?;
-        Arc::ptr_eq(&seat.broken, broken).then_some(seat)
+    /// Gives the network on this seat another one. Commands that were queued for this one become void.
+    pub(super) fn renew_seat(&mut self, id: SeatId) {
+        if let Some(card) = &mut self.card
+            && let Some(seat) = card.seats.get_mut(&id.vid)
+        {
+            seat.id = card.live.take_seat(id.vid);
+        }
+    }
+
+    /// The seat with this number, if the network still has it.
+    pub(super) fn seat_of(&mut self, id: SeatId) -> Option<&mut Seat> {
+        self.card.as_mut()?.seats.get_mut(&id.vid).filter(|seat| seat.id == id)
     }
 
     /// Asks the card for its counters of networks. The answer comes when the card's thread has read them.
@@ -460,17 +454,11 @@ impl Node {
         let vids: Vec<Vid> =
             card.seats.keys().copied().filter(|vid| only.is_none_or(|only| only == *vid)).collect();
         let (reply, answer) = oneshot::channel();
-        let (sender, counted) = mpsc::channel();
-        for vid in vids {
-            // One job for each network, so that frames move between the jobs.
-            let sender = sender.clone();
-            card.live.tell(move |runner| {
-                if let Some(counts) = runner.counts(vid) {
-                    let _ = sender.send((vid, counts)); // the receiver may be gone
-                }
-            });
-        }
-        card.live.tell(move |runner| drop(reply.send((counted.try_iter().collect(), runner.unclaimed()))));
+        card.live.ask(CardQuestion::Counts(vids), move |answer| {
+            if let CardReply::Counts(counts, unclaimed) = answer {
+                drop(reply.send((counts, unclaimed))); // the receiver may be gone
+            }
+        });
         Some(answer)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hue_card::{Card, Images, Twin};
+use hue_card::{Card, CardCommand, Images, Twin};
 use hue_control::schedule::{Schedule, Side};
 use hue_intent::Placement;
 use hue_planes::Adjacency;
@@ -124,11 +124,8 @@ impl Node {
             Step::Leave => {
                 loading.next(Step::Swap);
                 let programs = self.seated();
-                let (Some(card), sender) = (&self.card, self.sender.clone()) else { return };
-                card.live.tell(move |runner| {
-                    let result = runner.set_bypass(&programs);
-                    let _ = sender.send(Message::Card(CardNews::Bypassed(result)));
-                });
+                let Some(card) = &self.card else { return };
+                card.live.tell(CardCommand::Bypass(programs));
             }
             Step::Swap | Step::Choose => {}
             // If the card is reserved for a network, that network moves first, and the others after it.
@@ -194,19 +191,14 @@ impl Node {
                     if let (Ok(image), Some(twin)) = (loading.name.parse(), &mut card.want.twin) {
                         twin.image = image;
                     }
-                    (Some(*new), None)
+                    (Some(new), None)
                 } else {
                     (None, Some(format!("it does not have {ports} ports like the running card")))
                 }
             }
             Err(why) => (None, Some(why)),
         };
-        let drive = self.drive.clone();
-        card.live.tell(move |runner| {
-            let before = runner.end_bypass(new);
-            // On a separate thread, because dropping it can take long.
-            drop(drive.aside("hue-image", move || drop(before)));
-        });
+        card.live.tell(CardCommand::EndBypass(new));
         match failed {
             Some(why) => self.turn_back(why),
             None => {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use hue_card::{CardQuestion, CardReply};
 use hue_host::ControlNamespace;
 use hue_soft::MacRow;
 use hue_substrate::Substrate;
@@ -136,8 +137,10 @@ impl Node {
         let account = |vid: &Vid| Some((*vid, self.live.follower_account(*vid).ok()?));
         let accounts: HashMap<_, _> = names.keys().filter_map(account).collect();
         // The caller may have disconnected.
-        card.live.tell(move |runner| {
-            drop(reply.send(card_tables(image, &runner.card().memory(&accounts), &names)));
+        card.live.ask(CardQuestion::Memory(accounts), move |answer| {
+            if let CardReply::Memory(memory) = answer {
+                drop(reply.send(card_tables(image, &memory, &names)));
+            }
         });
         Some(answer)
     }

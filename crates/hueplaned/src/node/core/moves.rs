@@ -1,10 +1,12 @@
 //! The core, for moves of networks between card and software.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use hue_card::{Fail, Mishap, Order, Phase, Runner, Side};
+use hue_card::{
+    CardCommand, ComingTable, Fail, Mishap, MoveCommand, OnFailure, Order, Phase, SeatId, Side, TableWork,
+};
 use hue_control::schedule::DRAINED;
 use hue_demux::Demux;
 use hue_intent::Placement;
@@ -18,10 +20,9 @@ use crate::api::{
     EventKind, MigrateRequest, Migration, MigrationSteering, MigrationStep, NetworkState, Problem,
     ProblemKind, SubstrateName,
 };
-use crate::node::card::{CardNews, CardSide, RETRY_MIN, Seat, Stage};
+use crate::node::card::{CardSide, RETRY_MIN, Seat, Stage};
 use crate::node::events::About;
-use crate::node::message::Message;
-use crate::node::moves::{Arrived, Asked, LIMIT, Moved, migration, placement};
+use crate::node::moves::{Arrived, Asked, Ended, LIMIT, migration, placement};
 use crate::node::routes::Table;
 use crate::node::wires::Then;
 
@@ -240,31 +241,19 @@ impl Node {
         let room = card.room;
         let Some(seat) = card.seats.get_mut(&vid) else { return };
         (seat.stage, seat.tried) = (Stage::Coming, room);
-        let broken = Arc::clone(&seat.broken);
-        // A kept table already has everything that is written below, or its jobs are queued.
-        let kept = seat.kept;
-        let began = std::time::Instant::now();
-        card.tell(&broken, |_, _| {}, move |card| card.take_plane(vid));
+        // A kept table already has everything that is written below, or its commands are queued.
+        let (id, kept) = (seat.id, seat.kept);
+        let began_ns = card.live.now_ns();
+        card.work(id, TableWork::TakePlane, OnFailure::EndsMove);
         if planted(Bug::RowFirst) {
-            card.tell(&broken, |_, _| {}, move |card| card.steer(vid, false));
+            card.work(id, TableWork::Decide, OnFailure::EndsMove);
         }
         if let Some(table) = self.routes.table(vid).filter(|_| !kept) {
-            card.write_table((vid, table), &broken, &self.live, |_, _| {});
+            card.write_table(id, table, &self.live, OnFailure::EndsMove);
         }
-        let bare = card.on_card(&have.program);
-        self.order(vid, broken, Side::Card, asked, move |runner, broken| {
-            // A card that has failed reports this at its next round.
-            let fails = broken.get().cloned().or_else(|| runner.catch_up().err());
-            let prepare_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            match fails {
-                None => Ok(prepare_ns),
-                Some(why) => {
-                    // Discard the partly written table. This fits, because the network was on the card without one before.
-                    let _ = runner.card().load_in_software(&[bare]);
-                    Err(why)
-                }
-            }
-        });
+        let fails = asked.as_ref().is_some_and(|asked| asked.request.fail == Some(MigrationStep::Prepare));
+        let table = ComingTable { bare: card.on_card(&have.program), began_ns, fails };
+        self.order(id, Some(table), asked);
     }
 
     /// Moves a network to software. If there are NICs beside the card's ports, its neighbours are redirected to them first.
@@ -274,82 +263,57 @@ impl Node {
         let Some(vid) = have.map(|have| have.program.vid) else { return };
         let Some(seat) = card.seats.get_mut(&vid) else { return };
         seat.stage = Stage::Leaving;
-        let broken = Arc::clone(&seat.broken);
+        let id = seat.id;
         match self.rewire(name) {
             Some(turn) => self.wires.begin(turn.then(Then::Leave(Box::new(asked)))),
-            None => self.leave_on(vid, Some(broken), asked),
+            None => self.leave_on(Some(id), asked),
         }
     }
 
     /// Moves a network to software, which has its table.
-    pub(super) fn leave_on(&mut self, vid: Vid, broken: Option<Arc<OnceLock<String>>>, asked: Option<Asked>) {
-        let Some(broken) = broken else { return };
-        let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid));
-        if seat.is_none_or(|seat| !Arc::ptr_eq(&seat.broken, &broken) || seat.stage != Stage::Leaving) {
+    pub(super) fn leave_on(&mut self, seat: Option<SeatId>, asked: Option<Asked>) {
+        let Some(seat) = seat else { return };
+        if self.seat_of(seat).is_none_or(|seat| seat.stage != Stage::Leaving) {
             let outcome = Err("the network has changed meanwhile".to_owned());
-            return self.moved(Moved { vid, broken, outcome, prepare_ns: 0, asked });
+            return self.moved(Ended { seat, outcome, prepared: Duration::ZERO, asked });
         }
-        self.order(vid, broken, Side::Software, asked, |_, _| Ok(0));
+        self.order(seat, None, asked);
     }
 
-    /// Tells the card's thread to move a network, once `ready` is set.
-    fn order(
-        &mut self,
-        vid: Vid,
-        broken: Arc<OnceLock<String>>,
-        to: Side,
-        mut asked: Option<Asked>,
-        ready: impl FnOnce(&mut Runner, &OnceLock<String>) -> Result<u64, String> + Send + 'static,
-    ) {
+    /// Tells the card to move a network: there with `table`, otherwise to software.
+    fn order(&mut self, seat: SeatId, table: Option<ComingTable>, asked: Option<Asked>) {
         let Some(card) = &self.card else { return };
         let has = |name| self.networks.get(name).is_some_and(|entry| entry.have.is_some());
-        if !self.vids.get(&vid).is_some_and(has) {
+        if !self.vids.get(&seat.vid).is_some_and(has) {
             return;
         }
         let demux = asked.as_ref().and_then(|_| self.demux_on(card));
-        let sender = self.sender.clone();
-        card.live.tell(move |runner| {
-            let tell = |outcome, prepare_ns, asked| {
-                let moved = Moved { vid, broken: Arc::clone(&broken), outcome, prepare_ns, asked };
-                let _ = sender.send(Message::Card(CardNews::Moved(Box::new(moved))));
-            };
-            let fail = asked.as_ref().and_then(|asked| asked.request.fail);
-            if fail == Some(MigrationStep::Prepare) {
-                let _ = broken.set("step 'prepare' failed, as requested".to_owned());
-            }
-            let prepare_ns = match ready(runner, &broken) {
-                Ok(ns) => ns,
-                Err(why) => return tell(Err(why), 0, asked),
-            };
-            if let Some((steering, Some(before))) = asked.as_mut().and_then(|asked| asked.steering.as_mut()) {
-                let now = runner.counts(vid).map_or(*before, |counts| counts.outcomes.received());
-                steering.late = now.saturating_sub(*before);
-            }
-            let ms = |ms: u32| Duration::from_millis(ms.into());
-            let request = asked.as_ref().map(|asked| &asked.request);
-            let order = Order {
-                vid,
-                to,
-                watch: demux.zip(request.map(|request| ms(request.watch_ms))),
-                limit: request.map_or(LIMIT, |request| ms(request.limit_ms)),
-                drain: request.map_or(Duration::ZERO, |request| ms(request.drain_ms)),
-                fail: fail.and_then(|step| match step {
-                    MigrationStep::Prepare => None,
-                    MigrationStep::Aside => Some(Fail::Step(Phase::Aside)),
-                    MigrationStep::Switch => Some(Fail::Step(Phase::Switch)),
-                    MigrationStep::Drain => Some(Fail::Step(Phase::Drain)),
-                    MigrationStep::Card => Some(Fail::Card),
-                    MigrationStep::Packets => Some(Fail::Frames(Mishap::Lost)),
-                    MigrationStep::Doubled => Some(Fail::Frames(Mishap::Doubled)),
-                    MigrationStep::Reordered => Some(Fail::Frames(Mishap::Reordered)),
-                }),
-                done: Box::new(move |report| {
-                    let moved = Moved { vid, broken, outcome: Ok(report), prepare_ns, asked };
-                    let _ = sender.send(Message::Card(CardNews::Moved(Box::new(moved))));
-                }),
-            };
-            runner.transfer(order);
-        });
+        let ms = |ms: u32| Duration::from_millis(ms.into());
+        let request = asked.as_ref().map(|asked| &asked.request);
+        let fail = request.and_then(|request| request.fail);
+        let counts = asked.as_ref().is_some_and(|asked| matches!(asked.steering, Some((_, Some(_)))));
+        let Some(card) = &mut self.card else { return };
+        card.orders += 1;
+        let order = Order {
+            vid: seat.vid,
+            number: card.orders,
+            to: if table.is_some() { Side::Card } else { Side::Software },
+            watch: demux.zip(request.map(|request| ms(request.watch_ms))),
+            limit: request.map_or(LIMIT, |request| ms(request.limit_ms)),
+            drain: request.map_or(Duration::ZERO, |request| ms(request.drain_ms)),
+            fail: fail.and_then(|step| match step {
+                MigrationStep::Prepare => None,
+                MigrationStep::Aside => Some(Fail::Step(Phase::Aside)),
+                MigrationStep::Switch => Some(Fail::Step(Phase::Switch)),
+                MigrationStep::Drain => Some(Fail::Step(Phase::Drain)),
+                MigrationStep::Card => Some(Fail::Card),
+                MigrationStep::Packets => Some(Fail::Frames(Mishap::Lost)),
+                MigrationStep::Doubled => Some(Fail::Frames(Mishap::Doubled)),
+                MigrationStep::Reordered => Some(Fail::Frames(Mishap::Reordered)),
+            }),
+        };
+        card.asked.extend(asked.map(|asked| (order.number, asked)));
+        card.live.tell(CardCommand::Move(Box::new(MoveCommand { seat, order, table, counts })));
     }
 
     /// Rows that find the frames of all networks, with the card's port numbers.
@@ -360,9 +324,10 @@ impl Node {
     }
 
     /// A move has ended.
-    pub(super) fn moved(&mut self, moved: Moved) {
-        let Moved { vid, broken, outcome, prepare_ns, asked } = moved;
-        let Some(name) = self.vids.get(&vid).cloned().filter(|_| self.seat_of(vid, &broken).is_some()) else {
+    pub(super) fn moved(&mut self, ended: Ended) {
+        let Ended { seat: id, outcome, prepared, asked } = ended;
+        let vid = id.vid;
+        let Some(name) = self.vids.get(&vid).cloned().filter(|_| self.seat_of(id).is_some()) else {
             if let Some(asked) = asked {
                 let text = "the network or the card has changed meanwhile";
                 self.shared.events.add(
@@ -390,17 +355,16 @@ impl Node {
             // The new place is stored with the answer. Until then, nothing may move the network back.
             self.pin(&name, to);
         }
-        let Some(seat) = self.seat_of(vid, &broken) else { return };
+        let Some(seat) = self.seat_of(id) else { return };
         seat.stage = if at == Side::Card { Stage::Card } else { Stage::Software };
         // Other networks that were moving may have held the room that it lacked.
         seat.again = at == Side::Software && failed.is_some();
         let keeps = self.card.as_ref().is_some_and(CardSide::keeps);
-        let Some(seat) = self.seat_of(vid, &broken) else { return };
+        let Some(seat) = self.seat_of(id) else { return };
         seat.kept = keeps && outcome.is_ok();
         if at == Side::Software && !seat.kept {
-            // Jobs about its table that the card's thread still has become void, and the table is removed from the card.
-            let _ = seat.broken.set("the network is in software".to_owned());
-            seat.broken = Arc::default();
+            // Commands about its table that are still in the queue become void, and the table is removed from the card.
+            self.renew_seat(id);
             if outcome.is_ok() {
                 self.strip(vid);
             } else if keeps && self.let_all_go() {
@@ -440,7 +404,7 @@ impl Node {
         let turn = self.rewire(&name);
         let departed = at == Side::Software && failed.is_none();
         if let Some(asked) = asked {
-            let arrived = Arrived { asked, outcome, prepare_ns, arrived, failed };
+            let arrived = Arrived { asked, outcome, prepared, arrived, failed };
             match turn {
                 Some(turn) => self.wires.begin(turn.then(Then::Answer(Box::new(arrived)))),
                 None => self.answer(arrived, None),
@@ -475,7 +439,7 @@ impl Node {
     /// Sends the result to the caller, who then sees the network where the result says.
     pub(super) fn answer(&mut self, arrived: Arrived, steering: Option<MigrationSteering>) {
         self.publish_changes();
-        let Arrived { asked, outcome, prepare_ns, arrived, failed } = arrived;
+        let Arrived { asked, outcome, prepared, arrived, failed } = arrived;
         let (shared, name) = (Arc::clone(&self.shared), asked.name.clone());
         let refuse = |kind, detail: String| {
             shared.events.add(EventKind::MigrationFailed, About::Network(&name), detail.clone());
@@ -504,7 +468,7 @@ impl Node {
         }
         let Some(card) = &self.card else { return };
         let bytes_max = u64::from(card.live.description().out_bytes) / 2;
-        let mut migration = migration(&asked, &report, prepare_ns, bytes_max, failed);
+        let mut migration = migration(&asked, &report, prepared, bytes_max, failed);
         migration.steering = steering.or_else(|| asked.steering.clone().map(|(steering, _)| steering));
         let text = format!(
             "the network has moved to {} in {} us: {}",
@@ -525,10 +489,7 @@ impl Node {
             return;
         };
         let bare = card.on_card(&have.program);
-        card.live.tell(move |runner| {
-            // This fits, because the network was on the card with its table before.
-            let _ = runner.card().load_in_software(&[bare]);
-        });
+        card.live.tell(CardCommand::Strip(bare));
     }
 
     /// Records the new place in the network's document.

@@ -25,7 +25,7 @@ impl Node {
         let (live, card) = (&self.live, &self.card);
         let around = Around {
             account: &|vid| live.account(vid).unwrap_or_default(),
-            // One job of the card's thread follows each piece.
+            // One command to the card follows each piece.
             follows_max: &|vid| match card {
                 Some(card) if card.has_table(vid) => PIECE_ROWS,
                 _ => usize::MAX,

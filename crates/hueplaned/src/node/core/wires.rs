@@ -1,17 +1,16 @@
 //! The core, for links beside the card's ports.
 
-use std::sync::Arc;
 use std::time::Instant;
 
+use hue_card::CardCommand;
 use hue_demux::PortId;
 use hue_intent::Select;
 use hue_tables::Vid;
 
 use super::Node;
 use crate::api::{EventKind, MigrationSteering, NetworkState};
-use crate::node::card::{CardNews, Stage};
+use crate::node::card::Stage;
 use crate::node::events::About;
-use crate::node::message::Message;
 use crate::node::wires::{Then, Turn, micros};
 
 impl Node {
@@ -75,19 +74,11 @@ impl Node {
         }
         // Start before the neighbours are redirected, so that frames in between count as late and are not missed.
         let (began, by_nic) = (Instant::now(), self.by_nic(vid));
-        let broken =
-            self.card.as_ref().and_then(|card| card.seats.get(&vid)).map(|seat| Arc::clone(&seat.broken));
+        let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid)).map(|seat| seat.id);
         let mut waits_for_card = false;
-        if to_nic && let (Some(card), Some(broken)) = (&self.card, &broken) {
-            let (sender, broken) = (self.sender.clone(), Arc::clone(broken));
-            waits_for_card = card.live.tell(move |runner| {
-                let received = runner.counts(vid).map(|counts| counts.outcomes.received());
-                let done = move |have_left: bool| {
-                    let took = have_left.then(|| began.elapsed());
-                    let _ = sender.send(Message::Card(CardNews::Drained(vid, broken, took, received)));
-                };
-                runner.drained(vid, Box::new(done));
-            });
+        if to_nic && let (Some(card), Some(seat)) = (&self.card, seat) {
+            let began_ns = card.live.now_ns();
+            waits_for_card = card.live.tell(CardCommand::Drain { seat, began_ns });
         }
         let neighbours = self.live.announce(vid);
         let wire = if to_nic { "the NICs" } else { "the card's ports" };
@@ -96,7 +87,7 @@ impl Node {
         self.changed = true;
         self.tell_wires(name);
         let (overlap, by_card, then) = (None, None, Then::Nothing);
-        Some(Turn { vid, broken, began, neighbours, by_nic, to_nic, waits_for_card, overlap, by_card, then })
+        Some(Turn { vid, seat, began, neighbours, by_nic, to_nic, waits_for_card, overlap, by_card, then })
     }
 
     /// Frames of a network received by NICs so far.
@@ -126,7 +117,7 @@ impl Node {
                 Then::Answer(arrived) => self.answer(*arrived, Some(steering)),
                 Then::Leave(asked) => {
                     let asked = asked.map(|asked| asked.steered(steering, turn.by_card));
-                    self.leave_on(turn.vid, turn.broken, asked);
+                    self.leave_on(turn.seat, asked);
                 }
             }
         }

@@ -7,7 +7,7 @@ use hue_substrate::SubstrateError;
 use hue_substrate::planted::{Bug, planted};
 
 pub(super) use self::fence::{AGAIN_NS, fence_name};
-use super::Runner;
+use super::{Ordered, Runner};
 use crate::error::CardError;
 use crate::live::transfer::{Asked, Emptying, Fail, Late, Order, Phase, Report, Side, Transfer};
 use crate::live::witness::Witness;
@@ -22,8 +22,14 @@ const HOLD_ENDED: &str =
 
 impl Runner {
     /// Queues a move of a network after earlier orders.
-    pub fn transfer(&mut self, order: Order) {
-        self.orders.push_back(order);
+    pub(in crate::live) fn transfer(&mut self, order: Order, ordered: Ordered) {
+        self.orders.push_back((order, ordered));
+    }
+
+    fn end_transfer(&mut self, transfer: Box<Transfer>) {
+        self.follow(None);
+        let (ordered, report) = transfer.end();
+        self.tell_moved(ordered, Ok(report));
     }
 
     /// Takes the next step of a move. Returns whether there is a move.
@@ -32,7 +38,7 @@ impl Runner {
             Some(transfer) => transfer,
             None => match self.orders.pop_front() {
                 None => return Ok(false),
-                Some(order) => match self.begin(order) {
+                Some((order, ordered)) => match self.begin(order, ordered) {
                     None => return Ok(true),
                     Some(transfer) => transfer,
                 },
@@ -46,13 +52,11 @@ impl Runner {
                     Side::Card => Side::Software,
                     Side::Software => Side::Card,
                 };
-                self.follow(None);
-                transfer.end();
+                self.end_transfer(transfer);
                 Err(error)
             }
             Ok(true) => {
-                self.follow(None);
-                transfer.end();
+                self.end_transfer(transfer);
                 Ok(true)
             }
             Ok(false) => {
@@ -63,21 +67,20 @@ impl Runner {
     }
 
     /// Begins a move; `None` if it ended at once.
-    fn begin(&mut self, mut order: Order) -> Option<Box<Transfer>> {
+    fn begin(&mut self, mut order: Order, ordered: Ordered) -> Option<Box<Transfer>> {
         let place = self.card().net(order.vid).zip(self.card().kind(order.vid));
         let known = place.zip(self.card().is_in_software(order.vid));
-        let stays = |order: Order, at, failed| {
-            let phases = Vec::new();
-            (order.done)(Report { at, failed, phases, cycles: 0, out_dropped: 0, proof: None });
-            None
-        };
+        let stays =
+            |at, failed| Report { at, failed, phases: Vec::new(), cycles: 0, out_dropped: 0, proof: None };
         let Some(((net, kind), software)) = known else {
             let why = "the card does not know the network".to_owned();
-            return stays(order, Side::Software, Some(why));
+            self.tell_moved(ordered, Ok(stays(Side::Software, Some(why))));
+            return None;
         };
         let at = if software { Side::Software } else { Side::Card };
         if at == order.to {
-            return stays(order, at, None);
+            self.tell_moved(ordered, Ok(stays(at, None)));
+            return None;
         }
         let now_ns = self.now();
         let vid = order.vid;
@@ -115,6 +118,7 @@ impl Runner {
             followed: 0,
             late: None,
             order,
+            ordered,
         }))
     }
 

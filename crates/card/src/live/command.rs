@@ -1,0 +1,189 @@
+//! What control tells a running card, and what the card tells control, as values.
+//!
+//! Flow: control → [`CardCommand`]s, in order → the card's thread, which executes one between two rounds → [`super::CardEvent`]s →
+//! control. Values, and not functions, so that a card need not be in the process of its control, and so that they can be
+//! logged. Invariants: commands are executed in order; a question gets one answer, or none if the card ends before.
+//!
+//! A network on the card has a *seat*. It gets another one when it is loaded again and when its table is to be written
+//! anew ([`super::LiveCard::take_seat`]). Commands about a seat that is no longer the network's do nothing, and what the card
+//! reports about such a seat concerns nobody.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use hue_demux::PortId;
+use hue_planes::{Adjacency, UnclaimedCounters};
+use hue_ports::{ClassRule, Port};
+use hue_substrate::Program;
+use hue_substrate::handover::Home;
+use hue_tables::{Account, Change, Delta, NextHop, Vid};
+
+use super::totals::CardCounts;
+use super::transfer::Order;
+use crate::card::Card;
+use crate::memory::CardMemory;
+use crate::twin::Twin;
+
+/// A network's seat on the card; see the head of this file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SeatId {
+    /// The network.
+    pub vid: Vid,
+    /// Distinguishes it from the network's other seats.
+    pub number: u64,
+}
+
+/// A command to a running card.
+pub enum CardCommand {
+    /// See [`super::Runner::set_port`].
+    SetPort {
+        /// The card's number of the port.
+        number: u8,
+        /// The port, as networks name it.
+        id: PortId,
+        /// The wire.
+        port: Box<dyn Port>,
+    },
+    /// Closes the port with this number.
+    TakePort(u8),
+    /// Sets the limits before the ring of a port. The port also works without them.
+    SetClasses {
+        /// The port.
+        id: PortId,
+        /// Which frames belong to which class.
+        rules: Vec<ClassRule>,
+        /// The frames of each class that may be in the ring.
+        quotas: Vec<(u16, u32)>,
+    },
+    /// Loads networks, which software decides, and sets their workers. If they cannot be loaded: [`super::CardEvent::Refused`].
+    Load {
+        /// The workers.
+        homes: Vec<(Vid, Option<Home>)>,
+        /// The networks, with the card's port numbers, without tables.
+        programs: Vec<Program>,
+    },
+    /// Removes the table of a loaded network, and software decides it.
+    Strip(Program),
+    /// Removes a network.
+    Unload(Vid),
+    /// One piece of work on a table.
+    Table {
+        /// The table.
+        seat: SeatId,
+        /// The work. It is skipped if earlier work on this seat failed.
+        work: TableWork,
+        /// What follows if it fails.
+        on_failure: OnFailure,
+    },
+    /// Makes the card's tables follow those of software.
+    Follow {
+        /// The changes.
+        deltas: Vec<Delta>,
+        /// The seats of the networks that change, and what follows if a table cannot follow.
+        seats: BTreeMap<Vid, (SeatId, OnFailure)>,
+    },
+    /// Moves a network: [`super::CardEvent::Moved`].
+    Move(Box<MoveCommand>),
+    /// Reports when everything that a network in software has already sent through the card has left it:
+    /// [`super::CardEvent::Drained`].
+    Drain {
+        /// The network.
+        seat: SeatId,
+        /// When its neighbours were told, nanoseconds of the card's clock ([`super::LiveCard::now_ns`]).
+        began_ns: u64,
+    },
+    /// Makes frames bypass the card: [`super::CardEvent::Bypassed`]. See [`super::Runner::set_bypass`].
+    Bypass(Vec<Program>),
+    /// Ends the bypass: [`super::CardEvent::Replaced`]. See [`super::Runner::end_bypass`].
+    EndBypass(Option<Box<Card<Twin>>>),
+    /// Asks something; see [`super::LiveCard::ask`].
+    Ask {
+        /// Identifies the answer.
+        number: u64,
+        /// What is asked.
+        question: CardQuestion,
+    },
+}
+
+/// One piece of work on a network's table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TableWork {
+    /// Takes a plane for the network, if the image has planes with tables of their own.
+    TakePlane,
+    /// Makes the card decide the network's packets. For planted faults.
+    Decide,
+    /// Sets next hops.
+    Hops(Vec<(NextHop, Adjacency)>),
+    /// Sets and withdraws routes.
+    Routes(Vec<Change<u32>>),
+    /// Places about as many more nodes of software's table.
+    Bring(usize),
+    /// Places all nodes that are left, in pieces of about as many.
+    BringAll(usize),
+}
+
+/// What follows when a table is not correct any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnFailure {
+    /// Nothing. The move that follows ends, and reports it.
+    EndsMove,
+    /// The network goes to software at once: [`super::CardEvent::Fell`].
+    Falls,
+    /// The network is in software: [`super::CardEvent::NotKept`].
+    IsNotKept,
+}
+
+/// A move, and what must be true before it begins.
+pub struct MoveCommand {
+    /// The network.
+    pub seat: SeatId,
+    /// The move.
+    pub order: Order,
+    /// For a move to the card: the table must be there.
+    pub table: Option<ComingTable>,
+    /// Whether to report how many frames of the network the card had received when the move began.
+    pub counts: bool,
+}
+
+/// A table that was written for a move to the card.
+pub struct ComingTable {
+    /// The network without a table. It is loaded again if the table could not be written.
+    pub bare: Program,
+    /// When writing began, nanoseconds of the card's clock.
+    pub began_ns: u64,
+    /// Failure for tests: the table counts as not written.
+    pub fails: bool,
+}
+
+/// How a move began and ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Moved {
+    /// The network's seat.
+    pub seat: SeatId,
+    /// The [`Order`]'s number.
+    pub number: u64,
+    /// Why the network's table is not on the card; or the result.
+    pub outcome: Result<super::transfer::Report, String>,
+    /// How long the table took to write.
+    pub prepared: Duration,
+    /// Frames of the network that the card had received, if asked.
+    pub received: Option<u64>,
+}
+
+/// A question to a running card.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CardQuestion {
+    /// The counters of these networks, and of frames that belong to none. One network is read between two rounds.
+    Counts(Vec<Vid>),
+    /// How full the tables are, given the accounts of software's tables.
+    Memory(HashMap<Vid, Account>),
+}
+
+/// The answer to a [`CardQuestion`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CardReply {
+    /// Of `Counts`; without networks that the card does not know.
+    Counts(BTreeMap<Vid, CardCounts>, UnclaimedCounters),
+    /// Of `Memory`.
+    Memory(CardMemory),
+}

@@ -1,0 +1,207 @@
+//! Executes the commands of control.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hue_substrate::{Mode, Substrate, SubstrateError, Update};
+use hue_tables::{Delta, Vid};
+
+use super::Runner;
+use crate::live::command::{
+    CardCommand, CardQuestion, CardReply, ComingTable, MoveCommand, Moved, OnFailure, SeatId, TableWork,
+};
+use crate::live::event::CardEvent;
+use crate::live::totals::CardCounts;
+use crate::live::transfer::Report;
+
+/// A question whose answer takes several rounds.
+pub(super) struct Counting {
+    number: u64,
+    /// The networks that are left, the next one last.
+    left: Vec<Vid>,
+    counts: BTreeMap<Vid, CardCounts>,
+}
+
+/// A move that has been ordered.
+pub(in crate::live) struct Ordered {
+    seat: SeatId,
+    number: u64,
+    prepared: Duration,
+    received: Option<u64>,
+}
+
+impl Runner {
+    /// Executes one command of control.
+    pub(super) fn execute(&mut self, command: CardCommand) {
+        match command {
+            CardCommand::SetPort { number, id, port } => {
+                // The card has this port: this was checked when the card was started.
+                let _ = self.set_port(number, id, port);
+            }
+            CardCommand::TakePort(number) => self.take_port(number),
+            CardCommand::SetClasses { id, rules, quotas } => {
+                if let Err(error) = self.set_classes(id, &rules, &quotas) {
+                    self.tell(CardEvent::NotLimited(id, error.to_string()));
+                }
+            }
+            CardCommand::Load { homes, programs } => {
+                homes.into_iter().for_each(|(vid, home)| self.set_home(vid, home));
+                if let Err(error) = self.load_in_software(&programs) {
+                    let vids = programs.iter().map(|program| program.vid).collect();
+                    self.tell(CardEvent::Refused(vids, error.to_string()));
+                }
+            }
+            CardCommand::Strip(program) => {
+                // This fits, because the network was on the card with its table before.
+                let _ = self.card().load_in_software(&[program]);
+            }
+            CardCommand::Unload(vid) => {
+                self.set_home(vid, None);
+                self.forget(vid);
+                // A network that was refused is not on the card.
+                let _ = self.card().unload(&[vid]);
+            }
+            CardCommand::Table { seat, work, on_failure } => self.work_on(seat, work, on_failure),
+            CardCommand::Follow { deltas, seats } => self.follow_software(&deltas, &seats),
+            CardCommand::Move(ordered) => self.order(*ordered),
+            CardCommand::Drain { seat, began_ns } => {
+                let received = self.received(seat.vid);
+                self.begin_drain(seat, began_ns, received);
+            }
+            CardCommand::Bypass(programs) => {
+                let result = self.set_bypass(&programs);
+                self.tell(CardEvent::Bypassed(result));
+            }
+            CardCommand::EndBypass(card) => {
+                let before = self.end_bypass(card.map(|card| *card)).map(Box::new);
+                self.tell(CardEvent::Replaced(before));
+            }
+            CardCommand::Ask { number, question: CardQuestion::Memory(accounts) } => {
+                let memory = self.card().memory(&accounts);
+                self.answers.give(number, CardReply::Memory(memory));
+            }
+            CardCommand::Ask { number, question: CardQuestion::Counts(mut left) } => {
+                left.reverse();
+                self.counting = Some(Counting { number, left, counts: BTreeMap::new() });
+            }
+        }
+    }
+
+    /// Reports to control, after the present round.
+    pub(super) fn tell(&mut self, event: CardEvent) {
+        self.told.push(event);
+    }
+
+    /// Reads the counters of one network, or answers if there is none left. Returns whether a question was open.
+    pub(super) fn tend_counting(&mut self) -> bool {
+        let Some(mut counting) = self.counting.take() else { return false };
+        match counting.left.pop() {
+            Some(vid) => {
+                counting.counts.extend(self.counts(vid).map(|counts| (vid, counts)));
+                self.counting = Some(counting);
+            }
+            None => {
+                let unclaimed = self.unclaimed();
+                self.answers.give(counting.number, CardReply::Counts(counting.counts, unclaimed));
+            }
+        }
+        true
+    }
+
+    /// Frames of a network that the card has received.
+    fn received(&mut self, vid: Vid) -> Option<u64> {
+        self.counts(vid).map(|counts| counts.outcomes.received())
+    }
+
+    /// Why work on this seat is void, if it is.
+    fn void(&self, seat: SeatId) -> Option<String> {
+        if !self.seats.is_valid(seat) {
+            return Some("the network has changed meanwhile".to_owned());
+        }
+        let failed = self.tables_failed.get(&seat.vid).filter(|(number, _)| *number == seat.number);
+        failed.map(|(_, why)| why.clone())
+    }
+
+    fn table_failed(&mut self, seat: SeatId, why: &str) {
+        self.tables_failed.insert(seat.vid, (seat.number, why.to_owned()));
+    }
+
+    fn work_on(&mut self, seat: SeatId, work: TableWork, on_failure: OnFailure) {
+        if self.void(seat).is_some() {
+            return;
+        }
+        let Err(error) = self.work(seat.vid, work) else { return };
+        self.table_failed(seat, &error.to_string());
+        match on_failure {
+            OnFailure::EndsMove => {}
+            OnFailure::Falls => {
+                // Software has the complete table. A card that cannot do this fails at its next round.
+                let _ = self.fall(seat.vid);
+                self.tell(CardEvent::Fell(seat, error.to_string()));
+            }
+            OnFailure::IsNotKept => self.tell(CardEvent::NotKept(seat)),
+        }
+    }
+
+    fn work(&mut self, vid: Vid, work: TableWork) -> Result<(), SubstrateError> {
+        let card = self.card();
+        match work {
+            TableWork::TakePlane => card.take_plane(vid),
+            TableWork::Decide => card.steer(vid, false),
+            TableWork::Hops(hops) => card.update(vid, &Update::of_hops(&hops)).map(drop),
+            TableWork::Routes(routes) => {
+                let update = Update::of_routes(&routes).with_mode(Mode::Each);
+                card.update(vid, &update).map(drop)
+            }
+            TableWork::Bring(nodes) => card.bring_table(vid, nodes).map(drop),
+            TableWork::BringAll(nodes) => {
+                while !card.bring_table(vid, nodes)? {}
+                Ok(())
+            }
+        }
+    }
+
+    fn follow_software(&mut self, deltas: &[Delta], seats: &BTreeMap<Vid, (SeatId, OnFailure)>) {
+        let lost = match self.card().follow(deltas) {
+            Ok(lost) => lost,
+            Err(error) => return self.give_up(error.to_string()),
+        };
+        for (vid, error) in lost {
+            let Some((seat, on_failure)) = seats.get(&vid).copied() else { continue };
+            self.table_failed(seat, &error.to_string());
+            // Software decides the network's packets already.
+            self.tell(match on_failure {
+                OnFailure::IsNotKept => CardEvent::NotKept(seat),
+                OnFailure::EndsMove | OnFailure::Falls => CardEvent::Fell(seat, error.to_string()),
+            });
+        }
+    }
+
+    /// Orders a move, if its table is there.
+    fn order(&mut self, MoveCommand { seat, order, table, counts }: MoveCommand) {
+        let mut ordered = Ordered { seat, number: order.number, prepared: Duration::ZERO, received: None };
+        if let Some(ComingTable { bare, began_ns, fails }) = table {
+            if fails && self.void(seat).is_none() {
+                self.table_failed(seat, "step 'prepare' failed, as requested");
+            }
+            // A card that has failed reports this at its next round.
+            let fails = self.void(seat).or_else(|| self.catch_up().err());
+            if let Some(why) = fails {
+                // Discard the partly written table. This fits, because the network was on the card without one before.
+                let _ = self.card().load_in_software(&[bare]);
+                return self.tell_moved(ordered, Err(why));
+            }
+            ordered.prepared = Duration::from_nanos(self.now().saturating_sub(began_ns));
+        }
+        if counts {
+            ordered.received = self.received(seat.vid);
+        }
+        self.transfer(order, ordered);
+    }
+
+    /// Reports how an ordered move ended.
+    pub(super) fn tell_moved(&mut self, ordered: Ordered, outcome: Result<Report, String>) {
+        let Ordered { seat, number, prepared, received } = ordered;
+        self.tell(CardEvent::Moved(Box::new(Moved { seat, number, outcome, prepared, received })));
+    }
+}
