@@ -27,12 +27,13 @@ use hue_demux::Demux;
 use hue_planes::Loss;
 use hue_substrate::handover::{AllDebts, Record, Sighting};
 use hue_tables::Vid;
+use serde::{Deserialize, Serialize};
 
 use super::runner::Ordered;
 use super::witness::{Proof, Witness};
 
 /// The two sides between which a network moves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Side {
     /// The card decides.
     Card,
@@ -41,7 +42,7 @@ pub enum Side {
 }
 
 /// A step of a move. A step may take several rounds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Phase {
     /// No step yet: frames before the move are observed.
     Before,
@@ -73,7 +74,7 @@ impl Phase {
 }
 
 /// The failure to cause; for tests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Fail {
     /// This step fails, so the network returns.
     Step(Phase),
@@ -85,7 +86,7 @@ pub enum Fail {
 }
 
 /// A fault of single frames, for tests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Mishap {
     /// Lost.
     Lost,
@@ -96,11 +97,9 @@ pub enum Mishap {
 }
 
 /// A move that control orders.
-pub struct Order {
+pub(super) struct Order {
     /// The network.
     pub vid: Vid,
-    /// Control's number for it, which is in the report.
-    pub number: u64,
     /// The destination.
     pub to: Side,
     /// How long frames are observed before and after; `None` means no observation.
@@ -114,7 +113,7 @@ pub struct Order {
 }
 
 /// Result of a move.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// Where the network is.
     pub at: Side,

@@ -13,9 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use hue_card::{
-    Bar, Card, CardCommand, CardCounts, CardEvent, Device, LiveCard, OnFailure, SeatId, TableWork, Twin,
-};
+use hue_card::{Bar, CardCommand, CardCounts, CardEvent, Device, OnFailure, SeatId, TableWork};
 use hue_control::schedule::Schedule;
 use hue_demux::{Match, PortId};
 use hue_intent::PciAddress;
@@ -25,6 +23,7 @@ use hue_tables::{Change, Delta, NextHop, Vid};
 
 use super::moves::Asked;
 use super::routes::Table;
+use super::running_card::{Made, RunningCard};
 use super::view::CardView;
 use crate::api::{CardInfo, Timestamp};
 
@@ -48,7 +47,7 @@ const ELSEWHERE: PortId = PortId::new(u8::MAX);
 /// The card and its networks.
 pub struct CardSide {
     pub(super) want: hue_intent::Card,
-    pub(super) live: LiveCard,
+    pub(super) live: RunningCard,
     pub(super) started: Instant,
     /// The same by the system's clock.
     pub(super) since: Timestamp,
@@ -103,7 +102,7 @@ pub enum CardNews {
     /// Where the scheduler places networks.
     Scheduled(Box<Schedule>),
     /// A card with another image and all networks in software; or why there is none.
-    Image(Result<Box<Card<Twin>>, String>),
+    Image(Result<Made, String>),
 }
 
 /// A card's counters of networks, and of frames that belong to none.
