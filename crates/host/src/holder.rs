@@ -248,7 +248,7 @@ pub fn run_if_asked() -> bool {
         return false;
     }
     let Some(path) = arguments.next().map(PathBuf::from) else { return false };
-    crate::process::set_name(c"hueplane-holder");
+    let _ = nix::sys::prctl::set_name(c"hueplane-holder");
     // Nothing that it does needs a right, and nobody reads its errors.
     let _ = crate::service::drop_capabilities(&[]);
     let _ = hold(io::stdin().as_fd(), &path);

@@ -18,7 +18,6 @@ pub mod neighbours;
 pub mod netlink;
 pub mod netns;
 pub mod process;
-pub mod rights;
 pub mod routes;
 pub mod scheduling;
 pub mod service;

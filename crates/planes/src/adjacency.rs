@@ -8,10 +8,9 @@ use std::fmt;
 use hue_demux::PortId;
 use hue_wire::Mac;
 use hue_wire::ethernet::Macs;
-use serde::{Deserialize, Serialize};
 
 /// Kind of an [`Adjacency`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum AdjacencyKind {
     /// No route: the result of a lookup without a match. No route names it.
@@ -27,7 +26,7 @@ pub enum AdjacencyKind {
 }
 
 /// One next hop.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C, align(16))]
 pub struct Adjacency {
     macs: Macs,

@@ -2,8 +2,6 @@
 //!
 //! The counters of a network are written by one worker only. `received` is their sum, so it always adds up.
 
-use serde::{Deserialize, Serialize};
-
 use crate::generated::{Kind, Loss, Unclaimed};
 use crate::reason::Reason;
 use crate::spec::Verdict;
@@ -35,7 +33,7 @@ impl Loss {
 }
 
 /// Counters of one network since it was loaded, packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C, align(64))]
 pub struct Counters {
     /// By code, from code 1.
@@ -179,7 +177,7 @@ impl Losses {
 }
 
 /// Counters of frames that belong to no network.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UnclaimedCounters {
     by_code: [u64; Unclaimed::COUNT + 1],
 }

@@ -7,7 +7,6 @@
 use hue_demux::PortId;
 use hue_tables::MacKey;
 use hue_wire::ethernet;
-use serde::{Deserialize, Serialize};
 
 use crate::adjacency::{Adjacency, AdjacencyKind};
 use crate::explain::{end, ethernet, ethernet_changes, stage};
@@ -20,7 +19,7 @@ use crate::reason::Reason;
 pub struct Plane;
 
 /// What a network says about its plane: nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Settings;
 
 impl crate::Plane for Plane {

@@ -8,7 +8,6 @@ use std::fmt;
 
 use hue_demux::PortId;
 use hue_tables::MacKey;
-use serde::{Deserialize, Serialize};
 
 use crate::adjacency::Adjacency;
 use crate::generated::Kind;
@@ -206,7 +205,7 @@ pub struct Explanation {
 macro_rules! settings {
     ($($variant:ident $kind:ident)*) => {
         /// What a network says about its plane, which also says of what kind it is.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum Settings {
             $(
                 #[doc = concat!("Of the `", stringify!($kind), "` kind.")]

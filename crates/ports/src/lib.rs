@@ -20,7 +20,6 @@ mod packet;
 mod pool;
 mod port;
 mod replay;
-mod shared;
 mod sys;
 mod tap;
 
@@ -46,5 +45,4 @@ pub use port::{
     release_all,
 };
 pub use replay::{CapturePort, Pace};
-pub use shared::{RingReader, RingWriter, SharedMemory, ring_bytes};
 pub use tap::Tap;

@@ -5,13 +5,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use crate::pool::Region;
 use crate::{AfXdp, AfXdpOptions, GroupLimits, PacketSocket, Pool, Port, PortError, Tap, sys};
 
 /// The driver that the configuration requests.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Wanted {
     /// AF_XDP where it works, else the packet socket.
     #[default]
@@ -42,7 +40,7 @@ impl FromStr for Wanted {
 pub type Keep = Arc<dyn Any + Send + Sync>;
 
 /// How to open a port.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// Which driver.
     pub driver: Wanted,
@@ -55,7 +53,6 @@ pub struct OpenOptions {
     /// Whether a TAP device persists after it is closed.
     pub persist: bool,
     /// What an AF_XDP or packet socket port keeps until it is closed itself.
-    #[serde(skip)]
     pub keep: Option<Keep>,
     /// How long an AF_XDP port waits for another process to close the interface.
     pub busy_for: Duration,

@@ -9,13 +9,11 @@
 //! the kernel calls its waiter under two locks for every packet received or sent.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
 use hue_demux::PortId;
-use hue_ports::SharedMemory;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 
 /// Events taken from the kernel at once.
@@ -25,15 +23,10 @@ const SLEEP_FDS_MAX: usize = PortId::COUNT;
 /// The token of the wake-up itself.
 const WAKE: u64 = u64::MAX;
 
-/// Bytes of memory of a wake-up: whether the worker sleeps.
-const MEMORY_BYTES: usize = 4;
-const AWAKE: u32 = 0;
-const ASLEEP: u32 = 1;
-
-/// Wakes one worker, also from another process.
+/// Wakes one worker.
 #[derive(Debug)]
 pub struct Wake {
-    memory: Arc<SharedMemory>,
+    asleep: AtomicBool,
     fd: OwnedFd,
 }
 
@@ -44,33 +37,13 @@ impl Wake {
     /// If the process has no descriptor left.
     pub fn new() -> io::Result<Self> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Self { memory: SharedMemory::new(MEMORY_BYTES)?, fd })
-    }
-
-    /// The descriptors with which another process makes the same.
-    #[must_use]
-    pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
-        [self.memory.as_fd(), self.fd.as_fd()]
-    }
-
-    /// The wake-up with these descriptors, which another process has made.
-    ///
-    /// # Errors
-    /// If they are not those of [`Wake::descriptors`].
-    pub fn open([memory, fd]: [OwnedFd; 2]) -> io::Result<Self> {
-        Ok(Self { memory: SharedMemory::open(memory, MEMORY_BYTES)?, fd })
-    }
-
-    fn asleep(&self) -> &AtomicU32 {
-        let [asleep] = self.memory.words(0);
-        asleep
+        Ok(Self { asleep: AtomicBool::new(false), fd })
     }
 
     /// Wakes the worker if it sleeps. Call it after giving work to the worker.
     pub fn notify(&self) {
         fence(Ordering::SeqCst);
-        let asleep = self.asleep();
-        if asleep.load(Ordering::Relaxed) == ASLEEP && asleep.swap(AWAKE, Ordering::Relaxed) == ASLEEP {
+        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
             // The write can only fail if the descriptor is already readable.
             let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
         }
@@ -134,11 +107,10 @@ impl Poller {
         work: impl FnOnce() -> bool,
     ) -> bool {
         self.count = 0;
-        let asleep = wake.asleep();
-        asleep.store(ASLEEP, Ordering::Relaxed);
+        wake.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if work() {
-            asleep.store(AWAKE, Ordering::Relaxed);
+            wake.asleep.store(false, Ordering::Relaxed);
             return false;
         }
         let mut fds: [PollFd<'_>; SLEEP_FDS_MAX + 1] =
@@ -151,7 +123,7 @@ impl Poller {
         // If interrupted, continue as usual.
         let _ = poll(&mut fds[..count], Some(&timespec(timeout)));
         let registered = !fds[0].revents().is_empty();
-        asleep.store(AWAKE, Ordering::Relaxed);
+        wake.asleep.store(false, Ordering::Relaxed);
         if registered {
             self.look();
         }

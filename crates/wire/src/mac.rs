@@ -3,7 +3,6 @@
 use core::fmt;
 use core::str::FromStr;
 
-use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{MacFault, WireError};
@@ -23,8 +22,6 @@ use crate::error::{MacFault, WireError};
     KnownLayout,
     Immutable,
     Unaligned,
-    Serialize,
-    Deserialize,
 )]
 #[repr(transparent)]
 pub struct Mac(pub [u8; 6]);

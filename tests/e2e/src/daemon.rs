@@ -310,21 +310,6 @@ impl Daemon {
         self.child.id()
     }
 
-    /// The process of its card, if it has one.
-    #[must_use]
-    pub fn card_pid(&self) -> Option<u32> {
-        let is_it = |folder: &Path| {
-            let arguments = std::fs::read(folder.join("cmdline")).ok()?;
-            let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
-            // The 4th field; the second one, in parentheses, may contain any characters.
-            let parent: u32 = stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?;
-            let runs_card = arguments.split(|byte| *byte == 0).any(|argument| argument == b"run-card");
-            (runs_card && parent == self.pid()).then_some(())
-        };
-        let mut folders = std::fs::read_dir("/proc").ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-        folders.find(|folder| is_it(folder).is_some())?.file_name()?.to_str()?.parse().ok()
-    }
-
     /// Its exit code, if it has ended; `Some(None)`: ended by a signal.
     pub fn ended(&mut self) -> Option<Option<i32>> {
         self.child.try_wait().ok().flatten().map(|status| status.code())

@@ -11,22 +11,21 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use hue_demux::{Demux, PortId};
+use hue_demux::PortId;
 use hue_planes::{Adjacency, UnclaimedCounters};
 use hue_ports::{ClassRule, Port};
 use hue_substrate::Program;
 use hue_substrate::handover::Home;
 use hue_tables::{Account, Change, Delta, NextHop, Vid};
-use serde::{Deserialize, Serialize};
 
 use super::totals::CardCounts;
-use super::transfer::{Fail, Side};
+use super::transfer::Order;
 use crate::card::Card;
 use crate::memory::CardMemory;
 use crate::twin::Twin;
 
 /// A network's seat on the card; see the head of this file.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SeatId {
     /// The network.
     pub vid: Vid,
@@ -35,8 +34,16 @@ pub struct SeatId {
 }
 
 /// A command to a running card.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum CardCommand {
+    /// See [`super::Runner::set_port`].
+    SetPort {
+        /// The card's number of the port.
+        number: u8,
+        /// The port, as networks name it.
+        id: PortId,
+        /// The wire.
+        port: Box<dyn Port>,
+    },
     /// Closes the port with this number.
     TakePort(u8),
     /// Sets the limits before the ring of a port. The port also works without them.
@@ -87,24 +94,19 @@ pub enum CardCommand {
     },
     /// Makes frames bypass the card: [`super::CardEvent::Bypassed`]. See [`super::Runner::set_bypass`].
     Bypass(Vec<Program>),
-    /// Ends the bypass: frames pass through the card again. See [`super::Runner::end_bypass`].
-    EndBypass,
-}
-
-/// A job for the card's thread.
-pub(super) enum Job {
-    /// A command, with what was prepared for it: how to tell frames of networks apart, if a move is observed.
-    Command(CardCommand, Option<Demux>),
-    /// See [`super::Runner::set_port`].
-    SetPort(u8, PortId, Box<dyn Port>),
-    /// Ends the bypass with this card.
-    Replace(Box<Card<Twin>>),
-    /// Asks something, with the number of the answer.
-    Ask(u64, CardQuestion),
+    /// Ends the bypass: [`super::CardEvent::Replaced`]. See [`super::Runner::end_bypass`].
+    EndBypass(Option<Box<Card<Twin>>>),
+    /// Asks something; see [`super::LiveCard::ask`].
+    Ask {
+        /// Identifies the answer.
+        number: u64,
+        /// What is asked.
+        question: CardQuestion,
+    },
 }
 
 /// One piece of work on a network's table.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TableWork {
     /// Takes a plane for the network, if the image has planes with tables of their own.
     TakePlane,
@@ -121,7 +123,7 @@ pub enum TableWork {
 }
 
 /// What follows when a table is not correct any more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnFailure {
     /// Nothing. The move that follows ends, and reports it.
     EndsMove,
@@ -132,22 +134,11 @@ pub enum OnFailure {
 }
 
 /// A move, and what must be true before it begins.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MoveCommand {
     /// The network.
     pub seat: SeatId,
-    /// Control's number for it.
-    pub number: u64,
-    /// The destination.
-    pub to: Side,
-    /// How long frames are observed before and after, and all networks of the card; `None` means no observation.
-    pub watch: Option<(Duration, Vec<Program>)>,
-    /// Time limit, without the observation.
-    pub limit: Duration,
-    /// Least time that the drain step takes; for tests.
-    pub drain: Duration,
-    /// The failure to cause.
-    pub fail: Option<Fail>,
+    /// The move.
+    pub order: Order,
     /// For a move to the card: the table must be there.
     pub table: Option<ComingTable>,
     /// Whether to report how many frames of the network the card had received when the move began.
@@ -155,7 +146,6 @@ pub struct MoveCommand {
 }
 
 /// A table that was written for a move to the card.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ComingTable {
     /// The network without a table. It is loaded again if the table could not be written.
     pub bare: Program,
@@ -166,11 +156,11 @@ pub struct ComingTable {
 }
 
 /// How a move began and ended.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Moved {
     /// The network's seat.
     pub seat: SeatId,
-    /// The command's number.
+    /// The [`Order`]'s number.
     pub number: u64,
     /// Why the network's table is not on the card; or the result.
     pub outcome: Result<super::transfer::Report, String>,
@@ -181,7 +171,7 @@ pub struct Moved {
 }
 
 /// A question to a running card.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CardQuestion {
     /// The counters of these networks, and of frames that belong to none. One network is read between two rounds.
     Counts(Vec<Vid>),
@@ -190,7 +180,7 @@ pub enum CardQuestion {
 }
 
 /// The answer to a [`CardQuestion`].
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CardReply {
     /// Of `Counts`; without networks that the card does not know.
     Counts(BTreeMap<Vid, CardCounts>, UnclaimedCounters),

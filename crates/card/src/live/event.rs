@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use hue_demux::PortId;
 use hue_tables::Vid;
-use serde::{Deserialize, Serialize};
 
 use super::command::{Moved, SeatId};
+use crate::card::Card;
+use crate::twin::Twin;
 
 /// An event that a card reports.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum CardEvent {
     /// A port failed and was closed.
     Port {
@@ -41,4 +41,6 @@ pub enum CardEvent {
     },
     /// Frames bypass the card, or why not.
     Bypassed(Result<(), String>),
+    /// The bypass has ended; the former card, if there is another one.
+    Replaced(Option<Box<Card<Twin>>>),
 }

@@ -26,7 +26,6 @@ pub use self::command::{
 pub use self::event::CardEvent;
 pub use self::handle::{LiveCard, make_live};
 pub use self::runner::{Inside, Runner, WAITING_MAX};
-pub use self::seats::{Answers, Seats};
 pub use self::totals::{CardCounts, CardTotals, Crossings, LivePortTotals};
-pub use self::transfer::{Fail, Mishap, Phase, Report, Side};
+pub use self::transfer::{Fail, Mishap, Order, Phase, Report, Side};
 pub use self::witness::{OUTPUT_FULL, Proof, Seen};

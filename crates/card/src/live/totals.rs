@@ -7,10 +7,9 @@ use hue_demux::PortId;
 use hue_planes::{Counters, Kind};
 use hue_ports::{Driver, DriverCounters};
 use hue_tables::Vid;
-use serde::{Deserialize, Serialize};
 
 /// Totals of a running card.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CardTotals {
     /// Clock cycles since it started. A real card needs this many periods of the image's clock.
     pub cycles: u64,
@@ -31,7 +30,7 @@ pub struct CardTotals {
 }
 
 /// The card's counters of a network.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CardCounts {
     /// By outcome, since it was loaded.
     pub outcomes: Counters,
@@ -63,7 +62,7 @@ impl CardCounts {
 }
 
 /// Frames of a network between the card and software.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Crossings {
     /// Frames for software to decide.
     pub to_software: u64,
@@ -88,7 +87,7 @@ pub struct Crossings {
 }
 
 /// Totals of a wire of the card.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LivePortTotals {
     /// The port, as networks name it.
     pub id: PortId,

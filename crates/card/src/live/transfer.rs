@@ -27,13 +27,12 @@ use hue_demux::Demux;
 use hue_planes::Loss;
 use hue_substrate::handover::{AllDebts, Record, Sighting};
 use hue_tables::Vid;
-use serde::{Deserialize, Serialize};
 
 use super::runner::Ordered;
 use super::witness::{Proof, Witness};
 
 /// The two sides between which a network moves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
     /// The card decides.
     Card,
@@ -42,7 +41,7 @@ pub enum Side {
 }
 
 /// A step of a move. A step may take several rounds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// No step yet: frames before the move are observed.
     Before,
@@ -74,7 +73,7 @@ impl Phase {
 }
 
 /// The failure to cause; for tests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fail {
     /// This step fails, so the network returns.
     Step(Phase),
@@ -86,7 +85,7 @@ pub enum Fail {
 }
 
 /// A fault of single frames, for tests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mishap {
     /// Lost.
     Lost,
@@ -97,9 +96,11 @@ pub enum Mishap {
 }
 
 /// A move that control orders.
-pub(super) struct Order {
+pub struct Order {
     /// The network.
     pub vid: Vid,
+    /// Control's number for it, which is in the report.
+    pub number: u64,
     /// The destination.
     pub to: Side,
     /// How long frames are observed before and after; `None` means no observation.
@@ -113,7 +114,7 @@ pub(super) struct Order {
 }
 
 /// Result of a move.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     /// Where the network is.
     pub at: Side,

@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use hue_card::{Bar, CardCommand, CardCounts, CardEvent, Device, OnFailure, SeatId, TableWork};
+use hue_card::{
+    Bar, Card, CardCommand, CardCounts, CardEvent, Device, LiveCard, OnFailure, SeatId, TableWork, Twin,
+};
 use hue_control::schedule::Schedule;
 use hue_demux::{Match, PortId};
 use hue_intent::PciAddress;
@@ -23,7 +25,6 @@ use hue_tables::{Change, Delta, NextHop, Vid};
 
 use super::moves::Asked;
 use super::routes::Table;
-use super::running_card::{Made, RunningCard};
 use super::view::CardView;
 use crate::api::{CardInfo, Timestamp};
 
@@ -47,7 +48,7 @@ const ELSEWHERE: PortId = PortId::new(u8::MAX);
 /// The card and its networks.
 pub struct CardSide {
     pub(super) want: hue_intent::Card,
-    pub(super) live: RunningCard,
+    pub(super) live: LiveCard,
     pub(super) started: Instant,
     /// The same by the system's clock.
     pub(super) since: Timestamp,
@@ -102,7 +103,7 @@ pub enum CardNews {
     /// Where the scheduler places networks.
     Scheduled(Box<Schedule>),
     /// A card with another image and all networks in software; or why there is none.
-    Image(Result<Made, String>),
+    Image(Result<Box<Card<Twin>>, String>),
 }
 
 /// A card's counters of networks, and of frames that belong to none.

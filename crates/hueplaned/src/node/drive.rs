@@ -3,15 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
-use hue_card::{CardError, CardEvent, Images, LiveCard, Seats};
+use hue_card::{Card, CardError, CardEvent, LiveCard, Twin};
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
 use hue_substrate::scheduling::Scheduling;
 use hue_substrate::wake::Wake;
-
-use super::apart::Apart;
-use super::image;
-use super::running_card::RunningCard;
 
 /// See the head of this file.
 #[derive(Clone)]
@@ -37,33 +33,21 @@ impl Drive {
         }
     }
 
-    /// Starts a card with an image and without networks, in a process of its own unless it must be in this one.
+    /// Starts a card.
     ///
     /// # Errors
-    /// Why it does not run, as a text.
+    /// As [`LiveCard::start`].
     pub fn card(
         &self,
-        (images, image): (&Images, &str),
-        (wake, peers): (Arc<Wake>, Vec<Peer>),
+        card: Card<Twin>,
+        wake: Arc<Wake>,
+        peers: Vec<Peer>,
         memory: (u32, u32),
-        is_here: bool,
         events: impl Fn(CardEvent) + Send + 'static,
-    ) -> Result<RunningCard, String> {
-        let text = |error: CardError| error.to_string();
-        let (scheduling, clock) = match self {
-            Self::Threads(scheduling) if !is_here => {
-                let apart = Apart::start((images, image), (&wake, &peers), memory, *scheduling, events);
-                return apart.map(RunningCard::Apart);
-            }
-            Self::Threads(scheduling) => (*scheduling, None),
-            Self::Hand(clock) => (Scheduling::Fair, Some(clock.clone())),
-        };
-        let card = *image::start(images, image, &[], true)?;
-        let seats = Arc::new(Seats::new().map_err(|error| error.to_string())?);
-        let live = match clock {
-            None => LiveCard::start(card, wake, peers, memory, seats, scheduling, events),
-            Some(clock) => LiveCard::by_hand(card, wake, peers, memory, seats, clock, events),
-        };
-        live.map(RunningCard::Here).map_err(text)
+    ) -> Result<LiveCard, CardError> {
+        match self {
+            Self::Threads(scheduling) => LiveCard::start(card, wake, peers, memory, *scheduling, events),
+            Self::Hand(clock) => LiveCard::by_hand(card, wake, peers, memory, clock.clone(), events),
+        }
     }
 }

@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hue_demux::Demux;
 use hue_substrate::{Mode, Substrate, SubstrateError, Update};
 use hue_tables::{Delta, Vid};
 
 use super::Runner;
 use crate::live::command::{
-    CardCommand, CardQuestion, CardReply, ComingTable, Job, MoveCommand, Moved, OnFailure, SeatId, TableWork,
+    CardCommand, CardQuestion, CardReply, ComingTable, MoveCommand, Moved, OnFailure, SeatId, TableWork,
 };
 use crate::live::event::CardEvent;
 use crate::live::totals::CardCounts;
-use crate::live::transfer::{Order, Report};
+use crate::live::transfer::Report;
 
 /// A question whose answer takes several rounds.
 pub(super) struct Counting {
@@ -32,33 +31,13 @@ pub(in crate::live) struct Ordered {
 }
 
 impl Runner {
-    /// Does one job of control.
-    pub(super) fn execute(&mut self, job: Job) {
-        match job {
-            Job::Command(command, demux) => self.obey(command, demux),
-            Job::SetPort(number, id, port) => {
+    /// Executes one command of control.
+    pub(super) fn execute(&mut self, command: CardCommand) {
+        match command {
+            CardCommand::SetPort { number, id, port } => {
                 // The card has this port: this was checked when the card was started.
                 let _ = self.set_port(number, id, port);
             }
-            Job::Replace(card) => {
-                let before = self.end_bypass(Some(*card));
-                let spawn = || std::thread::Builder::new().name("hue-image".to_owned());
-                // Without a thread, it is dropped here.
-                let _ = self.drops_aside.then(|| spawn().spawn(move || drop(before)));
-            }
-            Job::Ask(number, CardQuestion::Memory(accounts)) => {
-                let memory = self.card().memory(&accounts);
-                self.answers.give(number, CardReply::Memory(memory));
-            }
-            Job::Ask(number, CardQuestion::Counts(mut left)) => {
-                left.reverse();
-                self.counting = Some(Counting { number, left, counts: BTreeMap::new() });
-            }
-        }
-    }
-
-    fn obey(&mut self, command: CardCommand, demux: Option<Demux>) {
-        match command {
             CardCommand::TakePort(number) => self.take_port(number),
             CardCommand::SetClasses { id, rules, quotas } => {
                 if let Err(error) = self.set_classes(id, &rules, &quotas) {
@@ -84,7 +63,7 @@ impl Runner {
             }
             CardCommand::Table { seat, work, on_failure } => self.work_on(seat, work, on_failure),
             CardCommand::Follow { deltas, seats } => self.follow_software(&deltas, &seats),
-            CardCommand::Move(ordered) => self.order(*ordered, demux),
+            CardCommand::Move(ordered) => self.order(*ordered),
             CardCommand::Drain { seat, began_ns } => {
                 let received = self.received(seat.vid);
                 self.begin_drain(seat, began_ns, received);
@@ -93,7 +72,18 @@ impl Runner {
                 let result = self.set_bypass(&programs);
                 self.tell(CardEvent::Bypassed(result));
             }
-            CardCommand::EndBypass => drop(self.end_bypass(None)),
+            CardCommand::EndBypass(card) => {
+                let before = self.end_bypass(card.map(|card| *card)).map(Box::new);
+                self.tell(CardEvent::Replaced(before));
+            }
+            CardCommand::Ask { number, question: CardQuestion::Memory(accounts) } => {
+                let memory = self.card().memory(&accounts);
+                self.answers.give(number, CardReply::Memory(memory));
+            }
+            CardCommand::Ask { number, question: CardQuestion::Counts(mut left) } => {
+                left.reverse();
+                self.counting = Some(Counting { number, left, counts: BTreeMap::new() });
+            }
         }
     }
 
@@ -188,9 +178,8 @@ impl Runner {
     }
 
     /// Orders a move, if its table is there.
-    fn order(&mut self, wanted: MoveCommand, demux: Option<Demux>) {
-        let MoveCommand { seat, number, to, watch, limit, drain, fail, table, counts } = wanted;
-        let mut ordered = Ordered { seat, number, prepared: Duration::ZERO, received: None };
+    fn order(&mut self, MoveCommand { seat, order, table, counts }: MoveCommand) {
+        let mut ordered = Ordered { seat, number: order.number, prepared: Duration::ZERO, received: None };
         if let Some(ComingTable { bare, began_ns, fails }) = table {
             if fails && self.void(seat).is_none() {
                 self.table_failed(seat, "step 'prepare' failed, as requested");
@@ -207,8 +196,7 @@ impl Runner {
         if counts {
             ordered.received = self.received(seat.vid);
         }
-        let watch = demux.zip(watch.map(|(time, _)| time));
-        self.transfer(Order { vid: seat.vid, to, watch, limit, drain, fail }, ordered);
+        self.transfer(order, ordered);
     }
 
     /// Reports how an ordered move ended.

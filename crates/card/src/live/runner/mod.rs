@@ -1,6 +1,6 @@
 //! The card's thread: frames in, cycles, frames out.
 //!
-//! A round: one job of control and one step of a move → frames from wires and workers into the twin's queues outside
+//! A round: one command of control and one step of a move → frames from wires and workers into the twin's queues outside
 //! its ports → some cycles → frames that left, to wires and workers. At most [`WAITING_MAX`] frames wait outside a
 //! port. The others wait in the rings of sockets and workers, as with a real card that accepts no more frames.
 
@@ -30,7 +30,7 @@ use hue_tables::Vid;
 
 pub(super) use self::commands::Ordered;
 use super::bypass::Bypass;
-use super::command::Job;
+use super::command::CardCommand;
 use super::drain::Drain;
 use super::event::CardEvent;
 use super::losses::Seen;
@@ -140,8 +140,6 @@ pub struct Runner {
     /// Where answers go.
     answers: Arc<Answers>,
     counting: Option<commands::Counting>,
-    /// Whether a former card is dropped in a thread, because that can take long.
-    drops_aside: bool,
     arrivals: Vec<Packet>,
     failed: Vec<(usize, String)>,
     /// Why the card can no longer be used, set by [`Self::give_up`].
@@ -218,7 +216,6 @@ impl Runner {
             told: Vec::new(),
             answers,
             counting: None,
-            drops_aside: false,
             arrivals: Vec::with_capacity(WAITING_MAX),
             failed: Vec::new(),
             gave_up: None,
@@ -306,16 +303,19 @@ impl Runner {
         }
     }
 
-    /// The card has a thread: limits its processor time.
+    /// Limits the processor time of the thread.
     pub(super) fn set_bound(&mut self, bound: Bound) {
         self.bound = bound;
-        self.drops_aside = true;
     }
 
     /// Works until control drops the mailbox. The error says why the card broke.
-    pub(super) fn run(&mut self, jobs: &Receiver<Job>, events: &dyn Fn(CardEvent)) -> Result<(), String> {
+    pub(super) fn run(
+        &mut self,
+        commands: &Receiver<CardCommand>,
+        events: &dyn Fn(CardEvent),
+    ) -> Result<(), String> {
         let result = loop {
-            let worked = match self.turn(jobs, events) {
+            let worked = match self.turn(commands, events) {
                 Ok(Some(worked)) => worked,
                 Ok(None) => break Ok(()),
                 Err(reason) => break Err(reason),
@@ -324,7 +324,7 @@ impl Runner {
                 self.worked_ns = self.now_ns;
             } else if self.now_ns.saturating_sub(self.worked_ns) < IDLE_NS {
                 std::hint::spin_loop();
-            } else if !self.sleep(jobs) {
+            } else if !self.sleep(commands) {
                 break Ok(());
             }
         };
@@ -332,28 +332,28 @@ impl Runner {
         result
     }
 
-    /// Does one job of control, if there is one, and a round. Returns whether there was work, or `None` if
+    /// Executes one command of control, if there is one, and does a round. Returns whether there was work, or `None` if
     /// control has dropped the mailbox. The error says why the card broke.
     pub(super) fn turn(
         &mut self,
-        jobs: &Receiver<Job>,
+        commands: &Receiver<CardCommand>,
         events: &dyn Fn(CardEvent),
     ) -> Result<Option<bool>, String> {
-        let worked = self.job_and_round(jobs, events);
+        let worked = self.command_and_round(commands, events);
         self.told.drain(..).for_each(events);
         worked
     }
 
-    fn job_and_round(
+    fn command_and_round(
         &mut self,
-        jobs: &Receiver<Job>,
+        commands: &Receiver<CardCommand>,
         events: &dyn Fn(CardEvent),
     ) -> Result<Option<bool>, String> {
-        // A question that takes several rounds comes before later jobs.
+        // A question that takes several rounds comes before later commands.
         let counts = self.tend_counting();
         if !counts {
-            match jobs.try_recv() {
-                Ok(job) => self.execute(job),
+            match commands.try_recv() {
+                Ok(command) => self.execute(command),
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => return Ok(None),
             }
@@ -730,29 +730,29 @@ impl Runner {
     }
 
     /// Sleeps until there is work; returns `false` if control has dropped the mailbox.
-    fn sleep(&mut self, jobs: &Receiver<Job>) -> bool {
+    fn sleep(&mut self, commands: &Receiver<CardCommand>) -> bool {
         self.wires.iter_mut().flatten().for_each(|wire| wire.unflushed = true);
         self.flush();
         self.publish();
         let blind = |wire: &Wire| wire.port.readiness().is_none();
         let short = self.wires.iter().flatten().any(|wire| wire.unflushed || blind(wire));
         let nap = if short { NAP_SHORT } else { NAP };
-        let (mut job, mut gone) = (None, false);
+        let (mut command, mut gone) = (None, false);
         let Self { poller, wake, peers, wires, .. } = self;
         let sockets = wires.iter().flatten().filter_map(|wire| wire.port.readiness());
         let slept = poller.sleep(wake, nap, sockets, || {
-            match jobs.try_recv() {
-                Ok(found) => job = Some(found),
+            match commands.try_recv() {
+                Ok(found) => command = Some(found),
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => gone = true,
             }
-            job.is_some() || gone || peers.iter().any(|peer| !peer.into.is_empty())
+            command.is_some() || gone || peers.iter().any(|peer| !peer.into.is_empty())
         });
         if slept {
             self.totals.sleeps += 1;
         }
-        if let Some(job) = job {
-            self.execute(job);
+        if let Some(command) = command {
+            self.execute(command);
         }
         !gone
     }

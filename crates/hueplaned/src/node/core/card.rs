@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use hue_card::{CardCommand, CardEvent, CardQuestion, CardReply, Moved, OnFailure, SeatId};
+use hue_card::{Card, CardCommand, CardEvent, CardQuestion, CardReply, Moved, OnFailure, SeatId};
 use hue_demux::PortId;
 use hue_planes::Adjacency;
 use hue_ports::{Driver, Port};
@@ -25,7 +25,6 @@ use crate::node::message::Message;
 use crate::node::moves::Ended;
 use crate::node::networks::Entry;
 use crate::node::ports::Input;
-use crate::node::site::Site;
 
 impl Node {
     /// Brings the card to its desired state. Ports are handled after that.
@@ -78,11 +77,19 @@ impl Node {
 
     fn start_card(&mut self, want: hue_intent::Card) -> Result<CardSide, String> {
         self.give_ports(Input::FitMemory);
+        let text = |error: hue_card::CardError| error.to_string();
         let Some(twin) = &want.twin else {
             return Err(want
                 .pci
                 .map_or_else(String::new, |address| plugged_in(address).unwrap_or_else(|why| why)));
         };
+        let image = self.images.load(twin.image.as_str()).map_err(text)?;
+        let mut card = Card::new(image.start().map_err(text)?).map_err(text)?;
+        card.follow_store().map_err(|error| error.to_string())?;
+        let ports = card.description().mac_ports as usize;
+        if want.ports.len() > ports {
+            return Err(format!("{} ports: image '{}' has {ports}", want.ports.len(), twin.image));
+        }
         let ids = &self.desired.ids.ports;
         let numbers = want
             .ports
@@ -96,17 +103,7 @@ impl Node {
         // The node ends the card before it ends itself.
         let events = move |event| drop(sender.send(Message::Card(CardNews::Event(event))));
         let memory = (SLOTS, self.ports.memory().slot_bytes);
-        // The cables of links are in this process.
-        let ports_of_node = &self.desired.intent.node.spec.ports;
-        let is_here = ports_of_node.iter().any(|port| port.peer.is_some() && want.ports.contains(&port.name));
-        let image = (&self.images, twin.image.as_str());
-        let live = self.drive.card(image, (wake, peers), memory, is_here, events)?;
-        let ports = live.description().mac_ports as usize;
-        if want.ports.len() > ports {
-            drop(live);
-            self.live.dismiss();
-            return Err(format!("{} ports: image '{}' has {ports}", want.ports.len(), twin.image));
-        }
+        let live = self.drive.card(card, wake, peers, memory, events).map_err(text)?;
         Ok(CardSide {
             want,
             live,
@@ -155,11 +152,11 @@ impl Node {
         self.networks.get_mut(self.vids.get(&vid)?)
     }
 
-    /// The card's number of one of its ports, and where the port is opened.
-    pub(super) fn card_port(&self, name: &str) -> Option<(u8, Site)> {
+    /// The card's number of one of its ports, and the packet memory with which the port is opened.
+    pub(super) fn card_port(&self, name: &str) -> Option<(u8, hue_ports::Region)> {
         let card = self.card.as_ref()?;
         let number = card.want.ports.iter().position(|port| port.as_str() == name)?;
-        Some((u8::try_from(number).ok()?, card.live.site()))
+        Some((u8::try_from(number).ok()?, card.live.region().clone()))
     }
 
     /// Gives an open port to the card.
@@ -172,7 +169,7 @@ impl Node {
         let gone = || "the card's thread has ended".to_owned();
         let driver = port.driver();
         let card = self.card.as_ref().ok_or_else(gone)?;
-        if !card.live.set_port(number, id, port) {
+        if !card.live.tell(CardCommand::SetPort { number, id, port }) {
             return Err(gone());
         }
         self.live.lend_port(id, driver).map_err(|error| error.to_string())?;
@@ -404,6 +401,10 @@ impl Node {
                 self.moved(Ended { seat, outcome, prepared, asked });
             }
             CardNews::Event(CardEvent::Bypassed(result)) => self.bypassed(result),
+            // In a thread, because dropping it can take long.
+            CardNews::Event(CardEvent::Replaced(before)) => {
+                drop(self.drive.aside("hue-image", move || drop(before)));
+            }
             CardNews::Event(CardEvent::Drained { seat, took, received }) => {
                 self.wires.drained(seat, took, received);
             }

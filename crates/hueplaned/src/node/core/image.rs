@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hue_card::{CardCommand, Images};
+use hue_card::{Card, CardCommand, Images, Twin};
 use hue_control::schedule::{Schedule, Side};
 use hue_intent::Placement;
 use hue_planes::Adjacency;
@@ -14,10 +14,9 @@ use super::Node;
 use crate::api::{EventKind, ImageLoaded, NetworkPlaced, Problem, ProblemKind};
 use crate::node::card::{CardNews, Stage};
 use crate::node::events::About;
-use crate::node::image::{Loading, SETTLE_MAX, Step, Trial};
+use crate::node::image::{Loading, SETTLE_MAX, Step, Trial, start};
 use crate::node::message::Message;
 use crate::node::networks::Entry;
-use crate::node::running_card::Made;
 
 impl Node {
     /// Folder of the images, and the image that runs.
@@ -166,11 +165,10 @@ impl Node {
             return self.turn_back(why);
         }
         let (name, away) = (loading.name.clone(), loading.away);
-        let Some(card) = &self.card else { return };
-        let (make_card, sender) = (card.live.make(&self.images, &name, self.seated()), self.sender.clone());
+        let (images, programs, sender) = (self.images.clone(), self.seated(), self.sender.clone());
         let make = move || {
             let began = Instant::now();
-            let card = make_card();
+            let card = start(&images, &name, &programs, true);
             std::thread::sleep(away.saturating_sub(began.elapsed()));
             let _ = sender.send(Message::Card(CardNews::Image(card)));
         };
@@ -180,15 +178,16 @@ impl Node {
     }
 
     /// The new card exists or could not be created: frames pass through it, or through the previous one.
-    pub(super) fn image_made(&mut self, result: Result<Made, String>) {
+    pub(super) fn image_made(&mut self, result: Result<Box<Card<Twin>>, String>) {
         let (Some(loading), Some(card)) = (&mut self.loading, &mut self.card) else { return };
         if loading.step != Step::Swap {
             return;
         }
         let (new, failed) = match result {
-            Ok(new) => {
+            Ok(mut new) => {
                 let ports = card.live.description().mac_ports;
-                if new.description.mac_ports == ports {
+                if new.description().mac_ports == ports {
+                    card.live.set_description(new.description().clone());
                     if let (Ok(image), Some(twin)) = (loading.name.parse(), &mut card.want.twin) {
                         twin.image = image;
                     }
@@ -199,7 +198,7 @@ impl Node {
             }
             Err(why) => (None, Some(why)),
         };
-        card.live.end_bypass(new);
+        card.live.tell(CardCommand::EndBypass(new));
         match failed {
             Some(why) => self.turn_back(why),
             None => {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hue_card::{
-    CardCommand, ComingTable, Fail, Mishap, MoveCommand, OnFailure, Phase, SeatId, Side, TableWork,
+    CardCommand, ComingTable, Fail, Mishap, MoveCommand, OnFailure, Order, Phase, SeatId, Side, TableWork,
 };
 use hue_control::schedule::DRAINED;
+use hue_demux::Demux;
 use hue_intent::Placement;
-use hue_substrate::Program;
 use hue_substrate::planted::{Bug, planted};
+use hue_substrate::{Program, demux_of};
 use hue_tables::Vid;
 use tokio::sync::oneshot;
 
@@ -286,18 +287,18 @@ impl Node {
         if !self.vids.get(&seat.vid).is_some_and(has) {
             return;
         }
-        let programs = asked.as_ref().map(|_| self.programs_on(card));
+        let demux = asked.as_ref().and_then(|_| self.demux_on(card));
         let ms = |ms: u32| Duration::from_millis(ms.into());
         let request = asked.as_ref().map(|asked| &asked.request);
         let fail = request.and_then(|request| request.fail);
         let counts = asked.as_ref().is_some_and(|asked| matches!(asked.steering, Some((_, Some(_)))));
         let Some(card) = &mut self.card else { return };
         card.orders += 1;
-        let wanted = MoveCommand {
-            seat,
+        let order = Order {
+            vid: seat.vid,
             number: card.orders,
             to: if table.is_some() { Side::Card } else { Side::Software },
-            watch: request.map(|request| ms(request.watch_ms)).zip(programs),
+            watch: demux.zip(request.map(|request| ms(request.watch_ms))),
             limit: request.map_or(LIMIT, |request| ms(request.limit_ms)),
             drain: request.map_or(Duration::ZERO, |request| ms(request.drain_ms)),
             fail: fail.and_then(|step| match step {
@@ -310,17 +311,16 @@ impl Node {
                 MigrationStep::Doubled => Some(Fail::Frames(Mishap::Doubled)),
                 MigrationStep::Reordered => Some(Fail::Frames(Mishap::Reordered)),
             }),
-            table,
-            counts,
         };
-        card.asked.extend(asked.map(|asked| (wanted.number, asked)));
-        card.live.tell(CardCommand::Move(Box::new(wanted)));
+        card.asked.extend(asked.map(|asked| (order.number, asked)));
+        card.live.tell(CardCommand::Move(Box::new(MoveCommand { seat, order, table, counts })));
     }
 
-    /// All networks, with the card's port numbers.
-    fn programs_on(&self, card: &CardSide) -> Vec<Program> {
+    /// Rows that find the frames of all networks, with the card's port numbers.
+    fn demux_on(&self, card: &CardSide) -> Option<Demux> {
         let programs = self.networks.values().filter_map(|entry| entry.have.as_ref());
-        programs.map(|have| card.on_card(&have.program)).collect()
+        let programs: Vec<Program> = programs.map(|have| card.on_card(&have.program)).collect();
+        demux_of(std::iter::empty(), &programs).ok()
     }
 
     /// A move has ended.
