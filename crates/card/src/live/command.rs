@@ -4,9 +4,7 @@
 //! control. Values, and not functions, so that a card need not be in the process of its control, and so that they can be
 //! logged. Invariants: commands are executed in order; a question gets one answer, or none if the card ends before.
 //!
-//! A network on the card has a *seat*. It gets another one when it is loaded again and when its table is to be written
-//! anew ([`super::LiveCard::take_seat`]). Commands about a seat that is no longer the network's do nothing, and what the card
-//! reports about such a seat concerns nobody.
+//! Most commands name a network's seat ([`SeatId`]). What the card reports about a former seat concerns nobody.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -18,20 +16,12 @@ use hue_substrate::Program;
 use hue_substrate::handover::Home;
 use hue_tables::{Account, Change, Delta, NextHop, Vid};
 
+use super::seat::SeatId;
 use super::totals::CardCounts;
 use super::transfer::Order;
 use crate::card::Card;
 use crate::memory::CardMemory;
 use crate::twin::Twin;
-
-/// A network's seat on the card; see the head of this file.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct SeatId {
-    /// The network.
-    pub vid: Vid,
-    /// Distinguishes it from the network's other seats.
-    pub number: u64,
-}
 
 /// A command to a running card.
 pub enum CardCommand {

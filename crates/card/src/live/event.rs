@@ -5,7 +5,8 @@ use std::time::Duration;
 use hue_demux::PortId;
 use hue_tables::Vid;
 
-use super::command::{Moved, SeatId};
+use super::command::Moved;
+use super::seat::SeatId;
 use crate::card::Card;
 use crate::twin::Twin;
 

@@ -12,9 +12,10 @@ use hue_substrate::scheduling::{self, Granted, Scheduling};
 use hue_substrate::wake::Wake;
 use hue_tables::Vid;
 
-use super::command::{CardCommand, CardQuestion, CardReply, SeatId};
+use super::command::{CardCommand, CardQuestion, CardReply};
 use super::event::CardEvent;
 use super::runner::Runner;
+use super::seat::SeatId;
 use super::seats::{Answers, Seats};
 use super::totals::{self, CardTotals};
 use crate::card::Card;

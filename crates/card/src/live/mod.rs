@@ -15,17 +15,19 @@ mod event;
 mod handle;
 mod losses;
 mod runner;
+mod seat;
 mod seats;
 mod totals;
 mod transfer;
 mod witness;
 
 pub use self::command::{
-    CardCommand, CardQuestion, CardReply, ComingTable, MoveCommand, Moved, OnFailure, SeatId, TableWork,
+    CardCommand, CardQuestion, CardReply, ComingTable, MoveCommand, Moved, OnFailure, TableWork,
 };
 pub use self::event::CardEvent;
 pub use self::handle::{LiveCard, make_live};
 pub use self::runner::{Inside, Runner, WAITING_MAX};
+pub use self::seat::SeatId;
 pub use self::totals::{CardCounts, CardTotals, Crossings, LivePortTotals};
 pub use self::transfer::{Fail, Mishap, Order, Phase, Report, Side};
 pub use self::witness::{OUTPUT_FULL, Proof, Seen};

@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use hue_tables::Vid;
 
-use super::command::{CardReply, SeatId};
+use super::command::CardReply;
+use super::seat::SeatId;
 
 /// The valid seat of each network.
 pub(super) struct Seats {

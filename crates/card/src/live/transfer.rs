@@ -28,7 +28,7 @@ use hue_planes::Loss;
 use hue_substrate::handover::{AllDebts, Record, Sighting};
 use hue_tables::Vid;
 
-use super::runner::Ordered;
+use super::seat::Ordered;
 use super::witness::{Proof, Witness};
 
 /// The two sides between which a network moves.

@@ -12,7 +12,6 @@ use hue_card::{Report, SeatId, Seen};
 use hue_intent::Placement;
 use tokio::sync::oneshot;
 
-use super::wires::micros;
 use crate::api::{
     MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationSteering, PacketsSeen, Problem,
     SubstrateName,
@@ -131,7 +130,10 @@ pub(super) fn migration(
     let phases: Vec<MigrationPhase> = prepare
         .into_iter()
         .chain(steps)
-        .map(|(name, time)| MigrationPhase { name: name.to_owned(), us: micros(time) })
+        .map(|(name, time)| MigrationPhase {
+            name: name.to_owned(),
+            us: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
+        })
         .collect();
     let proof = report.proof.clone().unwrap_or_default();
     let [before, during, after] = proof.seen.map(seen);

@@ -8,9 +8,10 @@ use hue_tables::{Delta, Vid};
 
 use super::Runner;
 use crate::live::command::{
-    CardCommand, CardQuestion, CardReply, ComingTable, MoveCommand, Moved, OnFailure, SeatId, TableWork,
+    CardCommand, CardQuestion, CardReply, ComingTable, MoveCommand, Moved, OnFailure, TableWork,
 };
 use crate::live::event::CardEvent;
+use crate::live::seat::{Ordered, SeatId};
 use crate::live::totals::CardCounts;
 use crate::live::transfer::Report;
 
@@ -20,14 +21,6 @@ pub(super) struct Counting {
     /// The networks that are left, the next one last.
     left: Vec<Vid>,
     counts: BTreeMap<Vid, CardCounts>,
-}
-
-/// A move that has been ordered.
-pub(in crate::live) struct Ordered {
-    seat: SeatId,
-    number: u64,
-    prepared: Duration,
-    received: Option<u64>,
 }
 
 impl Runner {

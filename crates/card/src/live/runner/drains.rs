@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::Runner;
 use super::transfer::{AGAIN_NS, fence_name};
-use crate::live::command::SeatId;
 use crate::live::drain::Drain;
 use crate::live::event::CardEvent;
+use crate::live::seat::SeatId;
 
 /// Time limit of a drain. It does not wait for frames that are queued for a wire that accepts none.
 const LIMIT_NS: u64 = 1_000_000_000;

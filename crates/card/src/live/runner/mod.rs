@@ -28,12 +28,12 @@ use hue_substrate::scheduling::Bound;
 use hue_substrate::wake::{Poller, Wake};
 use hue_tables::Vid;
 
-pub(super) use self::commands::Ordered;
 use super::bypass::Bypass;
 use super::command::CardCommand;
 use super::drain::Drain;
 use super::event::CardEvent;
 use super::losses::Seen;
+use super::seat::Ordered;
 use super::seats::{Answers, Seats};
 use super::totals::{CardCounts, CardTotals, LivePortTotals};
 use super::transfer::{Order, Transfer};

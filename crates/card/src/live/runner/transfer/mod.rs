@@ -7,8 +7,9 @@ use hue_substrate::SubstrateError;
 use hue_substrate::planted::{Bug, planted};
 
 pub(super) use self::fence::{AGAIN_NS, fence_name};
-use super::{Ordered, Runner};
+use super::Runner;
 use crate::error::CardError;
+use crate::live::seat::Ordered;
 use crate::live::transfer::{Asked, Emptying, Fail, Late, Order, Phase, Report, Side, Transfer};
 use crate::live::witness::Witness;
 
