@@ -1,7 +1,7 @@
 //! A running card without a thread of its own: its owner runs each round. For simulations.
 //!
-//! Flow: caller → [`LiveCard::round`] → one command and one round of the card, in the caller's thread, at the time of the
-//! clock given at the start. All other code is the same as with a thread.
+//! Flow: caller → [`LiveCard::round`] → one command and one round of the card, in the caller's thread, at the time of
+//! the clock given at the start. All other code is the same as with a thread.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -34,7 +34,8 @@ impl LiveCard {
         Ok(live)
     }
 
-    /// Runs one waiting command, if any, and one round; returns whether there was work. Does nothing if the card has a thread.
+    /// Executes one waiting command, if any, and one round; returns whether there was work. Does nothing if the card has
+    /// a thread.
     pub fn round(&self) -> bool {
         let Some(own) = &self.own else { return false };
         let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);

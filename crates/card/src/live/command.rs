@@ -1,13 +1,13 @@
 //! What control tells a running card, and what the card tells control, as values.
 //!
-//! Flow: control → [`CardCommand`]s, in order → the card's thread, which executes one between two rounds → [`super::CardEvent`]s →
-//! control. Values, and not functions, so that a card need not be in the process of its control, and so that they can be
-//! logged. Invariants: commands are executed in order; a question gets one answer, or none if the card ends before.
+//! Flow: control → [`CardCommand`]s, in order → the card's thread, which executes one between two rounds →
+//! [`super::CardEvent`]s and [`CardReply`]s → control. They are values, not functions, so the card's thread need not be in
+//! control's process. Invariants: commands are executed in order; a question gets one answer, or none if the card ends
+//! before.
 //!
 //! Most commands name a network's seat ([`SeatId`]). What the card reports about a former seat concerns nobody.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
 
 use hue_demux::PortId;
 use hue_planes::{Adjacency, UnclaimedCounters};
@@ -16,7 +16,7 @@ use hue_substrate::Program;
 use hue_substrate::handover::Home;
 use hue_tables::{Account, Change, Delta, NextHop, Vid};
 
-use super::seat::SeatId;
+use super::seats::SeatId;
 use super::totals::CardCounts;
 use super::transfer::Order;
 use crate::card::Card;
@@ -25,7 +25,7 @@ use crate::twin::Twin;
 
 /// A command to a running card.
 pub enum CardCommand {
-    /// See [`super::Runner::set_port`].
+    /// Connects a port of the card to a wire. A former wire is closed.
     SetPort {
         /// The card's number of the port.
         number: u8,
@@ -45,7 +45,8 @@ pub enum CardCommand {
         /// The frames of each class that may be in the ring.
         quotas: Vec<(u16, u32)>,
     },
-    /// Loads networks, which software decides, and sets their workers. If they cannot be loaded: [`super::CardEvent::Refused`].
+    /// Loads networks, which software decides, and sets their workers. If they cannot be loaded:
+    /// [`super::CardEvent::Refused`].
     Load {
         /// The workers.
         homes: Vec<(Vid, Option<Home>)>,
@@ -82,9 +83,10 @@ pub enum CardCommand {
         /// When its neighbours were told, nanoseconds of the card's clock ([`super::LiveCard::now_ns`]).
         began_ns: u64,
     },
-    /// Makes frames bypass the card: [`super::CardEvent::Bypassed`]. See [`super::Runner::set_bypass`].
+    /// Makes frames bypass the card: [`super::CardEvent::Bypassed`]. All of these networks must be in software.
     Bypass(Vec<Program>),
-    /// Ends the bypass: [`super::CardEvent::Replaced`]. See [`super::Runner::end_bypass`].
+    /// Ends the bypass: frames pass through the card again, or through this one, which must have the same networks in
+    /// software and as many ports.
     EndBypass(Option<Box<Card<Twin>>>),
     /// Asks something; see [`super::LiveCard::ask`].
     Ask {
@@ -125,8 +127,6 @@ pub enum OnFailure {
 
 /// A move, and what must be true before it begins.
 pub struct MoveCommand {
-    /// The network.
-    pub seat: SeatId,
     /// The move.
     pub order: Order,
     /// For a move to the card: the table must be there.
@@ -143,21 +143,6 @@ pub struct ComingTable {
     pub began_ns: u64,
     /// Failure for tests: the table counts as not written.
     pub fails: bool,
-}
-
-/// How a move began and ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Moved {
-    /// The network's seat.
-    pub seat: SeatId,
-    /// The [`Order`]'s number.
-    pub number: u64,
-    /// Why the network's table is not on the card; or the result.
-    pub outcome: Result<super::transfer::Report, String>,
-    /// How long the table took to write.
-    pub prepared: Duration,
-    /// Frames of the network that the card had received, if asked.
-    pub received: Option<u64>,
 }
 
 /// A question to a running card.

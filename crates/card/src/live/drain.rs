@@ -4,7 +4,7 @@
 //! follows their last frame through the card, and the network's output queues become empty → control is notified. A
 //! frame on the old path arrives later than one sent immediately on the new path by at most this time.
 
-use super::seat::SeatId;
+use super::seats::SeatId;
 
 /// One drain in progress.
 pub(super) struct Drain {

@@ -5,12 +5,11 @@ use std::time::Duration;
 use hue_demux::PortId;
 use hue_tables::Vid;
 
-use super::command::Moved;
-use super::seat::SeatId;
-use crate::card::Card;
-use crate::twin::Twin;
+use super::seats::SeatId;
+use super::transfer::Report;
 
 /// An event that a card reports.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CardEvent {
     /// A port failed and was closed.
     Port {
@@ -42,6 +41,17 @@ pub enum CardEvent {
     },
     /// Frames bypass the card, or why not.
     Bypassed(Result<(), String>),
-    /// The bypass has ended; the former card, if there is another one.
-    Replaced(Option<Box<Card<Twin>>>),
+}
+
+/// How a move began and ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Moved {
+    /// The network's seat.
+    pub seat: SeatId,
+    /// Why the network's table is not on the card; or the result.
+    pub outcome: Result<Report, String>,
+    /// How long the table took to write, nanoseconds.
+    pub prepared_ns: u64,
+    /// Frames of the network that the card had received when the move began, if asked.
+    pub received: Option<u64>,
 }

@@ -12,11 +12,11 @@ use hue_substrate::scheduling::{self, Granted, Scheduling};
 use hue_substrate::wake::Wake;
 use hue_tables::Vid;
 
+use super::answers::Answers;
 use super::command::{CardCommand, CardQuestion, CardReply};
 use super::event::CardEvent;
 use super::runner::Runner;
-use super::seat::SeatId;
-use super::seats::{Answers, Seats};
+use super::seats::{SeatId, Seats};
 use super::totals::{self, CardTotals};
 use crate::card::Card;
 use crate::device::Description;
@@ -154,7 +154,7 @@ impl LiveCard {
     pub fn ask(&self, question: CardQuestion, reply: impl FnOnce(CardReply) + Send + 'static) {
         let number = self.answers.wait(Box::new(reply));
         if !self.tell(CardCommand::Ask { number, question }) {
-            self.answers.forget(number);
+            drop(self.answers.take(number));
         }
     }
 

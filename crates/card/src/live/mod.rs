@@ -7,6 +7,7 @@
 //! accessed through registers and queues only; frames keep their order on every path; if a card no longer moves or
 //! answers, this is reported ([`CardEvent::Failed`]) and ends the card's thread, but never the process.
 
+mod answers;
 mod by_hand;
 mod bypass;
 mod command;
@@ -15,19 +16,18 @@ mod event;
 mod handle;
 mod losses;
 mod runner;
-mod seat;
 mod seats;
 mod totals;
 mod transfer;
 mod witness;
 
 pub use self::command::{
-    CardCommand, CardQuestion, CardReply, ComingTable, MoveCommand, Moved, OnFailure, TableWork,
+    CardCommand, CardQuestion, CardReply, ComingTable, MoveCommand, OnFailure, TableWork,
 };
-pub use self::event::CardEvent;
+pub use self::event::{CardEvent, Moved};
 pub use self::handle::{LiveCard, make_live};
 pub use self::runner::{Inside, Runner, WAITING_MAX};
-pub use self::seat::SeatId;
+pub use self::seats::SeatId;
 pub use self::totals::{CardCounts, CardTotals, Crossings, LivePortTotals};
 pub use self::transfer::{Fail, Mishap, Order, Phase, Report, Side};
 pub use self::witness::{OUTPUT_FULL, Proof, Seen};

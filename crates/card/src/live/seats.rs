@@ -1,32 +1,36 @@
-//! Which seats of networks are valid, and who waits for answers: shared by control and the card's thread.
+//! Seats of networks on a card, and which of them are valid: shared by control and the card's thread.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use hue_tables::Vid;
 
-use super::command::CardReply;
-use super::seat::SeatId;
+/// The number that was given last, on any card of this process: what a former card has reported about a seat is never
+/// taken for a report about a seat on its successor.
+static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// The valid seat of each network.
-pub(super) struct Seats {
-    /// Its number, by VID; 0 if there is none.
-    numbers: Box<[AtomicU64]>,
-    last: AtomicU64,
+/// A network's seat on a card. It gets another one when it is loaded again and when its table is to be written anew
+/// ([`super::LiveCard::take_seat`]). Commands about a seat that is no longer the network's do nothing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SeatId {
+    /// The network.
+    pub vid: Vid,
+    /// Distinguishes it from all other seats.
+    number: u64,
 }
+
+/// The valid seat of each network: its number, by VID; 0 if there is none.
+pub(super) struct Seats(Box<[AtomicU64]>);
 
 impl Default for Seats {
     fn default() -> Self {
-        let numbers = (0..=Vid::MAX).map(|_| AtomicU64::new(0)).collect();
-        Self { numbers, last: AtomicU64::new(0) }
+        Self((0..=Vid::MAX).map(|_| AtomicU64::new(0)).collect())
     }
 }
 
 impl Seats {
     /// Gives the network a new seat. The former one is no longer valid.
     pub fn take(&self, vid: Vid) -> SeatId {
-        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         self.set(vid, number);
         SeatId { vid, number }
     }
@@ -37,48 +41,31 @@ impl Seats {
     }
 
     fn set(&self, vid: Vid, number: u64) {
-        if let Some(place) = self.numbers.get(vid.index()) {
+        if let Some(place) = self.0.get(vid.index()) {
             // The commands that it concerns are in a queue, which orders memory.
             place.store(number, Ordering::Relaxed);
         }
     }
 
     pub fn is_valid(&self, seat: SeatId) -> bool {
-        self.numbers.get(seat.vid.index()).is_some_and(|number| number.load(Ordering::Relaxed) == seat.number)
+        self.0.get(seat.vid.index()).is_some_and(|number| number.load(Ordering::Relaxed) == seat.number)
     }
 }
 
-/// Called with an answer.
-pub(super) type Reply = Box<dyn FnOnce(CardReply) + Send>;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Who waits for answers.
-#[derive(Default)]
-pub(super) struct Answers {
-    waiting: Mutex<HashMap<u64, Reply>>,
-    last: AtomicU64,
-}
-
-impl Answers {
-    /// Registers a reply; returns the number of the question.
-    pub fn wait(&self, reply: Reply) -> u64 {
-        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(number, reply);
-        number
-    }
-
-    /// Nobody will answer this question.
-    pub fn forget(&self, number: u64) {
-        self.take(number);
-    }
-
-    /// Answers a question.
-    pub fn give(&self, number: u64, answer: CardReply) {
-        if let Some(reply) = self.take(number) {
-            reply(answer);
-        }
-    }
-
-    fn take(&self, number: u64) -> Option<Reply> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&number)
+    #[test]
+    fn a_seat_is_valid_until_its_network_has_another_one_or_none_and_on_its_own_card_only() {
+        let (card, other) = (Seats::default(), Seats::default());
+        let [red, blue] = [1, 4095].map(|id| Vid::new(id).unwrap());
+        let first = card.take(red);
+        assert!(card.is_valid(first) && card.is_valid(card.take(blue)));
+        let second = card.take(red);
+        assert!(!card.is_valid(first) && card.is_valid(second));
+        assert!(![first, second].contains(&other.take(red)) && !other.is_valid(second));
+        card.end(red);
+        assert!(!card.is_valid(second));
     }
 }

@@ -26,9 +26,8 @@ use std::time::Duration;
 use hue_demux::Demux;
 use hue_planes::Loss;
 use hue_substrate::handover::{AllDebts, Record, Sighting};
-use hue_tables::Vid;
 
-use super::seat::Ordered;
+use super::seats::SeatId;
 use super::witness::{Proof, Witness};
 
 /// The two sides between which a network moves.
@@ -98,9 +97,7 @@ pub enum Mishap {
 /// A move that control orders.
 pub struct Order {
     /// The network.
-    pub vid: Vid,
-    /// Control's number for it, which is in the report.
-    pub number: u64,
+    pub seat: SeatId,
     /// The destination.
     pub to: Side,
     /// How long frames are observed before and after; `None` means no observation.
@@ -111,6 +108,15 @@ pub struct Order {
     pub drain: Duration,
     /// The failure to cause.
     pub fail: Option<Fail>,
+}
+
+/// How an ordered move begins: what control learns besides its result.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Ordered {
+    /// How long the table took to write.
+    pub prepared_ns: u64,
+    /// Frames of the network that the card had received, if asked.
+    pub received: Option<u64>,
 }
 
 /// Result of a move.
@@ -145,7 +151,6 @@ pub(super) struct Late {
 /// A move in progress.
 pub(super) struct Transfer {
     pub(super) order: Order,
-    /// What the report says of its beginning.
     pub(super) ordered: Ordered,
     pub(super) phase: Phase,
     /// Its destination. It is reversed when a step fails.
@@ -271,17 +276,16 @@ impl Transfer {
         }
     }
 
-    /// The report to whoever ordered the move.
-    pub(super) fn end(self: Box<Self>) -> (Ordered, Report) {
+    /// The result.
+    pub(super) fn report(self: Box<Self>) -> Report {
         let reported = |(phase, _): &(Phase, u64)| *phase != Phase::Before;
-        let report = Report {
+        Report {
             at: self.at,
             failed: self.failed,
             phases: self.phases.into_iter().filter(reported).collect(),
             cycles: self.cycles,
             out_dropped: self.drops,
             proof: self.witness.map(Witness::proof),
-        };
-        (self.ordered, report)
+        }
     }
 }

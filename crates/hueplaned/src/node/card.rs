@@ -61,10 +61,8 @@ pub struct CardSide {
     pub(super) retry: Option<Instant>,
     /// The next pause: longer each time, until a network fits.
     pub(super) pause: Duration,
-    /// Who waits for ordered moves, by the order's number.
-    pub(super) asked: BTreeMap<u64, Asked>,
-    /// The number of the last ordered move.
-    pub(super) orders: u64,
+    /// Who waits for ordered moves. On each seat, there is at most one at a time.
+    pub(super) asked: BTreeMap<SeatId, Asked>,
 }
 
 /// A network that the card knows.

@@ -78,8 +78,8 @@ impl Asked {
         Self { steering: Some((steering, by_card)), ..self }
     }
 
-    /// The same, once it is known how many frames the card had received when the move began. Those that it received after
-    /// neighbours were redirected came late.
+    /// The same, once it is known how many frames the card had received when the move began. Those that it received
+    /// after neighbours were redirected came late.
     pub(super) fn counted(mut self, received: Option<u64>) -> Self {
         if let Some((steering, Some(before))) = &mut self.steering {
             steering.late = received.unwrap_or(*before).saturating_sub(*before);
@@ -92,7 +92,7 @@ impl Asked {
 pub struct Arrived {
     pub(super) asked: Asked,
     pub(super) outcome: Result<Report, String>,
-    pub(super) prepared: Duration,
+    pub(super) prepare_ns: u64,
     /// The network is at its destination.
     pub(super) arrived: bool,
     pub(super) failed: Option<String>,
@@ -104,8 +104,8 @@ pub struct Ended {
     pub(super) seat: SeatId,
     /// Why its table is not on the card; or the result from the card's thread.
     pub(super) outcome: Result<Report, String>,
-    /// Time to write the table.
-    pub(super) prepared: Duration,
+    /// Time to write the table, nanoseconds.
+    pub(super) prepare_ns: u64,
     pub(super) asked: Option<Asked>,
 }
 
@@ -120,20 +120,17 @@ pub const fn placement(to: SubstrateName) -> Placement {
 pub(super) fn migration(
     asked: &Asked,
     report: &Report,
-    prepared: Duration,
+    prepare_ns: u64,
     bytes_max: u64,
     trouble: Option<String>,
 ) -> Migration {
     let to = asked.request.to;
-    let prepare = (to == SubstrateName::Card).then_some(("prepare", prepared));
-    let steps = report.phases.iter().map(|(phase, ns)| (phase.name(), Duration::from_nanos(*ns)));
+    let prepare = (to == SubstrateName::Card).then_some(("prepare", prepare_ns));
+    let steps = report.phases.iter().map(|(phase, ns)| (phase.name(), *ns));
     let phases: Vec<MigrationPhase> = prepare
         .into_iter()
         .chain(steps)
-        .map(|(name, time)| MigrationPhase {
-            name: name.to_owned(),
-            us: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
-        })
+        .map(|(name, ns)| MigrationPhase { name: name.to_owned(), us: ns / 1000 })
         .collect();
     let proof = report.proof.clone().unwrap_or_default();
     let [before, during, after] = proof.seen.map(seen);

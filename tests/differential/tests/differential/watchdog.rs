@@ -93,7 +93,7 @@ fn a_live_card_that_stands_still_has_failed() {
             assert!(live.round() && rounds < 10_000, "it does not notice");
             rounds += 1;
         };
-        let CardEvent::Failed(reason) = event else { panic!("another event than a failure") };
+        let CardEvent::Failed(reason) = event else { panic!("{event:?}") };
         assert!(reason.starts_with("nothing has moved in the card for "), "{reason}");
         assert!(reason.ends_with(" cycles, although it is not empty"), "{reason}");
         assert!(!live.round(), "it has ended");

@@ -1,19 +1,18 @@
 //! Executes the commands of control.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use hue_substrate::{Mode, Substrate, SubstrateError, Update};
 use hue_tables::{Delta, Vid};
 
 use super::Runner;
 use crate::live::command::{
-    CardCommand, CardQuestion, CardReply, ComingTable, MoveCommand, Moved, OnFailure, TableWork,
+    CardCommand, CardQuestion, CardReply, ComingTable, MoveCommand, OnFailure, TableWork,
 };
-use crate::live::event::CardEvent;
-use crate::live::seat::{Ordered, SeatId};
+use crate::live::event::{CardEvent, Moved};
+use crate::live::seats::SeatId;
 use crate::live::totals::CardCounts;
-use crate::live::transfer::Report;
+use crate::live::transfer::{Ordered, Report};
 
 /// A question whose answer takes several rounds.
 pub(super) struct Counting {
@@ -56,7 +55,7 @@ impl Runner {
             }
             CardCommand::Table { seat, work, on_failure } => self.work_on(seat, work, on_failure),
             CardCommand::Follow { deltas, seats } => self.follow_software(&deltas, &seats),
-            CardCommand::Move(ordered) => self.order(*ordered),
+            CardCommand::Move(wanted) => self.order(*wanted),
             CardCommand::Drain { seat, began_ns } => {
                 let received = self.received(seat.vid);
                 self.begin_drain(seat, began_ns, received);
@@ -66,8 +65,12 @@ impl Runner {
                 self.tell(CardEvent::Bypassed(result));
             }
             CardCommand::EndBypass(card) => {
-                let before = self.end_bypass(card.map(|card| *card)).map(Box::new);
-                self.tell(CardEvent::Replaced(before));
+                let before = self.end_bypass(card.map(|card| *card));
+                if self.drops_aside {
+                    // Without a thread, it is dropped here.
+                    let thread = std::thread::Builder::new().name("hue-image".to_owned());
+                    let _ = thread.spawn(move || drop(before));
+                }
             }
             CardCommand::Ask { number, question: CardQuestion::Memory(accounts) } => {
                 let memory = self.card().memory(&accounts);
@@ -111,12 +114,12 @@ impl Runner {
         if !self.seats.is_valid(seat) {
             return Some("the network has changed meanwhile".to_owned());
         }
-        let failed = self.tables_failed.get(&seat.vid).filter(|(number, _)| *number == seat.number);
+        let failed = self.tables_failed.get(&seat.vid).filter(|(failed, _)| *failed == seat);
         failed.map(|(_, why)| why.clone())
     }
 
     fn table_failed(&mut self, seat: SeatId, why: &str) {
-        self.tables_failed.insert(seat.vid, (seat.number, why.to_owned()));
+        self.tables_failed.insert(seat.vid, (seat, why.to_owned()));
     }
 
     fn work_on(&mut self, seat: SeatId, work: TableWork, on_failure: OnFailure) {
@@ -171,8 +174,8 @@ impl Runner {
     }
 
     /// Orders a move, if its table is there.
-    fn order(&mut self, MoveCommand { seat, order, table, counts }: MoveCommand) {
-        let mut ordered = Ordered { seat, number: order.number, prepared: Duration::ZERO, received: None };
+    fn order(&mut self, MoveCommand { order, table, counts }: MoveCommand) {
+        let (seat, mut ordered) = (order.seat, Ordered::default());
         if let Some(ComingTable { bare, began_ns, fails }) = table {
             if fails && self.void(seat).is_none() {
                 self.table_failed(seat, "step 'prepare' failed, as requested");
@@ -182,9 +185,9 @@ impl Runner {
             if let Some(why) = fails {
                 // Discard the partly written table. This fits, because the network was on the card without one before.
                 let _ = self.card().load_in_software(&[bare]);
-                return self.tell_moved(ordered, Err(why));
+                return self.tell_moved(seat, ordered, Err(why));
             }
-            ordered.prepared = Duration::from_nanos(self.now().saturating_sub(began_ns));
+            ordered.prepared_ns = self.now().saturating_sub(began_ns);
         }
         if counts {
             ordered.received = self.received(seat.vid);
@@ -193,8 +196,8 @@ impl Runner {
     }
 
     /// Reports how an ordered move ended.
-    pub(super) fn tell_moved(&mut self, ordered: Ordered, outcome: Result<Report, String>) {
-        let Ordered { seat, number, prepared, received } = ordered;
-        self.tell(CardEvent::Moved(Box::new(Moved { seat, number, outcome, prepared, received })));
+    pub(super) fn tell_moved(&mut self, seat: SeatId, ordered: Ordered, outcome: Result<Report, String>) {
+        let Ordered { prepared_ns, received } = ordered;
+        self.tell(CardEvent::Moved(Box::new(Moved { seat, outcome, prepared_ns, received })));
     }
 }

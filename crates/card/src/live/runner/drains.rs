@@ -6,7 +6,7 @@ use super::Runner;
 use super::transfer::{AGAIN_NS, fence_name};
 use crate::live::drain::Drain;
 use crate::live::event::CardEvent;
-use crate::live::seat::SeatId;
+use crate::live::seats::SeatId;
 
 /// Time limit of a drain. It does not wait for frames that are queued for a wire that accepts none.
 const LIMIT_NS: u64 = 1_000_000_000;

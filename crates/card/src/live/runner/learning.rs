@@ -57,7 +57,7 @@ impl Runner {
         let Self { peers, transfer, card, .. } = self;
         let Some(peer) = peers.get(peer).filter(|_| generation == self.homes.generation(vid)) else { return };
         let told = peer.into.sightings();
-        let transfer = transfer.as_mut().filter(|transfer| transfer.order.vid == vid);
+        let transfer = transfer.as_mut().filter(|transfer| transfer.order.seat.vid == vid);
         if let Some(transfer) = transfer.filter(|transfer| transfer.asked.is_answer(record)) {
             transfer.asked.known.extend_from_slice(told);
         } else if time_ns == 0 {

@@ -1,7 +1,7 @@
 //! The card's thread: frames in, cycles, frames out.
 //!
-//! A round: one command of control and one step of a move → frames from wires and workers into the twin's queues outside
-//! its ports → some cycles → frames that left, to wires and workers. At most [`WAITING_MAX`] frames wait outside a
+//! A round: one command of control and one step of a move → frames from wires and workers into the twin's queues
+//! outside its ports → some cycles → frames that left, to wires and workers. At most [`WAITING_MAX`] frames wait outside a
 //! port. The others wait in the rings of sockets and workers, as with a real card that accepts no more frames.
 
 mod commands;
@@ -28,15 +28,15 @@ use hue_substrate::scheduling::Bound;
 use hue_substrate::wake::{Poller, Wake};
 use hue_tables::Vid;
 
+use super::answers::Answers;
 use super::bypass::Bypass;
 use super::command::CardCommand;
 use super::drain::Drain;
 use super::event::CardEvent;
 use super::losses::Seen;
-use super::seat::Ordered;
-use super::seats::{Answers, Seats};
+use super::seats::{SeatId, Seats};
 use super::totals::{CardCounts, CardTotals, LivePortTotals};
-use super::transfer::{Order, Transfer};
+use super::transfer::{Order, Ordered, Transfer};
 use crate::card::Card;
 use crate::twin::Twin;
 
@@ -133,13 +133,15 @@ pub struct Runner {
     pub(super) drains: Vec<Drain>,
     /// The seats that are valid.
     seats: Arc<Seats>,
-    /// The number of the last seat of each network whose table is not correct, and why.
-    tables_failed: BTreeMap<Vid, (u64, String)>,
+    /// The last seat of each network on which work on the table failed, and why.
+    tables_failed: BTreeMap<Vid, (SeatId, String)>,
     /// What control is told after the present round.
     told: Vec<CardEvent>,
     /// Where answers go.
     answers: Arc<Answers>,
     counting: Option<commands::Counting>,
+    /// Whether a former card is dropped in a thread, because that can take long.
+    drops_aside: bool,
     arrivals: Vec<Packet>,
     failed: Vec<(usize, String)>,
     /// Why the card can no longer be used, set by [`Self::give_up`].
@@ -216,6 +218,7 @@ impl Runner {
             told: Vec::new(),
             answers,
             counting: None,
+            drops_aside: false,
             arrivals: Vec::with_capacity(WAITING_MAX),
             failed: Vec::new(),
             gave_up: None,
@@ -245,7 +248,7 @@ impl Runner {
 
     /// Connects a port of the card, named by the card's number, to a wire. Networks know the port as `id`. A former
     /// wire is closed. Returns `false`, and closes the port, if the card does not have this number.
-    pub fn set_port(&mut self, number: u8, id: PortId, mut port: Box<dyn Port>) -> bool {
+    pub(super) fn set_port(&mut self, number: u8, id: PortId, mut port: Box<dyn Port>) -> bool {
         self.take_port(number);
         let Some(place) = self.wires.get_mut(usize::from(number)) else {
             port.close(&mut self.pool);
@@ -263,7 +266,7 @@ impl Runner {
     }
 
     /// Closes a port; does nothing if it is not open.
-    pub fn take_port(&mut self, number: u8) {
+    pub(super) fn take_port(&mut self, number: u8) {
         self.look_at_losses();
         let Some(mut wire) = self.wires.get_mut(usize::from(number)).and_then(Option::take) else { return };
         if let Some(base) = self.bases.get_mut(usize::from(number)) {
@@ -281,7 +284,7 @@ impl Runner {
     ///
     /// # Errors
     /// As [`Port::set_classes`].
-    pub fn set_classes(
+    pub(super) fn set_classes(
         &mut self,
         id: PortId,
         rules: &[ClassRule],
@@ -294,7 +297,7 @@ impl Runner {
     }
 
     /// Sets the worker that decides a network's frames if the card does not.
-    pub fn set_home(&mut self, vid: Vid, home: Option<Home>) {
+    pub(super) fn set_home(&mut self, vid: Vid, home: Option<Home>) {
         if let Some(place) = self.homes.of.get_mut(vid.index()) {
             *place = home.and_then(|home| u8::try_from(home.worker).ok()).unwrap_or(NONE);
         }
@@ -303,9 +306,10 @@ impl Runner {
         }
     }
 
-    /// Limits the processor time of the thread.
+    /// The card has a thread of its own: limits its processor time.
     pub(super) fn set_bound(&mut self, bound: Bound) {
         self.bound = bound;
+        self.drops_aside = true;
     }
 
     /// Works until control drops the mailbox. The error says why the card broke.
@@ -462,7 +466,7 @@ impl Runner {
     ///
     /// # Errors
     /// The reason why the card broke.
-    pub fn catch_up(&mut self) -> Result<(), String> {
+    pub(super) fn catch_up(&mut self) -> Result<(), String> {
         while self.card.has_deferred() {
             self.round()?;
         }
@@ -485,7 +489,7 @@ impl Runner {
     }
 
     /// Records that the card is not in its expected state. It fails before the next round.
-    pub fn give_up(&mut self, why: String) {
+    pub(super) fn give_up(&mut self, why: String) {
         self.gave_up = Some(why);
     }
 
@@ -578,7 +582,7 @@ impl Runner {
     ///
     /// # Errors
     /// A text, if the card does not become empty or the networks contradict each other; nothing has changed then.
-    pub fn set_bypass(&mut self, programs: &[Program]) -> Result<(), String> {
+    pub(super) fn set_bypass(&mut self, programs: &[Program]) -> Result<(), String> {
         let bypass = Bypass::new(programs).map_err(|error| error.to_string())?;
         while !planted(Bug::BypassEarly) && !self.card.twin().idle() {
             self.card.twin().run(ROUND_CYCLES);
@@ -594,7 +598,7 @@ impl Runner {
 
     /// Ends the bypass: frames pass through the card again, or through `card`, which must have the same networks in
     /// software and as many ports. In the second case the former card is returned. Counters of networks are kept.
-    pub fn end_bypass(&mut self, card: Option<Card<Twin>>) -> Option<Card<Twin>> {
+    pub(super) fn end_bypass(&mut self, card: Option<Card<Twin>>) -> Option<Card<Twin>> {
         self.bypass = None;
         let card = card?;
         let vids: Vec<Vid> = self.card.programs().map(|program| program.vid).collect();
@@ -661,7 +665,7 @@ impl Runner {
     }
 
     /// Discards the counters of a removed network, because another network may get its VID.
-    pub fn forget(&mut self, vid: Vid) {
+    pub(super) fn forget(&mut self, vid: Vid) {
         self.look_at_losses();
         self.carried.remove(&vid);
         self.totals.crossings.remove(&vid);

@@ -115,7 +115,6 @@ impl Node {
             retry: None,
             pause: RETRY_MIN,
             asked: BTreeMap::new(),
-            orders: 0,
         })
     }
 
@@ -297,9 +296,8 @@ impl Node {
     pub(super) fn let_go(&mut self, vid: Vid) {
         let Some(seat) = self.card.as_mut().and_then(|card| card.seats.get_mut(&vid)) else { return };
         seat.kept = false;
-        let id = seat.id;
         // Commands about its table that are still in the queue become void.
-        self.renew_seat(id);
+        self.renew_seat(vid);
         self.strip(vid);
     }
 
@@ -368,24 +366,33 @@ impl Node {
         }
     }
 
-    /// Handles a message from the card's thread.
+    /// Handles a message about the card.
     pub(super) fn card_news(&mut self, news: CardNews) {
         match news {
-            CardNews::Event(CardEvent::Port { id, error }) => {
+            CardNews::Event(event) => self.card_event(event),
+            CardNews::Scheduled(schedule) => self.scheduled(&schedule),
+            CardNews::Image(result) => self.image_made(result),
+        }
+    }
+
+    /// Handles a report of the card's thread.
+    fn card_event(&mut self, event: CardEvent) {
+        match event {
+            CardEvent::Port { id, error } => {
                 if let Some(name) = self.ports.with_id(id).map(|(name, _)| name.clone()) {
                     self.give_ports(Input::Broke(name, error));
                 }
             }
-            CardNews::Event(CardEvent::Failed(why)) => {
+            CardEvent::Failed(why) => {
                 let why = format!("it failed, and its networks run in software: {why}");
                 let moved = self.drop_card(&why);
                 self.card_is_down(why);
                 moved.iter().for_each(|name| self.tend_port(name));
             }
-            CardNews::Event(CardEvent::NotLimited(id, error)) => {
+            CardEvent::NotLimited(id, error) => {
                 tracing::warn!(%id, %error, "the card cannot limit floods before its receive ring");
             }
-            CardNews::Event(CardEvent::Refused(vids, why)) => {
+            CardEvent::Refused(vids, why) => {
                 for vid in vids {
                     let Some(name) = self.vids.get(&vid).cloned() else { continue };
                     if let Some(card) = &mut self.card {
@@ -394,28 +401,22 @@ impl Node {
                     self.degrade(&name, format!("the card cannot find its frames: {why}"));
                 }
             }
-            CardNews::Event(CardEvent::Moved(moved)) => {
-                let Moved { seat, number, outcome, prepared, received } = *moved;
-                let asked = self.card.as_mut().and_then(|card| card.asked.remove(&number));
+            CardEvent::Moved(moved) => {
+                let Moved { seat, outcome, prepared_ns, received } = *moved;
+                let asked = self.card.as_mut().and_then(|card| card.asked.remove(&seat));
                 let asked = asked.map(|asked| asked.counted(received));
-                self.moved(Ended { seat, outcome, prepared, asked });
+                self.moved(Ended { seat, outcome, prepare_ns: prepared_ns, asked });
             }
-            CardNews::Event(CardEvent::Bypassed(result)) => self.bypassed(result),
-            // In a thread, because dropping it can take long.
-            CardNews::Event(CardEvent::Replaced(before)) => {
-                drop(self.drive.aside("hue-image", move || drop(before)));
-            }
-            CardNews::Event(CardEvent::Drained { seat, took, received }) => {
+            CardEvent::Bypassed(result) => self.bypassed(result),
+            CardEvent::Drained { seat, took, received } => {
                 self.wires.drained(seat, took, received);
             }
-            CardNews::Event(CardEvent::Fell(seat, why)) => self.fell(seat, why),
-            CardNews::Event(CardEvent::NotKept(seat)) => {
+            CardEvent::Fell(seat, why) => self.fell(seat, why),
+            CardEvent::NotKept(seat) => {
                 if self.seat_of(seat).is_some_and(|seat| seat.stage == Stage::Software) {
                     self.let_go(seat.vid);
                 }
             }
-            CardNews::Scheduled(schedule) => self.scheduled(&schedule),
-            CardNews::Image(result) => self.image_made(result),
         }
     }
 
@@ -434,12 +435,11 @@ impl Node {
         self.make_room();
     }
 
-    /// Gives the network on this seat another one. Commands that were queued for this one become void.
-    pub(super) fn renew_seat(&mut self, id: SeatId) {
-        if let Some(card) = &mut self.card
-            && let Some(seat) = card.seats.get_mut(&id.vid)
-        {
-            seat.id = card.live.take_seat(id.vid);
+    /// Gives a network that has a seat another one. Commands that were queued for the former one become void.
+    pub(super) fn renew_seat(&mut self, vid: Vid) {
+        let Some(card) = &mut self.card else { return };
+        if let Some(seat) = card.seats.get_mut(&vid) {
+            seat.id = card.live.take_seat(vid);
         }
     }
 

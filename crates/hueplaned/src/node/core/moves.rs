@@ -275,7 +275,7 @@ impl Node {
         let Some(seat) = seat else { return };
         if self.seat_of(seat).is_none_or(|seat| seat.stage != Stage::Leaving) {
             let outcome = Err("the network has changed meanwhile".to_owned());
-            return self.moved(Ended { seat, outcome, prepared: Duration::ZERO, asked });
+            return self.moved(Ended { seat, outcome, prepare_ns: 0, asked });
         }
         self.order(seat, None, asked);
     }
@@ -293,10 +293,8 @@ impl Node {
         let fail = request.and_then(|request| request.fail);
         let counts = asked.as_ref().is_some_and(|asked| matches!(asked.steering, Some((_, Some(_)))));
         let Some(card) = &mut self.card else { return };
-        card.orders += 1;
         let order = Order {
-            vid: seat.vid,
-            number: card.orders,
+            seat,
             to: if table.is_some() { Side::Card } else { Side::Software },
             watch: demux.zip(request.map(|request| ms(request.watch_ms))),
             limit: request.map_or(LIMIT, |request| ms(request.limit_ms)),
@@ -312,8 +310,8 @@ impl Node {
                 MigrationStep::Reordered => Some(Fail::Frames(Mishap::Reordered)),
             }),
         };
-        card.asked.extend(asked.map(|asked| (order.number, asked)));
-        card.live.tell(CardCommand::Move(Box::new(MoveCommand { seat, order, table, counts })));
+        card.asked.extend(asked.map(|asked| (seat, asked)));
+        card.live.tell(CardCommand::Move(Box::new(MoveCommand { order, table, counts })));
     }
 
     /// Rows that find the frames of all networks, with the card's port numbers.
@@ -325,7 +323,7 @@ impl Node {
 
     /// A move has ended.
     pub(super) fn moved(&mut self, ended: Ended) {
-        let Ended { seat: id, outcome, prepared, asked } = ended;
+        let Ended { seat: id, outcome, prepare_ns, asked } = ended;
         let vid = id.vid;
         let Some(name) = self.vids.get(&vid).cloned().filter(|_| self.seat_of(id).is_some()) else {
             if let Some(asked) = asked {
@@ -364,7 +362,7 @@ impl Node {
         seat.kept = keeps && outcome.is_ok();
         if at == Side::Software && !seat.kept {
             // Commands about its table that are still in the queue become void, and the table is removed from the card.
-            self.renew_seat(id);
+            self.renew_seat(vid);
             if outcome.is_ok() {
                 self.strip(vid);
             } else if keeps && self.let_all_go() {
@@ -404,7 +402,7 @@ impl Node {
         let turn = self.rewire(&name);
         let departed = at == Side::Software && failed.is_none();
         if let Some(asked) = asked {
-            let arrived = Arrived { asked, outcome, prepared, arrived, failed };
+            let arrived = Arrived { asked, outcome, prepare_ns, arrived, failed };
             match turn {
                 Some(turn) => self.wires.begin(turn.then(Then::Answer(Box::new(arrived)))),
                 None => self.answer(arrived, None),
@@ -439,7 +437,7 @@ impl Node {
     /// Sends the result to the caller, who then sees the network where the result says.
     pub(super) fn answer(&mut self, arrived: Arrived, steering: Option<MigrationSteering>) {
         self.publish_changes();
-        let Arrived { asked, outcome, prepared, arrived, failed } = arrived;
+        let Arrived { asked, outcome, prepare_ns, arrived, failed } = arrived;
         let (shared, name) = (Arc::clone(&self.shared), asked.name.clone());
         let refuse = |kind, detail: String| {
             shared.events.add(EventKind::MigrationFailed, About::Network(&name), detail.clone());
@@ -468,7 +466,7 @@ impl Node {
         }
         let Some(card) = &self.card else { return };
         let bytes_max = u64::from(card.live.description().out_bytes) / 2;
-        let mut migration = migration(&asked, &report, prepared, bytes_max, failed);
+        let mut migration = migration(&asked, &report, prepare_ns, bytes_max, failed);
         migration.steering = steering.or_else(|| asked.steering.clone().map(|(steering, _)| steering));
         let text = format!(
             "the network has moved to {} in {} us: {}",

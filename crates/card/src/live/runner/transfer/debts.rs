@@ -20,7 +20,7 @@ impl Runner {
     /// Brings the debts to the side that will decide. Returns whether they have arrived; if not, it has to be called
     /// again.
     pub(super) fn bring_debts(&mut self, transfer: &mut Transfer, now_ns: u64) -> Result<bool, CardError> {
-        let vid = transfer.order.vid;
+        let vid = transfer.order.seat.vid;
         if transfer.at == Side::Card {
             return self.give_debts_to_software(vid);
         }
@@ -34,7 +34,7 @@ impl Runner {
     /// Brings what a network has learnt to the card's memory, where it waits for the network. Returns whether this is done; if
     /// not, it has to be called again.
     pub(super) fn bring_addresses(&mut self, transfer: &mut Transfer, now_ns: u64) -> bool {
-        let vid = transfer.order.vid;
+        let vid = transfer.order.seat.vid;
         if planted(Bug::AddressesStay) || !self.card().learns(vid) {
             return true;
         }
@@ -47,7 +47,7 @@ impl Runner {
 
     /// Asks the worker, and again if there is no answer.
     fn ask(&mut self, transfer: &mut Transfer, now_ns: u64, question: impl Fn(Vid, u16, u64) -> Record) {
-        let vid = transfer.order.vid;
+        let vid = transfer.order.seat.vid;
         let (name, asked_ns) = transfer.asked.question.unzip();
         if asked_ns.is_none_or(|asked_ns| now_ns.saturating_sub(asked_ns) >= AGAIN_NS) {
             let name = name.unwrap_or_else(fence_name);
@@ -82,7 +82,7 @@ impl Runner {
     /// Writes the worker's debts to the card, if the worker has answered.
     pub(super) fn write_debts(&mut self, transfer: &mut Transfer) -> Result<(), CardError> {
         match transfer.asked.debts.take() {
-            Some(debts) => self.card().set_debts(transfer.order.vid, debts),
+            Some(debts) => self.card().set_debts(transfer.order.seat.vid, debts),
             None => Ok(()),
         }
     }
@@ -91,7 +91,7 @@ impl Runner {
     ///
     /// # Errors
     /// As [`crate::Card::steer`].
-    pub fn fall(&mut self, vid: Vid) -> Result<(), SubstrateError> {
+    pub(in crate::live) fn fall(&mut self, vid: Vid) -> Result<(), SubstrateError> {
         self.count_load(vid); // a move to the card that is under way must not complete
         self.give_debts_to_software(vid).map_err(broken)?;
         self.card().steer(vid, true)?;
@@ -103,7 +103,7 @@ impl Runner {
     ///
     /// # Errors
     /// The same.
-    pub fn load_in_software(&mut self, programs: &[Program]) -> Result<(), SubstrateError> {
+    pub(in crate::live) fn load_in_software(&mut self, programs: &[Program]) -> Result<(), SubstrateError> {
         for program in programs {
             self.count_load(program.vid);
             if self.card().is_in_software(program.vid) == Some(false) {
@@ -121,7 +121,7 @@ impl Runner {
         };
         transfer.asked.debts = debts;
         if transfer.phase == Phase::Before && transfer.goal == Side::Card {
-            let (vid, known) = (transfer.order.vid, std::mem::take(&mut transfer.asked.known));
+            let (vid, known) = (transfer.order.seat.vid, std::mem::take(&mut transfer.asked.known));
             self.card.adopt(vid, &known, self.now_ns);
         }
     }

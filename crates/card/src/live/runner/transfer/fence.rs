@@ -45,7 +45,7 @@ impl Runner {
             // The network may have been removed and its index reused. The new network's counters do not expect a
             // fence.
             Some(aside) => self.push_fence_to(queue, aside, transfer.fence, now_ns),
-            None => self.push_fence_of(transfer.order.vid, transfer.net, transfer.fence, now_ns),
+            None => self.push_fence_of(transfer.order.seat.vid, transfer.net, transfer.fence, now_ns),
         }
     }
 
@@ -81,7 +81,7 @@ impl Runner {
     /// Hands the fence to the network's worker, behind all frames of the network; returns `false` while there is no
     /// room.
     pub(super) fn give_fence(&mut self, transfer: &Transfer) -> bool {
-        let vid = transfer.order.vid;
+        let vid = transfer.order.seat.vid;
         self.give(&Record::of_fence(vid, self.generation(vid), transfer.fence))
     }
 
@@ -113,7 +113,7 @@ impl Runner {
         if transfer.in_software {
             transfer.through_software = true;
             // Frames behind the fence come after those that bypassed the card meanwhile.
-            let vid = transfer.order.vid;
+            let vid = transfer.order.seat.vid;
             self.set_aside(vid, None);
         }
     }

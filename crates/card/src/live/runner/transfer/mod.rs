@@ -9,8 +9,7 @@ use hue_substrate::planted::{Bug, planted};
 pub(super) use self::fence::{AGAIN_NS, fence_name};
 use super::Runner;
 use crate::error::CardError;
-use crate::live::seat::Ordered;
-use crate::live::transfer::{Asked, Emptying, Fail, Late, Order, Phase, Report, Side, Transfer};
+use crate::live::transfer::{Asked, Emptying, Fail, Late, Order, Ordered, Phase, Report, Side, Transfer};
 use crate::live::witness::Witness;
 
 /// How long frames that are inside at the end may take to leave. The limit is reached only if a wire accepts no
@@ -23,14 +22,14 @@ const HOLD_ENDED: &str =
 
 impl Runner {
     /// Queues a move of a network after earlier orders.
-    pub(in crate::live) fn transfer(&mut self, order: Order, ordered: Ordered) {
+    pub(super) fn transfer(&mut self, order: Order, ordered: Ordered) {
         self.orders.push_back((order, ordered));
     }
 
     fn end_transfer(&mut self, transfer: Box<Transfer>) {
         self.follow(None);
-        let (ordered, report) = transfer.end();
-        self.tell_moved(ordered, Ok(report));
+        let (seat, ordered) = (transfer.order.seat, transfer.ordered);
+        self.tell_moved(seat, ordered, Ok(transfer.report()));
     }
 
     /// Takes the next step of a move. Returns whether there is a move.
@@ -69,22 +68,22 @@ impl Runner {
 
     /// Begins a move; `None` if it ended at once.
     fn begin(&mut self, mut order: Order, ordered: Ordered) -> Option<Box<Transfer>> {
-        let place = self.card().net(order.vid).zip(self.card().kind(order.vid));
-        let known = place.zip(self.card().is_in_software(order.vid));
+        let place = self.card().net(order.seat.vid).zip(self.card().kind(order.seat.vid));
+        let known = place.zip(self.card().is_in_software(order.seat.vid));
         let stays =
             |at, failed| Report { at, failed, phases: Vec::new(), cycles: 0, out_dropped: 0, proof: None };
         let Some(((net, kind), software)) = known else {
             let why = "the card does not know the network".to_owned();
-            self.tell_moved(ordered, Ok(stays(Side::Software, Some(why))));
+            self.tell_moved(order.seat, ordered, Ok(stays(Side::Software, Some(why))));
             return None;
         };
         let at = if software { Side::Software } else { Side::Card };
         if at == order.to {
-            self.tell_moved(ordered, Ok(stays(at, None)));
+            self.tell_moved(order.seat, ordered, Ok(stays(at, None)));
             return None;
         }
         let now_ns = self.now();
-        let vid = order.vid;
+        let vid = order.seat.vid;
         let witness = order.watch.take().map(|(demux, time)| (Witness::new(vid, kind, demux, now_ns), time));
         let (witness, time) = witness.unzip();
         if let Some(witness) = &witness {
@@ -138,7 +137,7 @@ impl Runner {
             // network.
             transfer.older = Some(if transfer.phase == Phase::Aside { transfer.net } else { aside });
             transfer.began_ns = now_ns;
-            self.set_aside(transfer.order.vid, None);
+            self.set_aside(transfer.order.seat.vid, None);
             self.send_fence(transfer, now_ns);
             return Ok(false);
         }
@@ -202,7 +201,7 @@ impl Runner {
                     return Ok(false);
                 }
                 if witness.close(now_ns) {
-                    let rings = self.lost_at_rings(transfer.order.vid);
+                    let rings = self.lost_at_rings(transfer.order.seat.vid);
                     for ((loss, now), (_, before)) in rings.into_iter().zip(transfer.rings) {
                         witness.lost_unseen(loss, now.saturating_sub(before));
                     }
@@ -267,7 +266,7 @@ impl Runner {
 
     /// Whether the network on the card is still as the move left it.
     fn is_as_known(&mut self, transfer: &Transfer) -> bool {
-        let vid = transfer.order.vid;
+        let vid = transfer.order.seat.vid;
         // A network that was loaded again, or taken off the card, has no table there to switch to.
         let comes = transfer.goal == Side::Card && transfer.at == Side::Software;
         !(comes && self.loads(vid) != transfer.loads)
@@ -304,7 +303,7 @@ impl Runner {
                     transfer.goal = transfer.at;
                     return self.enter(transfer, Phase::After, now_ns);
                 }
-                let aside = match self.card().borrow_net(transfer.order.vid) {
+                let aside = match self.card().borrow_net(transfer.order.seat.vid) {
                     Ok(aside) => aside,
                     Err(error) => {
                         transfer.fault(&format!("no index is free for the move: {error}"));
@@ -315,7 +314,7 @@ impl Runner {
                 self.card().out_hold(aside).map_err(text)?;
                 transfer.aside = Some(aside);
                 transfer.asked = Asked::default();
-                self.set_aside(transfer.order.vid, Some(aside));
+                self.set_aside(transfer.order.seat.vid, Some(aside));
                 self.send_fence(transfer, now_ns);
             }
             Phase::Switch => {
@@ -338,12 +337,12 @@ impl Runner {
                     // The row was not switched: the network's own queues wait for the diverted frames.
                     self.card().out_hold(transfer.net).map_err(text)?;
                 }
-                self.set_aside(transfer.order.vid, None);
+                self.set_aside(transfer.order.seat.vid, None);
                 self.send_fence(transfer, now_ns);
             }
             Phase::After => {
                 if transfer.at == Side::Software {
-                    self.card().forget_learnt(transfer.order.vid);
+                    self.card().forget_learnt(transfer.order.seat.vid);
                 }
                 if transfer.switched_cycles != 0 {
                     transfer.cycles = self.card().twin().cycles() - transfer.switched_cycles;
@@ -365,11 +364,11 @@ impl Runner {
         if !software {
             self.write_debts(transfer).map_err(text)?;
         }
-        match self.card().steer(transfer.order.vid, software) {
+        match self.card().steer(transfer.order.seat.vid, software) {
             Ok(()) if software => {
                 // Send the debts again, because the card has charged frames since. No frame for software is on its
                 // way to the worker yet.
-                self.give_debts_to_software(transfer.order.vid).map_err(text)?;
+                self.give_debts_to_software(transfer.order.seat.vid).map_err(text)?;
                 transfer.at = Side::Software;
             }
             Ok(()) => transfer.at = Side::Card,
