@@ -4,6 +4,7 @@ use hue_card::{Card, Layout};
 use hue_differential::{
     Random, card, compare_updates, first_seed, fit_banks, frames, full, image, mixed, mutated,
 };
+use hue_planes::Settings;
 use hue_tables::dir::DirLimits;
 
 /// Frames of an experiment.
@@ -14,7 +15,10 @@ fn experiment(image: &hue_card::Image, seed: u64) -> Result<hue_differential::Se
     const ROUTES: usize = 28;
     let mut random = Random::new(seed);
     let of = Card::new(image.start().unwrap()).unwrap().description().clone();
-    let mut programs = mixed(&mut random, &of.kinds, 3, ROUTES);
+    // Networks that learn have no routes, and which frames they flood depends on when they have learnt.
+    let kinds: Vec<_> =
+        of.kinds.iter().copied().filter(|kind| Settings::of(*kind).learning().is_none()).collect();
+    let mut programs = mixed(&mut random, &kinds, 3, ROUTES);
     if of.layout == Layout::Dir {
         // With spare room: if there is no room beside the old words, packets may find no route for a while.
         fit_banks(&mut programs, false, DirLimits { sets: 40, cam_rows: 12 });
