@@ -157,6 +157,12 @@ impl<R: Registers> Card<R> {
         self.networks.values().map(Loaded::program)
     }
 
+    /// The program of a network, with all changes.
+    #[must_use]
+    pub fn program(&self, vid: Vid) -> Option<&Program> {
+        self.networks.get(&vid).map(Loaded::program)
+    }
+
     /// Stops planes, given as a bit mask, and sets whether their packets go to the control plane or are dropped.
     ///
     /// # Errors

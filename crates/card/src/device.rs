@@ -8,6 +8,7 @@
 use hue_planes::Kind;
 use hue_tables::cuckoo;
 use hue_tables::dag36::CARD_WORDS;
+use serde::{Deserialize, Serialize};
 
 use crate::error::CardError;
 use crate::generated as regs;
@@ -48,7 +49,7 @@ pub fn out_drops_row(port: u32, net: u8) -> u32 {
 }
 
 /// Layout of an image's routes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Layout {
     /// Ternary rows, separate for each plane.
     Tcam,
@@ -74,7 +75,7 @@ impl Layout {
 }
 
 /// Description of an image.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Description {
     /// Its name.
     pub name: String,

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::CardError;
 use crate::twin::{Image, seal};
 
@@ -9,7 +11,7 @@ use crate::twin::{Image, seal};
 const INSTALLED: &str = "lib/hueplane/images";
 
 /// Folders searched for image files; the first that has the file wins.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Images {
     places: Vec<PathBuf>,
 }

@@ -41,9 +41,9 @@ pub use error::{CardError, NAME};
 pub use images::Images;
 pub use left::Way;
 pub use live::{
-    CardCommand, CardCounts, CardEvent, CardQuestion, CardReply, CardTotals, ComingTable, Crossings, Fail,
-    Inside, LiveCard, LivePortTotals, Mishap, MoveCommand, Moved, OUTPUT_FULL, OnFailure, Order, Phase,
-    Proof, Report, Runner, SeatId, Seen, Side, TableWork, WAITING_MAX, make_live,
+    Answers, CardCommand, CardCounts, CardEvent, CardQuestion, CardReply, CardTotals, ComingTable, Crossings,
+    Fail, Inside, LiveCard, LivePortTotals, Mishap, MoveCommand, Moved, OUTPUT_FULL, OnFailure, Phase, Proof,
+    Report, Runner, SeatId, Seats, Seen, Side, TableWork, WAITING_MAX, make_live,
 };
 pub use memory::{CardBank, CardMemory, CardShare};
 pub use network::CardKey;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use hue_tables::dir::{SETS, SLOTS};
 use hue_tables::{Account, Vid};
+use serde::{Deserialize, Serialize};
 
 use crate::banks::Banks;
 use crate::card::Card;
@@ -18,12 +19,12 @@ use crate::routes::LEVELS;
 use crate::rows::Row;
 
 /// The tables of a card.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CardMemory {
     /// How the image stores routes.
     pub layout: Layout,
     /// Unit of the route tables: `words` or `rows`.
-    pub unit: &'static str,
+    pub unit: String,
     /// Memories that can fill up.
     pub banks: Vec<CardBank>,
     /// Networks with tables on the card, by id.
@@ -31,10 +32,10 @@ pub struct CardMemory {
 }
 
 /// A memory of the card.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CardBank {
     /// Its contents.
-    pub name: &'static str,
+    pub name: String,
     /// Words or rows in use.
     pub used: u64,
     /// Words or rows in all.
@@ -44,7 +45,7 @@ pub struct CardBank {
 }
 
 /// A network's share of the card's tables, in [`CardMemory::unit`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CardShare {
     /// The network.
     pub vid: Vid,
@@ -66,8 +67,8 @@ impl<R: Registers> Card<R> {
         }
         let Some(shared) = &self.shared else {
             let planes = u64::from(description.planes);
-            let bank = |name, used, each: u32| {
-                let each = u64::from(each);
+            let bank = |name: &str, used, each: u32| {
+                let (name, each) = (name.to_owned(), u64::from(each));
                 CardBank { name, used, max: planes * each, network_max: Some(each) }
             };
             let addresses = description.neighbour_rows();
@@ -88,7 +89,7 @@ impl<R: Registers> Card<R> {
             }
             return CardMemory {
                 layout: Layout::Tcam,
-                unit: "rows",
+                unit: "rows".to_owned(),
                 banks: vec![
                     bank("routes", routes, description.route_rows),
                     bank("addresses", locals, description.local_rows),
@@ -105,13 +106,13 @@ impl<R: Registers> Card<R> {
         let (words, hops) = shared.used(memories.len());
         let memories = memories.into_iter().zip(words);
         let memories = memories.map(|((name, max), used)| CardBank {
-            name,
+            name: name.to_owned(),
             used,
             max: u64::from(max),
             network_max: None,
         });
         let hops = CardBank {
-            name: "next hops",
+            name: "next hops".to_owned(),
             used: hops,
             max: u64::from(description.hop_rows),
             network_max: None,
@@ -131,7 +132,7 @@ impl<R: Registers> Card<R> {
         };
         CardMemory {
             layout: description.layout,
-            unit: "words",
+            unit: "words".to_owned(),
             banks: memories.chain([hops]).collect(),
             networks,
         }
@@ -140,7 +141,8 @@ impl<R: Registers> Card<R> {
     /// The same for two banks. A set counts as a whole.
     fn bank_memory(&self, banks: &Banks, description: &Description) -> CardMemory {
         let ([entries, sets, rows], hops) = banks.used();
-        let bank = |name, used, max: u64| CardBank { name, used, max, network_max: None };
+        let bank =
+            |name: &str, used, max: u64| CardBank { name: name.to_owned(), used, max, network_max: None };
         let on_card = self.networks.iter().filter(|(_, loaded)| loaded.held.is_some());
         let networks = on_card.filter_map(|(vid, _)| {
             let (routes, own, marginal) = banks.account(*vid);
@@ -148,7 +150,7 @@ impl<R: Registers> Card<R> {
         });
         CardMemory {
             layout: description.layout,
-            unit: "words",
+            unit: "words".to_owned(),
             networks: networks.collect(),
             banks: vec![
                 bank("entries of the first bank", entries, SLOTS as u64),

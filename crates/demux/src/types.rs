@@ -4,13 +4,14 @@ use std::fmt;
 
 use hue_tables::{Prefix4, Vid};
 use hue_wire::Mac;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Most rows, and most attachments, of one [`Demux`](crate::Demux): 4,095 networks on 16 ports.
 pub const ROWS_MAX: usize = 65_520;
 
 /// Index of a physical port of the node. Documents refer to ports by name (`p0`, `n1` …).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct PortId(u8);
 
 impl PortId {
@@ -46,7 +47,7 @@ impl fmt::Display for PortId {
 }
 
 /// The frames that a row selects.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Match {
     /// Frames that arrive on a port with this destination MAC, which must not be a group address.
     Mac {
@@ -79,7 +80,7 @@ impl fmt::Display for Match {
 }
 
 /// One claim of a network on frames.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// The network.
     pub vid: Vid,

@@ -18,7 +18,6 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -32,6 +31,8 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::geteuid;
+
+use crate::local::identity;
 
 /// First argument of a program that is to be a holder; the path of its socket follows. Its standard input is the
 /// listening socket.
@@ -248,7 +249,7 @@ pub fn run_if_asked() -> bool {
         return false;
     }
     let Some(path) = arguments.next().map(PathBuf::from) else { return false };
-    let _ = nix::sys::prctl::set_name(c"hueplane-holder");
+    crate::process::set_name(c"hueplane-holder");
     // Nothing that it does needs a right, and nobody reads its errors.
     let _ = crate::service::drop_capabilities(&[]);
     let _ = hold(io::stdin().as_fd(), &path);
@@ -318,11 +319,6 @@ fn serve(socket: BorrowedFd<'_>, held: &mut BTreeMap<String, OwnedFd>) -> io::Re
 /// Whether the other end is a process of the same user.
 fn is_own(socket: &OwnedFd) -> bool {
     getsockopt(socket, PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
-}
-
-/// What identifies a file, whatever its name.
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 #[cfg(test)]

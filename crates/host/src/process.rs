@@ -2,6 +2,7 @@
 //!
 //! Source: pidfd_open(2), pidfd_send_signal(2), setpriority(2).
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -15,6 +16,11 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, se
 pub fn lower_priority(nice: i32) -> io::Result<()> {
     // On Linux, a nice value belongs to a thread, and no id means the calling one.
     Ok(setpriority_process(None, nice)?)
+}
+
+/// Names the calling thread, in lists of threads and, for the first thread, of processes. At most 15 bytes are used.
+pub fn set_name(name: &CStr) {
+    let _ = nix::sys::prctl::set_name(name); // it cannot fail with a valid address
 }
 
 /// A process.
@@ -38,6 +44,14 @@ impl Process {
     /// When it has ended, or may not be sent a signal.
     pub fn terminate(&self) -> io::Result<()> {
         Ok(pidfd_send_signal(&self.0, Signal::TERM)?)
+    }
+
+    /// Ends it (SIGKILL).
+    ///
+    /// # Errors
+    /// When it has ended, or may not be sent a signal.
+    pub fn kill(&self) -> io::Result<()> {
+        Ok(pidfd_send_signal(&self.0, Signal::KILL)?)
     }
 
     /// Whether it has ended.

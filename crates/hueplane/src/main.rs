@@ -19,7 +19,7 @@ mod reference;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if hue_host::holder::run_if_asked() {
+    if hue_host::holder::run_if_asked() || hueplaned::run_card_if_asked() {
         return ExitCode::SUCCESS;
     }
     complete::answer();

@@ -116,8 +116,17 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     // Before the node reports that it is ready. Callers that connect earlier wait until the API answers.
     let unix = place.listen()?;
     let holder = Arc::new(if options.hold { holder(&options.state_dir) } else { Holder::default() });
-    let (handle, running) =
-        node::start(config, images(), options.owner(), opened, Arc::clone(&holder), log, predecessor)?;
+    // Not in the run directory, which service managers remove when the daemon ends.
+    let cards = Some(options.state_dir.clone());
+    let (handle, running) = node::start(
+        config,
+        images(),
+        options.owner(),
+        opened,
+        Arc::clone(&holder),
+        log,
+        (predecessor, cards),
+    )?;
     let ended = runtime.block_on(serving(&handle, &running, unix, tls, guests.handle()));
     service::stopping();
     let (keep, hand_over) = match &ended {

@@ -24,4 +24,5 @@ pub mod tls;
 
 pub use daemon::run;
 pub use error::DaemonError;
+pub use node::run_if_asked as run_card_if_asked;
 pub use options::{Listen, Options};

@@ -7,7 +7,7 @@ use hueplaned::arguments::Arguments;
 use hueplaned::{DaemonError, run};
 
 fn main() -> ExitCode {
-    if hue_host::holder::run_if_asked() {
+    if hue_host::holder::run_if_asked() || hueplaned::run_card_if_asked() {
         return ExitCode::SUCCESS;
     }
     match run(Arguments::parse().options()) {

@@ -8,9 +8,10 @@ use std::fmt;
 use hue_demux::PortId;
 use hue_wire::Mac;
 use hue_wire::ethernet::Macs;
+use serde::{Deserialize, Serialize};
 
 /// Kind of an [`Adjacency`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum AdjacencyKind {
     /// No route: the result of a lookup without a match. No route names it.
@@ -26,7 +27,7 @@ pub enum AdjacencyKind {
 }
 
 /// One next hop.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(C, align(16))]
 pub struct Adjacency {
     macs: Macs,

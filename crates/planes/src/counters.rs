@@ -2,6 +2,8 @@
 //!
 //! The counters of a network are written by one worker only. `received` is their sum, so it always adds up.
 
+use serde::{Deserialize, Serialize};
+
 use crate::generated::{Kind, Loss, Unclaimed};
 use crate::reason::Reason;
 use crate::spec::Verdict;
@@ -33,7 +35,7 @@ impl Loss {
 }
 
 /// Counters of one network since it was loaded, packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[repr(C, align(64))]
 pub struct Counters {
     /// By code, from code 1.
@@ -177,7 +179,7 @@ impl Losses {
 }
 
 /// Counters of frames that belong to no network.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct UnclaimedCounters {
     by_code: [u64; Unclaimed::COUNT + 1],
 }
@@ -209,6 +211,16 @@ impl UnclaimedCounters {
     #[must_use]
     pub fn total(&self) -> u64 {
         self.by_code.iter().sum()
+    }
+
+    /// What was counted since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let mut counters = *self;
+        for (count, before) in counters.by_code.iter_mut().zip(before.by_code) {
+            *count = count.saturating_sub(before);
+        }
+        counters
     }
 }
 

@@ -7,6 +7,7 @@
 use hue_demux::PortId;
 use hue_tables::MacKey;
 use hue_wire::ethernet;
+use serde::{Deserialize, Serialize};
 
 use crate::adjacency::{Adjacency, AdjacencyKind};
 use crate::explain::{end, ethernet, ethernet_changes, stage};
@@ -19,7 +20,7 @@ use crate::reason::Reason;
 pub struct Plane;
 
 /// What a network says about its plane: nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
 pub struct Settings;
 
 impl crate::Plane for Plane {

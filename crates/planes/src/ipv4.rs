@@ -7,6 +7,7 @@
 mod explain;
 
 use hue_wire::{ethernet, ipv4};
+use serde::{Deserialize, Serialize};
 
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
 use crate::generated::Kind;
@@ -18,7 +19,7 @@ use crate::reason::Reason;
 pub struct Plane;
 
 /// What a network says about its plane.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Whether it forwards packets from and to addresses that no host can have (RFC 1812 §5.3.7).
     pub forward_martians: bool,

@@ -8,6 +8,7 @@
 mod explain;
 
 use hue_wire::{ethernet, ipv6};
+use serde::{Deserialize, Serialize};
 
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
 use crate::generated::Kind;
@@ -19,7 +20,7 @@ use crate::reason::Reason;
 pub struct Plane;
 
 /// What a network says about its plane: nothing yet.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
 pub struct Settings {}
 
 impl crate::Plane for Plane {

@@ -8,6 +8,7 @@ mod explain;
 
 use hue_tables::MacKey;
 use hue_wire::{Mac, ethernet};
+use serde::{Deserialize, Serialize};
 
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
 use crate::generated::Kind;
@@ -30,7 +31,7 @@ pub const AGEING_S_MIN: u32 = 10;
 pub const AGEING_S_MAX: u32 = 1_000_000;
 
 /// What a network says about its plane.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Most addresses that it learns; at most [`MACS_MAX`].
     pub macs_max: u16,

@@ -21,13 +21,15 @@
 //! Debts can be read and set, so that another meter of the network can continue where this one stopped. A debt may
 //! then exceed `cap`: the bucket passes nothing until it has earned the excess.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Tokens that one metered unit costs: nanoseconds in a second.
 const UNIT_TOKENS: u128 = 1_000_000_000;
 
 /// A rate and a burst, in packets or in bits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "(u64, u64)", into = "(u64, u64)")]
 pub struct Rate {
     per_second: u64,
     burst: u64,
@@ -46,6 +48,20 @@ pub enum MeterError {
         /// [`Rate::MAX`].
         max: u64,
     },
+}
+
+impl TryFrom<(u64, u64)> for Rate {
+    type Error = MeterError;
+
+    fn try_from((per_second, burst): (u64, u64)) -> Result<Self, MeterError> {
+        Self::new(per_second, burst)
+    }
+}
+
+impl From<Rate> for (u64, u64) {
+    fn from(rate: Rate) -> Self {
+        (rate.per_second, rate.burst)
+    }
 }
 
 impl Rate {
@@ -85,7 +101,7 @@ impl Rate {
 }
 
 /// Limits on the traffic of a network; without either there is no limit.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct RateLimit {
     /// In packets.
     pub packets: Option<Rate>,

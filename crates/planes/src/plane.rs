@@ -8,6 +8,7 @@ use std::fmt;
 
 use hue_demux::PortId;
 use hue_tables::MacKey;
+use serde::{Deserialize, Serialize};
 
 use crate::adjacency::Adjacency;
 use crate::generated::Kind;
@@ -205,7 +206,7 @@ pub struct Explanation {
 macro_rules! settings {
     ($($variant:ident $kind:ident)*) => {
         /// What a network says about its plane, which also says of what kind it is.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
         pub enum Settings {
             $(
                 #[doc = concat!("Of the `", stringify!($kind), "` kind.")]

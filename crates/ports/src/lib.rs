@@ -20,6 +20,7 @@ mod packet;
 mod pool;
 mod port;
 mod replay;
+mod shared;
 mod sys;
 mod tap;
 
@@ -45,4 +46,5 @@ pub use port::{
     release_all,
 };
 pub use replay::{CapturePort, Pace};
+pub use shared::{RingReader, RingWriter, SharedMemory, ring_bytes};
 pub use tap::Tap;

@@ -5,11 +5,13 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::pool::Region;
 use crate::{AfXdp, AfXdpOptions, GroupLimits, PacketSocket, Pool, Port, PortError, Tap, sys};
 
 /// The driver that the configuration requests.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Wanted {
     /// AF_XDP where it works, else the packet socket.
     #[default]
@@ -40,7 +42,7 @@ impl FromStr for Wanted {
 pub type Keep = Arc<dyn Any + Send + Sync>;
 
 /// How to open a port.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OpenOptions {
     /// Which driver.
     pub driver: Wanted,
@@ -53,6 +55,7 @@ pub struct OpenOptions {
     /// Whether a TAP device persists after it is closed.
     pub persist: bool,
     /// What an AF_XDP or packet socket port keeps until it is closed itself.
+    #[serde(skip)]
     pub keep: Option<Keep>,
     /// How long an AF_XDP port waits for another process to close the interface.
     pub busy_for: Duration,

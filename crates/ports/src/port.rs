@@ -8,10 +8,12 @@ use std::fmt;
 use std::ops::Add;
 use std::os::fd::BorrowedFd;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Packet, Pool, PortError};
 
 /// Driver of a port.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Driver {
     /// AF_XDP socket behind an XDP program.
     AfXdp {
@@ -53,7 +55,7 @@ impl fmt::Display for Driver {
 }
 
 /// Counters of a port since it was opened. Packets and bytes of frames without their check sequence.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct DriverCounters {
     /// Packets handed to the engine.
     pub received_packets: u64,
@@ -138,7 +140,7 @@ pub const CLASS_MAX: u16 = 4095;
 
 /// A rule of design select that assigns frames to a class. The most specific rule wins: MAC, then inner destination,
 /// then default; a frame without a rule belongs to no network.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum ClassRule {
     /// Frames to this MAC.
     Mac {
@@ -250,6 +252,11 @@ pub trait Port: Send {
     fn ended(&self) -> bool {
         false
     }
+
+    /// The number under which another process has opened the port, if it is not this one's.
+    fn opened_apart(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl<P: Port + ?Sized> Port for Box<P> {
@@ -309,5 +316,9 @@ impl<P: Port + ?Sized> Port for Box<P> {
 
     fn ended(&self) -> bool {
         (**self).ended()
+    }
+
+    fn opened_apart(&self) -> Option<u64> {
+        (**self).opened_apart()
     }
 }

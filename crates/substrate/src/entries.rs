@@ -3,11 +3,12 @@
 use hue_planes::{Keys, Kind};
 use hue_tables::{Change, Key, NextHop, Prefix, Prefix4, Prefix6};
 use hue_wire::Mac;
+use serde::{Deserialize, Serialize};
 
 use crate::update::Update;
 
 /// The entries of a network, in the form of its kind's tables. Routes have no prefix twice, and any order.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Entries {
     /// Routes of 32-bit keys: longest prefix match.
     Lpm32(Vec<(Prefix4, NextHop)>),

@@ -9,9 +9,10 @@
 
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hue_planes::{Kind, Loss, Reason};
+use hue_ports::SharedMemory;
 use hue_tables::Vid;
 use hue_wire::ethernet::EtherType;
 
@@ -19,7 +20,7 @@ use hue_wire::ethernet::EtherType;
 const HEADERS_BYTES: usize = 14 + 20;
 const IPV6_BYTES: usize = 40;
 /// No network: 0 is not a VID.
-const NOBODY: u16 = 0;
+const NOBODY: u32 = 0;
 
 /// Identifies a frame anywhere on its path, and the flow within which frames keep their order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -155,41 +156,55 @@ const fn of_reason(reason: Reason) -> u16 {
 
 /// The network whose frames are followed, and since when. One thread sets it, another reads it. A worker that takes a frame
 /// that was handed over after the setting sees the new values.
-#[derive(Clone, Default, Debug)]
-pub struct Followed(Arc<Shared>);
-
-#[derive(Default, Debug)]
-struct Shared {
-    vid: AtomicU16,
-    since_ns: AtomicU64,
-    untold: AtomicU32,
+#[derive(Clone, Debug)]
+pub struct Followed {
+    memory: Arc<SharedMemory>,
+    at: usize,
 }
 
 impl Followed {
+    /// The one at this place of a memory: 16 bytes.
+    pub(crate) fn new(memory: &Arc<SharedMemory>, at: usize) -> Self {
+        Self { memory: Arc::clone(memory), at }
+    }
+
+    fn since_ns(&self) -> &AtomicU64 {
+        self.memory.long(self.at)
+    }
+
+    /// The network's VID, and how many endings could not be reported.
+    fn vid_and_untold(&self) -> &[AtomicU32; 2] {
+        self.memory.words(self.at + 8)
+    }
+
     /// Follows the frames of this network that arrive from this time on, in nanoseconds; `None` ends this.
     pub fn set(&self, following: Option<(Vid, u64)>) {
-        self.0.untold.store(0, Ordering::Relaxed);
-        self.0.since_ns.store(following.map_or(0, |(_, since_ns)| since_ns), Ordering::Relaxed);
-        self.0.vid.store(following.map_or(NOBODY, |(vid, _)| vid.get()), Ordering::Release);
+        let [vid, untold] = self.vid_and_untold();
+        untold.store(0, Ordering::Relaxed);
+        self.since_ns().store(following.map_or(0, |(_, since_ns)| since_ns), Ordering::Relaxed);
+        vid.store(following.map_or(NOBODY, |(vid, _)| vid.get().into()), Ordering::Release);
     }
 
     /// The network whose frames are followed, and the time from which they are.
     #[must_use]
     #[inline]
     pub fn get(&self) -> Option<(Vid, u64)> {
-        let vid = Vid::new(self.0.vid.load(Ordering::Acquire))?;
-        Some((vid, self.0.since_ns.load(Ordering::Relaxed)))
+        let [vid, _] = self.vid_and_untold();
+        let vid = Vid::new(u16::try_from(vid.load(Ordering::Acquire)).ok()?)?;
+        Some((vid, self.since_ns().load(Ordering::Relaxed)))
     }
 
     /// Counts a frame whose ending could not be reported for lack of room.
     pub fn count_untold(&self) {
-        self.0.untold.fetch_add(1, Ordering::Relaxed);
+        let [_, untold] = self.vid_and_untold();
+        untold.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Frames whose ending was not reported, since the latest [`Followed::set`].
     #[must_use]
     pub fn untold(&self) -> u32 {
-        self.0.untold.load(Ordering::Relaxed)
+        let [_, untold] = self.vid_and_untold();
+        untold.load(Ordering::Relaxed)
     }
 }
 
@@ -279,7 +294,7 @@ mod tests {
 
     #[test]
     fn one_network_or_none_is_followed() {
-        let followed = Followed::default();
+        let followed = Followed::new(&SharedMemory::new(16).unwrap(), 0);
         let other = followed.clone();
         assert_eq!(other.get(), None);
         let vid = Vid::new(17).unwrap();

@@ -1,5 +1,5 @@
 //! Passes frames from one thread of a data plane to another. Between any two threads there is a ring of bytes in each
-//! direction, with one writer and one reader.
+//! direction, with one writer and one reader, in memory that two processes can share.
 //!
 //! Flow: a frame arrives at the home of its port and is decided at the home of its network; if it leaves by a port of
 //! another home, it crosses again. Homes are the workers of the software substrate, and the thread of a card. Each
@@ -8,14 +8,16 @@
 //! half of the free space (so a single network takes at most a third of the ring). Units: bytes.
 //! A network may be removed while its frames are in a ring, and another may get its VID: see [`Home::generation`].
 
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hue_demux::PortId;
 use hue_planes::Debts;
-use hue_ports::{Packet, Pool};
+use hue_ports::{Packet, Pool, RingReader, RingWriter, SharedMemory, ring_bytes};
 use hue_tables::{MacKey, Vid};
-use rtrb::{Consumer, Producer, RingBuffer};
+use serde::{Deserialize, Serialize};
 
 use crate::follow::{Ending, Followed, FrameKey};
 use crate::wake::Wake;
@@ -31,6 +33,14 @@ const DEBTS_BYTES: usize = 40;
 const ALL_DEBTS_BYTES: usize = 1 + 2 * DEBTS_BYTES;
 /// Bytes of a [`Sighting`] behind its record.
 const SIGHTING_BYTES: usize = 16;
+/// Networks that a ring counts for.
+const NETWORKS: usize = Vid::MAX as usize + 1;
+/// Bytes of memory for one direction: what its reader has taken of each network, then its ring.
+const DIRECTION_BYTES: usize = NETWORKS * 4 + ring_bytes(RING_BYTES);
+/// Where the first direction begins. Before it is what is [`Followed`].
+const DIRECTIONS_AT: usize = 128;
+/// Bytes of memory between two threads.
+const PAIR_BYTES: usize = DIRECTIONS_AT + 2 * DIRECTION_BYTES;
 /// Most sightings in one record.
 pub const SIGHTINGS_MAX: usize = 64;
 
@@ -83,7 +93,7 @@ pub struct Sighting {
 }
 
 /// The thread that decides a network's frames.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Home {
     /// The thread.
     pub worker: usize,
@@ -168,21 +178,29 @@ impl Record {
 }
 
 /// Bytes of each network that the reader has taken in total, by VID; wraps.
-type Taken = Arc<[AtomicU32]>;
+struct Taken {
+    memory: Arc<SharedMemory>,
+    at: usize,
+}
+
+impl Taken {
+    fn of(&self, vid: Vid) -> &AtomicU32 {
+        let [word] = self.memory.words(self.at + vid.index() * 4);
+        word
+    }
+}
 
 /// The writing end.
 pub struct Outgoing {
-    ring: Producer<u8>,
+    ring: RingWriter,
     given: Box<[u32]>,
     taken: Taken,
 }
 
 /// The reading end.
 pub struct Incoming {
-    ring: Consumer<u8>,
+    ring: RingReader,
     taken: Taken,
-    /// A record whose bytes have not arrived yet.
-    pending: Option<Record>,
     /// Debts of the latest such record; `None` if it was a request.
     debts: Option<AllDebts>,
     /// Sightings of the latest such record; none if it was a request.
@@ -199,41 +217,56 @@ pub struct Peer {
     pub wake: Arc<Wake>,
     /// The network whose frames are followed. A guest sets it and a worker reads it.
     pub followed: Followed,
+    memory: Arc<SharedMemory>,
 }
 
 impl Peer {
     /// The two ends of the connection between two threads, given their wake-ups: the first thread's view of the
     /// second, and the reverse.
+    ///
+    /// # Errors
+    /// If the system has no memory or descriptor left.
+    pub fn pair(first: &Arc<Wake>, second: &Arc<Wake>) -> io::Result<(Self, Self)> {
+        let memory = SharedMemory::new(PAIR_BYTES)?;
+        Ok((Self::end(&memory, [0, 1], second), Self::end(&memory, [1, 0], first)))
+    }
+
+    /// The descriptor of the memory with which another process makes this end ([`Peer::open`]), if this one is not used.
     #[must_use]
-    pub fn pair(first: &Arc<Wake>, second: &Arc<Wake>) -> (Self, Self) {
-        let ((there, from_first), (back, from_second)) = (ring(), ring());
-        let followed = Followed::default();
-        let second_of_first =
-            Self { out: there, into: from_second, wake: Arc::clone(second), followed: followed.clone() };
-        (second_of_first, Self { out: back, into: from_first, wake: Arc::clone(first), followed })
+    pub fn memory(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+
+    /// The second thread's end of a pair that another process has made.
+    ///
+    /// # Errors
+    /// If it is not the memory of a pair.
+    pub fn open(memory: OwnedFd, first: &Arc<Wake>) -> io::Result<Self> {
+        Ok(Self::end(&SharedMemory::open(memory, PAIR_BYTES)?, [1, 0], first))
+    }
+
+    /// One end: it writes in the first of two directions, and reads in the second.
+    fn end(memory: &Arc<SharedMemory>, [writes, reads]: [usize; 2], other: &Arc<Wake>) -> Self {
+        let at = |direction: usize| DIRECTIONS_AT + direction * DIRECTION_BYTES;
+        Self {
+            out: Outgoing::new(memory, at(writes)),
+            into: Incoming::new(memory, at(reads)),
+            wake: Arc::clone(other),
+            followed: Followed::new(memory, 0),
+            memory: Arc::clone(memory),
+        }
     }
 }
 
-/// A ring's two ends.
-#[must_use]
-pub fn ring() -> (Outgoing, Incoming) {
-    let (producer, consumer) = RingBuffer::new(RING_BYTES);
-    let networks = usize::from(Vid::MAX) + 1;
-    let taken: Taken = (0..networks).map(|_| AtomicU32::new(0)).collect();
-    let given = vec![0; networks].into_boxed_slice();
-    (
-        Outgoing { ring: producer, given, taken: taken.clone() },
-        Incoming {
-            ring: consumer,
-            taken,
-            pending: None,
-            debts: None,
-            sightings: Vec::with_capacity(SIGHTINGS_MAX),
-        },
-    )
-}
-
 impl Outgoing {
+    fn new(memory: &Arc<SharedMemory>, at: usize) -> Self {
+        Self {
+            ring: RingWriter::new(Arc::clone(memory), at + NETWORKS * 4, RING_BYTES),
+            given: vec![0; NETWORKS].into_boxed_slice(),
+            taken: Taken { memory: Arc::clone(memory), at },
+        }
+    }
+
     /// Hands over debts with their record ([`Record::of_debts`]); returns `false` if the network has no room left in
     /// the ring.
     #[must_use]
@@ -260,17 +293,14 @@ impl Outgoing {
     #[must_use]
     pub fn push(&mut self, record: &Record, bytes: &[u8]) -> bool {
         let cost = RECORD_BYTES + bytes.len();
-        let room = self.ring.slots();
-        let at = record.vid.index();
-        let Some((given, taken)) = self.given.get_mut(at).zip(self.taken.get(at)) else { return false };
-        let held = given.wrapping_sub(taken.load(Ordering::Acquire)) as usize;
-        if cost > room || held + cost > (room / 2).max(cost) {
+        let room = self.ring.room();
+        let Some(given) = self.given.get_mut(record.vid.index()) else { return false };
+        let held = given.wrapping_sub(self.taken.of(record.vid).load(Ordering::Acquire)) as usize;
+        if cost > room || held.saturating_add(cost) > (room / 2).max(cost) {
             return false;
         }
         let record = Record { len: bytes.len() as u32, ..*record };
-        if self.ring.push_entire_slice(&record.encode()).is_err()
-            || self.ring.push_entire_slice(bytes).is_err()
-        {
+        if !self.ring.write(&[&record.encode(), bytes]) {
             return false; // there was room
         }
         *given = given.wrapping_add(cost as u32);
@@ -310,10 +340,19 @@ fn decode_sighting(bytes: &[u8]) -> Option<Sighting> {
 }
 
 impl Incoming {
+    fn new(memory: &Arc<SharedMemory>, at: usize) -> Self {
+        Self {
+            ring: RingReader::new(Arc::clone(memory), at + NETWORKS * 4, RING_BYTES),
+            taken: Taken { memory: Arc::clone(memory), at },
+            debts: None,
+            sightings: Vec::with_capacity(SIGHTINGS_MAX),
+        }
+    }
+
     /// Whether the ring is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.pending.is_none() && self.ring.is_empty()
+        self.ring.is_empty()
     }
 
     /// The debts of the record that [`Incoming::pop`] returned last, if it had any.
@@ -332,29 +371,16 @@ impl Incoming {
     /// The record of a frame for which there is no free slot; the frame is lost. Or a record of debts or sightings: these
     /// need no slot and are not lost, see [`Incoming::take_debts`] and [`Incoming::sightings`].
     pub fn pop(&mut self, pool: &mut Pool) -> Result<Option<(Record, Packet)>, Record> {
-        let record = match self.pending.take() {
-            Some(record) => record,
-            None => {
-                let mut bytes = [0; RECORD_BYTES];
-                if self.ring.pop_entire_slice(&mut bytes).is_err() {
-                    return Ok(None);
-                }
-                match Record::decode(bytes) {
-                    Some(record) => record,
-                    None => return Ok(None), // never written
-                }
-            }
-        };
+        let mut bytes = [0; RECORD_BYTES];
+        // What does not decode was never written.
+        let record = self.ring.copy(0, &mut bytes).then(|| Record::decode(bytes)).flatten();
+        let Some(record) = record else { return Ok(None) };
         let len = record.len as usize;
-        if self.ring.slots() < len {
-            self.pending = Some(record);
-            return Ok(None);
-        }
         self.sightings.clear();
         if matches!(record.crossing, Crossing::Debts | Crossing::Learnt) {
             let mut bytes = [0; SIGHTINGS_MAX * SIGHTING_BYTES];
             let bytes = bytes.get_mut(..len).unwrap_or_default();
-            let whole = self.ring.pop_entire_slice(bytes).is_ok();
+            let whole = self.ring.copy(RECORD_BYTES, bytes);
             if record.crossing == Crossing::Debts {
                 let bytes = <&[u8; ALL_DEBTS_BYTES]>::try_from(&*bytes).ok().filter(|_| whole);
                 self.debts = bytes.and_then(decode_debts);
@@ -366,16 +392,11 @@ impl Incoming {
         }
         let packet = (record.len <= pool.frame_bytes_max()).then(|| pool.take()).flatten();
         let result = match packet {
-            None => {
-                if let Ok(chunk) = self.ring.read_chunk(len) {
-                    chunk.commit_all();
-                }
-                Err(record)
-            }
+            None => Err(record),
             Some(slot) => {
                 let start = pool.start(&slot);
                 let packet = Packet { slot, start, len: record.len, time_ns: record.time_ns, class: 0 };
-                let _ = self.ring.pop_entire_slice(packet.bytes_mut(pool));
+                let _ = self.ring.copy(RECORD_BYTES, packet.bytes_mut(pool)); // they were written with the record
                 Ok(Some((record, packet)))
             }
         };
@@ -383,19 +404,25 @@ impl Incoming {
         result
     }
 
-    /// Counts a record and its bytes as taken.
-    fn took(&self, vid: Vid, len: usize) {
-        if let Some(taken) = self.taken.get(vid.index()) {
-            // There is only one writer.
-            let sum = taken.load(Ordering::Relaxed).wrapping_add((RECORD_BYTES + len) as u32);
-            taken.store(sum, Ordering::Release);
-        }
+    /// Takes a record and its bytes out of the ring.
+    fn took(&mut self, vid: Vid, len: usize) {
+        let bytes = RECORD_BYTES + len;
+        self.ring.consume(bytes);
+        let taken = self.taken.of(vid);
+        // There is only one writer.
+        taken.store(taken.load(Ordering::Relaxed).wrapping_add(bytes as u32), Ordering::Release);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn ring() -> (Outgoing, Incoming) {
+        let wakes = [(); 2].map(|()| Arc::new(Wake::new().unwrap()));
+        let (first, second) = Peer::pair(&wakes[0], &wakes[1]).unwrap();
+        (first.out, second.into)
+    }
 
     fn record(id: u16) -> Record {
         let (port, vid) = (PortId::new(3), Vid::new(id).unwrap());

@@ -9,6 +9,7 @@ use hue_demux::{Attachment, Match, PortId, Row};
 use hue_planes::{Adjacency, AdjacencyKind, Keys, Kind, Learning, RateLimit, Settings};
 use hue_tables::{MacTable, NextHop, Vid};
 use hue_wire::Mac;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::each_routes;
@@ -20,7 +21,7 @@ pub const PORTS_MAX: usize = 256;
 pub const NAME_BYTES_MAX: usize = 255;
 
 /// A virtual port: where a network touches a physical one.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct VirtualPort {
     /// Name, unique in the network.
     pub name: String,
@@ -33,7 +34,7 @@ pub struct VirtualPort {
 }
 
 /// Everything that a substrate needs to know about one network.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Program {
     /// Id on this node.
     pub vid: Vid,

@@ -86,6 +86,24 @@ pub fn enter(wanted: Scheduling) -> (Bound, Granted) {
     (Bound::default(), Granted { scheduling: Scheduling::Fair, why_not })
 }
 
+/// The place of a real-time thread of another process that serves this one.
+#[derive(Debug)]
+pub struct Reserved(#[allow(dead_code)] Place);
+
+/// Reserves a place for such a thread, if it shall have one.
+///
+/// # Errors
+/// Why there is none, as a text.
+pub fn reserve(wanted: Scheduling) -> Result<Option<Reserved>, String> {
+    match wanted {
+        Scheduling::Fair => Ok(None),
+        Scheduling::RealTime => {
+            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            Place::take(processors).map(|place| Some(Reserved(place))).ok_or_else(|| full(processors))
+        }
+    }
+}
+
 fn full(processors: usize) -> String {
     let plural = if processors == 1 { "" } else { "s" };
     format!(

@@ -9,11 +9,13 @@
 //! the kernel calls its waiter under two locks for every packet received or sent.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
 use hue_demux::PortId;
+use hue_ports::SharedMemory;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 
 /// Events taken from the kernel at once.
@@ -23,10 +25,15 @@ const SLEEP_FDS_MAX: usize = PortId::COUNT;
 /// The token of the wake-up itself.
 const WAKE: u64 = u64::MAX;
 
-/// Wakes one worker.
+/// Bytes of memory of a wake-up: whether the worker sleeps.
+const MEMORY_BYTES: usize = 4;
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+
+/// Wakes one worker, also from another process.
 #[derive(Debug)]
 pub struct Wake {
-    asleep: AtomicBool,
+    memory: Arc<SharedMemory>,
     fd: OwnedFd,
 }
 
@@ -37,13 +44,33 @@ impl Wake {
     /// If the process has no descriptor left.
     pub fn new() -> io::Result<Self> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Self { asleep: AtomicBool::new(false), fd })
+        Ok(Self { memory: SharedMemory::new(MEMORY_BYTES)?, fd })
+    }
+
+    /// The descriptors with which another process makes the same.
+    #[must_use]
+    pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.memory.as_fd(), self.fd.as_fd()]
+    }
+
+    /// The wake-up with these descriptors, which another process has made.
+    ///
+    /// # Errors
+    /// If they are not those of [`Wake::descriptors`].
+    pub fn open([memory, fd]: [OwnedFd; 2]) -> io::Result<Self> {
+        Ok(Self { memory: SharedMemory::open(memory, MEMORY_BYTES)?, fd })
+    }
+
+    fn asleep(&self) -> &AtomicU32 {
+        let [asleep] = self.memory.words(0);
+        asleep
     }
 
     /// Wakes the worker if it sleeps. Call it after giving work to the worker.
     pub fn notify(&self) {
         fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
+        let asleep = self.asleep();
+        if asleep.load(Ordering::Relaxed) == ASLEEP && asleep.swap(AWAKE, Ordering::Relaxed) == ASLEEP {
             // The write can only fail if the descriptor is already readable.
             let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
         }
@@ -107,10 +134,11 @@ impl Poller {
         work: impl FnOnce() -> bool,
     ) -> bool {
         self.count = 0;
-        wake.asleep.store(true, Ordering::Relaxed);
+        let asleep = wake.asleep();
+        asleep.store(ASLEEP, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if work() {
-            wake.asleep.store(false, Ordering::Relaxed);
+            asleep.store(AWAKE, Ordering::Relaxed);
             return false;
         }
         let mut fds: [PollFd<'_>; SLEEP_FDS_MAX + 1] =
@@ -123,7 +151,7 @@ impl Poller {
         // If interrupted, continue as usual.
         let _ = poll(&mut fds[..count], Some(&timespec(timeout)));
         let registered = !fds[0].revents().is_empty();
-        wake.asleep.store(false, Ordering::Relaxed);
+        asleep.store(AWAKE, Ordering::Relaxed);
         if registered {
             self.look();
         }

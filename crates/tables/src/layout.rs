@@ -35,6 +35,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// Size of a granule in bytes; the unit of allocation and of references.
 pub const GRANULE_BYTES: usize = 64;
 /// Bytes before the first item of an unsplit node; a part of a node split in L parts has 1/L of them.
@@ -55,7 +57,7 @@ pub const GRANULES_MAX: u64 = 1 << 28;
 pub const NONE_BYTE: u8 = u8::MAX;
 
 /// The target of a slot: a next hop or a node. The module documentation has the layout.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[repr(transparent)]
 pub struct Ref(u32);
 
@@ -174,13 +176,32 @@ impl Ref {
 }
 
 /// A node as the updater processes it: its runs, independent of any encoding.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "([u32; 8], Vec<Ref>)", into = "([u32; 8], Vec<Ref>)")]
 pub struct Runs {
     /// Bit `s % 32` of `starts[s / 32]` is set if slot s begins a run.
     pub starts: [u32; 8],
     /// Items of the runs in slot order; the first `len` are valid.
     items: [Ref; SLOTS],
     len: usize,
+}
+
+impl From<Runs> for ([u32; 8], Vec<Ref>) {
+    fn from(runs: Runs) -> Self {
+        (runs.starts, runs.items().to_vec())
+    }
+}
+
+impl TryFrom<([u32; 8], Vec<Ref>)> for Runs {
+    type Error = &'static str;
+
+    fn try_from((starts, found): ([u32; 8], Vec<Ref>)) -> Result<Self, &'static str> {
+        let len: usize = starts.iter().map(|map| map.count_ones() as usize).sum();
+        let mut items = [Ref::NONE; SLOTS];
+        let place = items.get_mut(..found.len()).filter(|_| len == found.len() && starts[0] & 1 == 1);
+        place.ok_or("a node whose runs are not those that begin in it")?.copy_from_slice(&found);
+        Ok(Self { starts, items, len })
+    }
 }
 
 impl Runs {

@@ -1,5 +1,6 @@
 //! Limits of a store, errors of changes, and the memory of a network's table.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::epoch::READERS_MAX;
@@ -126,7 +127,7 @@ impl TableError {
 
 /// Memory of one network in a store, in bytes of the image or in the unit of
 /// [`Dag::set_weight_fn`](crate::Dag::set_weight_fn).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Account {
     /// Number of routes of the network.
     pub routes: usize,

@@ -6,11 +6,13 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Id of a virtual network on one node: 12 bits, 1 to 4095 (0 means "no network").
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[repr(transparent)]
+#[serde(try_from = "u16", into = "u16")]
 pub struct Vid(u16);
 
 impl Vid {
@@ -36,6 +38,25 @@ impl Vid {
     }
 }
 
+impl TryFrom<u16> for Vid {
+    type Error = IdError;
+
+    fn try_from(id: u16) -> Result<Self, IdError> {
+        Self::new(id).ok_or(IdError(id))
+    }
+}
+
+impl From<Vid> for u16 {
+    fn from(vid: Vid) -> Self {
+        vid.0
+    }
+}
+
+/// A number that is no VID or no index of a next hop, in a message of another process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("{0} is reserved or too large")]
+pub struct IdError(u16);
+
 impl fmt::Display for Vid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -43,7 +64,8 @@ impl fmt::Display for Vid {
 }
 
 /// Index into a network's next-hop table, 0 to [`NextHop::MAX`]. Each network defines its own table.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "u16", into = "u16")]
 pub struct NextHop(u16);
 
 impl NextHop {
@@ -74,8 +96,22 @@ impl NextHop {
     }
 }
 
+impl TryFrom<u16> for NextHop {
+    type Error = IdError;
+
+    fn try_from(index: u16) -> Result<Self, IdError> {
+        Self::new(index).ok_or(IdError(index))
+    }
+}
+
+impl From<NextHop> for u16 {
+    fn from(hop: NextHop) -> Self {
+        hop.0
+    }
+}
+
 /// One of a network's tables: the one with keys of a width.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct TableId {
     vid: Vid,
     /// [`Key::TABLE`].
@@ -195,7 +231,12 @@ key!(u32, Ipv4Addr, V4, 32, 0);
 key!(u128, Ipv6Addr, V6, 128, 1);
 
 /// The destination of a route: an address whose bits beyond `len` are zero.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(
+    try_from = "(K, u8)",
+    into = "(K, u8)",
+    bound(serialize = "K: Key + Serialize", deserialize = "K: Key + Deserialize<'de>")
+)]
 pub struct Prefix<K> {
     addr: K,
     len: u8,
@@ -221,6 +262,20 @@ pub enum PrefixError {
     /// Bits beyond the length are set.
     #[error("{0} has bits set beyond its length: expected {1}")]
     HostBits(String, String),
+}
+
+impl<K: Key> TryFrom<(K, u8)> for Prefix<K> {
+    type Error = PrefixError;
+
+    fn try_from((addr, len): (K, u8)) -> Result<Self, PrefixError> {
+        Self::new(addr, len)
+    }
+}
+
+impl<K> From<Prefix<K>> for (K, u8) {
+    fn from(prefix: Prefix<K>) -> Self {
+        (prefix.addr, prefix.len)
+    }
 }
 
 impl<K: Key> Prefix<K> {

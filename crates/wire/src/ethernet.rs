@@ -5,6 +5,7 @@
 
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
 use zerocopy::byteorder::network_endian::U16;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -68,7 +69,20 @@ impl fmt::Display for EtherType {
 
 /// Destination and source address, in frame order. Next hops store them like this, ready to be copied.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    KnownLayout,
+    Immutable,
+    Unaligned,
+    Serialize,
+    Deserialize,
 )]
 #[repr(C)]
 pub struct Macs {

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{MacFault, WireError};
@@ -22,6 +23,8 @@ use crate::error::{MacFault, WireError};
     KnownLayout,
     Immutable,
     Unaligned,
+    Serialize,
+    Deserialize,
 )]
 #[repr(transparent)]
 pub struct Mac(pub [u8; 6]);

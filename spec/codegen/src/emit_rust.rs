@@ -140,7 +140,7 @@ fn kinds(out: &mut String, spec: &Spec) {
     out.push_str(
         "
 /// Kinds of plane.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[repr(u8)]
 pub enum Kind {
 ",

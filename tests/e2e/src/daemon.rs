@@ -201,6 +201,20 @@ impl Cli {
         });
     }
 
+    /// The process of the card in the state directory, if there is one, whether a daemon runs or not.
+    #[must_use]
+    pub fn card_pid(&self) -> Option<u32> {
+        let socket = self.state_dir.join("card.sock");
+        let is_it = |folder: &Path| {
+            let line = std::fs::read(folder.join("cmdline")).unwrap_or_default();
+            let mut arguments = line.split(|byte| *byte == 0).skip(1);
+            arguments.next() == Some(b"run-card")
+                && arguments.next() == Some(socket.as_os_str().as_encoded_bytes())
+        };
+        let mut folders = std::fs::read_dir("/proc").ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+        folders.find(|folder| is_it(folder))?.file_name()?.to_str()?.parse().ok()
+    }
+
     /// Packets of a network to unknown neighbours, and packets that software forwarded although the network is on the card.
     fn detours(&self, network: &str) -> u64 {
         let stats = self.stats(network);
@@ -310,6 +324,12 @@ impl Daemon {
         self.child.id()
     }
 
+    /// The process of its card, if it has one.
+    #[must_use]
+    pub fn card_pid(&self) -> Option<u32> {
+        self.cli.card_pid()
+    }
+
     /// Its exit code, if it has ended; `Some(None)`: ended by a signal.
     pub fn ended(&mut self) -> Option<Option<i32>> {
         self.child.try_wait().ok().flatten().map(|status| status.code())
@@ -354,26 +374,34 @@ impl Daemon {
         let _ = kill(Pid::from_raw(self.child.id() as i32), signal);
     }
 
-    /// Stops all of its threads until [`Daemon::resume`].
+    /// Stops all threads of it and of its card's process until [`Daemon::resume`].
     ///
     /// # Panics
     /// When they do not stop.
     #[track_caller]
     pub fn pause(&self) {
-        self.signal(Signal::SIGSTOP);
+        self.signal_all(Signal::SIGSTOP);
         let stands = |task: std::fs::DirEntry| {
             let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
             stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
         };
         until("the daemon stands still", 30, || {
-            let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
-            tasks.into_iter().flatten().flatten().all(stands)
+            let tasks = |pid: u32| std::fs::read_dir(format!("/proc/{pid}/task"));
+            let all = [self.pid()].into_iter().chain(self.card_pid()).flat_map(tasks);
+            all.flatten().flatten().all(stands)
         });
     }
 
-    /// Lets its threads continue.
+    /// Lets these threads continue.
     pub fn resume(&self) {
-        self.signal(Signal::SIGCONT);
+        self.signal_all(Signal::SIGCONT);
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        self.signal(signal);
+        if let Some(card) = self.card_pid() {
+            let _ = kill(Pid::from_raw(card as i32), signal); // it may have ended
+        }
     }
 
     /// Stops it by `hueplane down` and waits for its end.

@@ -7,11 +7,11 @@ use std::sync::{Mutex, PoisonError};
 use super::command::CardReply;
 
 /// Called with an answer.
-pub(super) type Reply = Box<dyn FnOnce(CardReply) + Send>;
+pub type Reply = Box<dyn FnOnce(CardReply) + Send>;
 
 /// Who waits for answers.
 #[derive(Default)]
-pub(super) struct Answers {
+pub struct Answers {
     waiting: Mutex<HashMap<u64, Reply>>,
     last: AtomicU64,
 }

@@ -1,7 +1,7 @@
 //! A running card without a thread of its own: its owner runs each round. For simulations.
 //!
-//! Flow: caller → [`LiveCard::round`] → one command and one round of the card, in the caller's thread, at the time of
-//! the clock given at the start. All other code is the same as with a thread.
+//! Flow: caller → [`LiveCard::round`] → one job and one round of the card, in the caller's thread, at the time of the
+//! clock given at the start. All other code is the same as with a thread.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +12,7 @@ use hue_substrate::wake::Wake;
 use super::event::CardEvent;
 use super::handle::{LiveCard, Running};
 use super::runner::Runner;
+use super::seats::Seats;
 use crate::card::Card;
 use crate::error::CardError;
 use crate::twin::Twin;
@@ -26,21 +27,22 @@ impl LiveCard {
         wake: Arc<Wake>,
         peers: Vec<Peer>,
         memory: (u32, u32),
+        seats: Arc<Seats>,
         clock: Clock,
         events: impl Fn(CardEvent) + Send + 'static,
     ) -> Result<Self, CardError> {
-        let (mut live, runner, commands) = Self::make(card, wake, peers, memory, clock)?;
-        live.own = Some(Mutex::new(Some(Running { runner, commands, events: Box::new(events) })));
+        let (mut live, runner, jobs) = Self::make(card, wake, peers, memory, seats, clock)?;
+        live.own = Some(Mutex::new(Some(Running { runner, jobs, events: Box::new(events) })));
         Ok(live)
     }
 
-    /// Executes one waiting command, if any, and one round; returns whether there was work. Does nothing if the card has
-    /// a thread.
+    /// Does one waiting job, if any, and one round; returns whether there was work. Does nothing if the card has a
+    /// thread.
     pub fn round(&self) -> bool {
         let Some(own) = &self.own else { return false };
         let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Running { runner, commands, events }) = own.as_mut() else { return false };
-        match runner.turn(commands, events) {
+        let Some(Running { runner, jobs, events }) = own.as_mut() else { return false };
+        match runner.turn(jobs, events) {
             Ok(worked) => worked.unwrap_or_default(),
             Err(reason) => {
                 runner.end();

@@ -8,32 +8,28 @@
 //! Most commands name a network's seat ([`SeatId`]). What the card reports about a former seat concerns nobody.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
 
-use hue_demux::PortId;
+use hue_demux::{Demux, PortId};
 use hue_planes::{Adjacency, UnclaimedCounters};
 use hue_ports::{ClassRule, Port};
 use hue_substrate::Program;
-use hue_substrate::handover::Home;
+use hue_substrate::handover::{Home, Peer};
+use hue_substrate::wake::Wake;
 use hue_tables::{Account, Change, Delta, NextHop, Vid};
+use serde::{Deserialize, Serialize};
 
-use super::seats::SeatId;
+use super::seats::{SeatId, Seats};
 use super::totals::CardCounts;
-use super::transfer::Order;
+use super::transfer::{Fail, Side};
 use crate::card::Card;
 use crate::memory::CardMemory;
 use crate::twin::Twin;
 
 /// A command to a running card.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum CardCommand {
-    /// Connects a port of the card to a wire. A former wire is closed.
-    SetPort {
-        /// The card's number of the port.
-        number: u8,
-        /// The port, as networks name it.
-        id: PortId,
-        /// The wire.
-        port: Box<dyn Port>,
-    },
     /// Closes the port with this number.
     TakePort(u8),
     /// Sets the limits before the ring of a port. The port also works without them.
@@ -54,7 +50,7 @@ pub enum CardCommand {
         programs: Vec<Program>,
     },
     /// Removes the table of a loaded network, and software decides it.
-    Strip(Program),
+    Strip(Box<Program>),
     /// Removes a network.
     Unload(Vid),
     /// One piece of work on a table.
@@ -85,20 +81,37 @@ pub enum CardCommand {
     },
     /// Makes frames bypass the card: [`super::CardEvent::Bypassed`]. All of these networks must be in software.
     Bypass(Vec<Program>),
-    /// Ends the bypass: frames pass through the card again, or through this one, which must have the same networks in
-    /// software and as many ports.
-    EndBypass(Option<Box<Card<Twin>>>),
-    /// Asks something; see [`super::LiveCard::ask`].
-    Ask {
-        /// Identifies the answer.
-        number: u64,
-        /// What is asked.
-        question: CardQuestion,
-    },
+    /// Ends the bypass: frames pass through the card again.
+    EndBypass,
+}
+
+/// A job for the card's thread.
+pub(super) enum Job {
+    /// A command, with what was prepared for it: how to tell frames of networks apart, if a move is observed.
+    Command(Box<CardCommand>, Option<Demux>),
+    /// Connects a port of the card, named by the card's number and as networks name it, to a wire. A former wire is
+    /// closed.
+    SetPort(u8, PortId, Box<dyn Port>),
+    /// Ends the bypass with this card, which must have the same networks in software and as many ports.
+    Replace(Box<Card<Twin>>),
+    /// Asks something, with the number of the answer.
+    Ask(u64, CardQuestion),
+    /// Another control takes the card over: see [`super::LiveCard::attach`].
+    Attach(Box<Attachment>),
+}
+
+/// What a control shares with the card's thread.
+pub(super) struct Attachment {
+    /// Wakes the card's thread.
+    pub wake: Arc<Wake>,
+    /// The workers.
+    pub peers: Vec<Peer>,
+    /// The seats that are valid.
+    pub seats: Arc<Seats>,
 }
 
 /// One piece of work on a network's table.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum TableWork {
     /// Takes a plane for the network, if the image has planes with tables of their own.
     TakePlane,
@@ -115,7 +128,7 @@ pub enum TableWork {
 }
 
 /// What follows when a table is not correct any more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum OnFailure {
     /// Nothing. The move that follows ends, and reports it.
     EndsMove,
@@ -126,9 +139,20 @@ pub enum OnFailure {
 }
 
 /// A move, and what must be true before it begins.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MoveCommand {
-    /// The move.
-    pub order: Order,
+    /// The network.
+    pub seat: SeatId,
+    /// The destination.
+    pub to: Side,
+    /// How long frames are observed before and after, and all networks of the card; `None` means no observation.
+    pub watch: Option<(Duration, Vec<Program>)>,
+    /// Time limit, without the observation.
+    pub limit: Duration,
+    /// Least time that the drain step takes; for tests.
+    pub drain: Duration,
+    /// The failure to cause.
+    pub fail: Option<Fail>,
     /// For a move to the card: the table must be there.
     pub table: Option<ComingTable>,
     /// Whether to report how many frames of the network the card had received when the move began.
@@ -136,6 +160,7 @@ pub struct MoveCommand {
 }
 
 /// A table that was written for a move to the card.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ComingTable {
     /// The network without a table. It is loaded again if the table could not be written.
     pub bare: Program,
@@ -146,19 +171,23 @@ pub struct ComingTable {
 }
 
 /// A question to a running card.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum CardQuestion {
     /// The counters of these networks, and of frames that belong to none. One network is read between two rounds.
     Counts(Vec<Vid>),
+    /// The networks that the card decides.
+    OnCard,
     /// How full the tables are, given the accounts of software's tables.
     Memory(HashMap<Vid, Account>),
 }
 
 /// The answer to a [`CardQuestion`].
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum CardReply {
     /// Of `Counts`; without networks that the card does not know.
     Counts(BTreeMap<Vid, CardCounts>, UnclaimedCounters),
+    /// Of `OnCard`.
+    OnCard(Vec<Vid>),
     /// Of `Memory`.
     Memory(CardMemory),
 }

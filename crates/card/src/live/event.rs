@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use hue_demux::PortId;
 use hue_tables::Vid;
+use serde::{Deserialize, Serialize};
 
 use super::seats::SeatId;
 use super::transfer::Report;
 
 /// An event that a card reports.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum CardEvent {
     /// A port failed and was closed.
     Port {
@@ -39,12 +40,14 @@ pub enum CardEvent {
         /// Frames of the network that the card had received when it began.
         received: Option<u64>,
     },
+    /// A network that was on the card when another control took it over stays there.
+    Stays(Vid),
     /// Frames bypass the card, or why not.
     Bypassed(Result<(), String>),
 }
 
 /// How a move began and ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Moved {
     /// The network's seat.
     pub seat: SeatId,

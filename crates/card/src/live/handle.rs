@@ -1,19 +1,22 @@
 //! Control's handle of a running card.
 
+use std::iter::empty;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use hue_ports::{Pool, Region};
+use hue_demux::PortId;
+use hue_ports::{Pool, Port, Region};
 use hue_substrate::clock::Clock;
+use hue_substrate::demux_of;
 use hue_substrate::handover::Peer;
 use hue_substrate::scheduling::{self, Granted, Scheduling};
 use hue_substrate::wake::Wake;
 use hue_tables::Vid;
 
 use super::answers::Answers;
-use super::command::{CardCommand, CardQuestion, CardReply};
+use super::command::{Attachment, CardCommand, CardQuestion, CardReply, Job};
 use super::event::CardEvent;
 use super::runner::Runner;
 use super::seats::{SeatId, Seats};
@@ -30,14 +33,14 @@ pub(super) type Own = Mutex<Option<Running>>;
 /// A card that its owner runs.
 pub(super) struct Running {
     pub(super) runner: Runner,
-    pub(super) commands: Receiver<CardCommand>,
+    pub(super) jobs: Receiver<Job>,
     pub(super) events: Box<dyn Fn(CardEvent) + Send>,
 }
 
 /// Control's handle of a running card. Dropping it stops the card and closes its ports.
 pub struct LiveCard {
     description: Description,
-    commands: Option<Sender<CardCommand>>,
+    jobs: Option<Sender<Job>>,
     seats: Arc<Seats>,
     answers: Arc<Answers>,
     clock: Clock,
@@ -52,8 +55,8 @@ pub struct LiveCard {
 
 impl LiveCard {
     /// Starts a card that has no ports yet. `peers` are the workers, which wake the card's thread by `wake`; its
-    /// packet memory has `slots` slots of `slot_bytes` bytes. The thread gets the scheduling `wanted` if permitted,
-    /// and reports to `events`.
+    /// packet memory has `slots` slots of `slot_bytes` bytes, and `seats` says which seats are valid. The thread gets the
+    /// scheduling `wanted` if permitted, and reports to `events`.
     ///
     /// # Errors
     /// `Access`; `Start` if there is no memory or no thread.
@@ -62,11 +65,12 @@ impl LiveCard {
         wake: Arc<Wake>,
         peers: Vec<Peer>,
         memory: (u32, u32),
+        seats: Arc<Seats>,
         wanted: Scheduling,
         events: impl Fn(CardEvent) + Send + 'static,
     ) -> Result<Self, CardError> {
         let start = |reason: String| CardError::Start { reason };
-        let (mut live, mut runner, mailbox) = Self::make(card, wake, peers, memory, Clock::host())?;
+        let (mut live, mut runner, mailbox) = Self::make(card, wake, peers, memory, seats, Clock::host())?;
         let (granted, grant) = sync_channel(1);
         let thread = std::thread::Builder::new().name("hue-card".to_owned()).spawn(move || {
             let (bound, got) = scheduling::enter(wanted);
@@ -89,22 +93,23 @@ impl LiveCard {
         wake: Arc<Wake>,
         peers: Vec<Peer>,
         (slots, slot_bytes): (u32, u32),
+        seats: Arc<Seats>,
         clock: Clock,
-    ) -> Result<(Self, Runner, Receiver<CardCommand>), CardError> {
+    ) -> Result<(Self, Runner, Receiver<Job>), CardError> {
         let start = |reason: String| CardError::Start { reason };
         make_live(&mut card)?;
         let description = card.description().clone();
         let pool = Pool::new(slots, slot_bytes).map_err(|error| start(error.to_string()))?;
         let region = pool.region();
-        let (commands, mailbox) = channel();
-        let (totals, seats, answers) = (Arc::default(), Arc::<Seats>::default(), Arc::<Answers>::default());
+        let (jobs, mailbox) = channel();
+        let (totals, answers) = (Arc::default(), Arc::<Answers>::default());
         let shared = (Arc::clone(&seats), Arc::clone(&answers));
         let runner =
             Runner::new(card, pool, peers, Arc::clone(&wake), Arc::clone(&totals), shared, clock.clone());
         let runner = runner.map_err(|error| start(error.to_string()))?;
         let live = Self {
             description,
-            commands: Some(commands),
+            jobs: Some(jobs),
             seats,
             answers,
             clock,
@@ -144,18 +149,53 @@ impl LiveCard {
     /// Queues a command, which the card's thread executes between two rounds. Commands are executed in order. Returns
     /// `false` if the thread has ended.
     pub fn tell(&self, command: CardCommand) -> bool {
-        let Some(commands) = &self.commands else { return false };
-        let given = commands.send(command).is_ok();
-        self.wake.notify();
-        given
+        // This can take longer than a round.
+        let demux = match &command {
+            CardCommand::Move(wanted) => {
+                wanted.watch.as_ref().and_then(|(_, programs)| demux_of(empty(), programs).ok())
+            }
+            _ => None,
+        };
+        self.queue(Job::Command(Box::new(command), demux))
+    }
+
+    /// Connects a port of the card, named by the card's number, to a wire; networks know it as `id`. A former wire is closed.
+    /// Returns `false` if the thread has ended.
+    pub fn set_port(&self, number: u8, id: PortId, port: Box<dyn Port>) -> bool {
+        self.queue(Job::SetPort(number, id, port))
+    }
+
+    /// Ends the bypass with another card, which must have the same networks in software and as many ports. Returns `false`
+    /// if the thread has ended.
+    pub fn replace(&self, card: Box<Card<Twin>>) -> bool {
+        self.queue(Job::Replace(card))
     }
 
     /// Asks the card's thread. It calls `reply` after earlier commands, or drops it if the card ends before.
     pub fn ask(&self, question: CardQuestion, reply: impl FnOnce(CardReply) + Send + 'static) {
         let number = self.answers.wait(Box::new(reply));
-        if !self.tell(CardCommand::Ask { number, question }) {
+        if !self.queue(Job::Ask(number, question)) {
             drop(self.answers.take(number));
         }
+    }
+
+    /// Gives the card to another control, with other workers and seats. What the control before has ordered ends as if it had
+    /// taken too long, and counters begin anew. Networks that the card decides stay on it, with their tables as they are: if the
+    /// new control loads such a network without a change, the card reports [`CardEvent::Stays`] and leaves it where it is. Their
+    /// tables must not be changed; the new control replaces the card as for another image. Returns `false` if the thread has
+    /// ended.
+    pub fn attach(&mut self, wake: Arc<Wake>, peers: Vec<Peer>, seats: Arc<Seats>) -> bool {
+        let to = Attachment { wake: Arc::clone(&wake), peers, seats: Arc::clone(&seats) };
+        let given = self.queue(Job::Attach(Box::new(to)));
+        (self.wake, self.seats) = (wake, seats);
+        given
+    }
+
+    fn queue(&self, job: Job) -> bool {
+        let Some(jobs) = &self.jobs else { return false };
+        let given = jobs.send(job).is_ok();
+        self.wake.notify();
+        given
     }
 
     /// Gives a network a seat. Commands that were queued for its former seat do nothing.
@@ -201,7 +241,7 @@ pub fn make_live(card: &mut Card<Twin>) -> Result<(), CardError> {
 
 impl Drop for LiveCard {
     fn drop(&mut self) {
-        self.commands = None;
+        self.jobs = None;
         self.wake.notify();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join(); // a panic has already been reported

@@ -21,13 +21,14 @@ mod totals;
 mod transfer;
 mod witness;
 
+pub use self::answers::Answers;
 pub use self::command::{
     CardCommand, CardQuestion, CardReply, ComingTable, MoveCommand, OnFailure, TableWork,
 };
 pub use self::event::{CardEvent, Moved};
 pub use self::handle::{LiveCard, make_live};
 pub use self::runner::{Inside, Runner, WAITING_MAX};
-pub use self::seats::SeatId;
+pub use self::seats::{SeatId, Seats};
 pub use self::totals::{CardCounts, CardTotals, Crossings, LivePortTotals};
-pub use self::transfer::{Fail, Mishap, Order, Phase, Report, Side};
+pub use self::transfer::{Fail, Mishap, Phase, Report, Side};
 pub use self::witness::{OUTPUT_FULL, Proof, Seen};

@@ -7,9 +7,10 @@ use hue_demux::PortId;
 use hue_planes::{Counters, Kind};
 use hue_ports::{Driver, DriverCounters};
 use hue_tables::Vid;
+use serde::{Deserialize, Serialize};
 
 /// Totals of a running card.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CardTotals {
     /// Clock cycles since it started. A real card needs this many periods of the image's clock.
     pub cycles: u64,
@@ -30,7 +31,7 @@ pub struct CardTotals {
 }
 
 /// The card's counters of a network.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CardCounts {
     /// By outcome, since it was loaded.
     pub outcomes: Counters,
@@ -59,10 +60,28 @@ impl CardCounts {
             handover_full: 0,
         }
     }
+
+    /// What was counted since `before`; all of it if that was of a network of another kind.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        if self.outcomes.kind() != before.outcomes.kind() {
+            return *self;
+        }
+        let mut counts = Self::new(self.outcomes.kind());
+        for (outcome, count) in self.outcomes.iter() {
+            counts.outcomes.add(outcome, count.saturating_sub(before.outcomes.get(outcome)));
+        }
+        counts.received_bytes = self.received_bytes.saturating_sub(before.received_bytes);
+        counts.sent_bytes = self.sent_bytes.saturating_sub(before.sent_bytes);
+        counts.copies = self.copies.saturating_sub(before.copies);
+        counts.port_full = self.port_full.saturating_sub(before.port_full);
+        counts.handover_full = self.handover_full.saturating_sub(before.handover_full);
+        counts
+    }
 }
 
 /// Frames of a network between the card and software.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Crossings {
     /// Frames for software to decide.
     pub to_software: u64,
@@ -87,7 +106,7 @@ pub struct Crossings {
 }
 
 /// Totals of a wire of the card.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LivePortTotals {
     /// The port, as networks name it.
     pub id: PortId,

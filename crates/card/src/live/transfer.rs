@@ -26,12 +26,13 @@ use std::time::Duration;
 use hue_demux::Demux;
 use hue_planes::Loss;
 use hue_substrate::handover::{AllDebts, Record, Sighting};
+use serde::{Deserialize, Serialize};
 
 use super::seats::SeatId;
 use super::witness::{Proof, Witness};
 
 /// The two sides between which a network moves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Side {
     /// The card decides.
     Card,
@@ -40,7 +41,7 @@ pub enum Side {
 }
 
 /// A step of a move. A step may take several rounds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Phase {
     /// No step yet: frames before the move are observed.
     Before,
@@ -72,7 +73,7 @@ impl Phase {
 }
 
 /// The failure to cause; for tests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Fail {
     /// This step fails, so the network returns.
     Step(Phase),
@@ -84,7 +85,7 @@ pub enum Fail {
 }
 
 /// A fault of single frames, for tests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Mishap {
     /// Lost.
     Lost,
@@ -95,7 +96,7 @@ pub enum Mishap {
 }
 
 /// A move that control orders.
-pub struct Order {
+pub(super) struct Order {
     /// The network.
     pub seat: SeatId,
     /// The destination.
@@ -120,7 +121,7 @@ pub(super) struct Ordered {
 }
 
 /// Result of a move.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// Where the network is.
     pub at: Side,
@@ -274,6 +275,12 @@ impl Transfer {
             self.fault(&format!("it took more than {} ms", self.order.limit.as_millis()));
             self.goal = self.at;
         }
+    }
+
+    /// Nobody waits for it any more, and no worker answers: it ends as if it had taken too long, and is not observed.
+    pub(super) fn hurry(&mut self) {
+        (self.order.limit, self.order.drain, self.watch_ns) = (Duration::ZERO, Duration::ZERO, 0);
+        self.witness = None;
     }
 
     /// The result.

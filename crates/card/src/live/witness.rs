@@ -8,6 +8,7 @@
 //! observation began are ignored: in the card they have no tag here, in software an earlier time ([`Witness::stamp`]).
 //! Times in nanoseconds.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hue_demux::{Demux, PortId, Selection};
@@ -15,6 +16,7 @@ use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Loss, Reason, Settings}
 use hue_substrate::follow::{Ending, FrameKey};
 use hue_tables::Vid;
 use hue_wire::ethernet::is_group;
+use serde::{Deserialize, Serialize};
 
 use crate::twin::Cause;
 
@@ -28,7 +30,7 @@ pub const OUTPUT_FULL: &str = "output_full";
 pub const FLOOD_FULL: &str = "flood_full";
 
 /// Observations in a period.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Seen {
     /// Frames that arrived for the network.
     pub received: u64,
@@ -42,16 +44,16 @@ pub struct Seen {
 }
 
 /// Observations of a move.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Proof {
     /// Before, during and after the move.
     pub seen: [Seen; 3],
     /// Frames that were lost, by reason.
-    pub lost: BTreeMap<&'static str, u64>,
+    pub lost: BTreeMap<Cow<'static, str>, u64>,
     /// Frames that the network dropped by a rule of its own, by outcome or reason.
-    pub dropped: BTreeMap<&'static str, u64>,
+    pub dropped: BTreeMap<Cow<'static, str>, u64>,
     /// Frames that went to the network's control plane, by outcome.
-    pub punted: BTreeMap<&'static str, u64>,
+    pub punted: BTreeMap<Cow<'static, str>, u64>,
     /// Frames whose end is unknown.
     pub undecided: u64,
     /// Frames that left a second time.
@@ -328,7 +330,7 @@ impl Witness {
             Ending::Copied(count) => self.copied(key, u32::from(count).saturating_sub(1)),
             Ending::Punted(outcome) => {
                 if self.end(key) {
-                    *self.proof.punted.entry(outcome.name()).or_default() += 1;
+                    *self.proof.punted.entry(outcome.name().into()).or_default() += 1;
                 }
             }
             Ending::Dropped(outcome) => self.drop(key, outcome.name()),
@@ -360,7 +362,7 @@ impl Witness {
 
     fn drop(&mut self, key: u64, reason: &'static str) {
         if self.end(key) {
-            *self.proof.dropped.entry(reason).or_default() += 1;
+            *self.proof.dropped.entry(reason.into()).or_default() += 1;
         }
     }
 
@@ -368,7 +370,7 @@ impl Witness {
     fn lose(&mut self, key: u64, reason: &'static str) {
         let known = self.end(key);
         if known || !self.over {
-            *self.proof.lost.entry(reason).or_default() += 1;
+            *self.proof.lost.entry(reason.into()).or_default() += 1;
         }
     }
 
@@ -399,7 +401,7 @@ impl Witness {
     /// Counts frames that were lost before they could be observed and are not among the arrivals.
     pub fn lost_unseen(&mut self, loss: Loss, count: u64) {
         if count > 0 {
-            *self.proof.lost.entry(loss.name()).or_default() += count;
+            *self.proof.lost.entry(loss.name().into()).or_default() += count;
         }
     }
 
@@ -419,7 +421,7 @@ impl Witness {
         let undecided = self.inside.min(untold);
         let lost = self.inside - undecided;
         if lost > 0 {
-            *self.proof.lost.entry(VANISHED).or_default() += lost;
+            *self.proof.lost.entry(VANISHED.into()).or_default() += lost;
         }
         self.inside = undecided;
         self.returning.clear();
@@ -475,6 +477,10 @@ mod tests {
         witness.arrived(0, tag(number, sport), &frame(MAC, number, 64, sport), ns)
     }
 
+    fn named<const COUNT: usize>(counts: [(&'static str, u64); COUNT]) -> BTreeMap<Cow<'static, str>, u64> {
+        counts.into_iter().map(|(name, count)| (name.into(), count)).collect()
+    }
+
     #[test]
     fn lost_duplicated_and_late_frames_are_found() {
         let mut witness = witness();
@@ -500,7 +506,7 @@ mod tests {
         witness.vanished(0);
         let proof = witness.proof();
         let [before, during, after] = proof.seen;
-        assert_eq!(proof.lost, BTreeMap::from([(VANISHED, 1)]));
+        assert_eq!(proof.lost, named([(VANISHED, 1)]));
         assert_eq!((proof.undecided, proof.doubled, proof.reordered, proof.cut), (0, 1, 1, false));
         assert_eq!((before.received, before.sent, before.ns, before.gap_ns_max), (16, 7, 100, 10));
         assert_eq!((during.received, during.sent, during.ns, during.gap_ns_max), (0, 8, 200, 130));
@@ -535,7 +541,7 @@ mod tests {
         witness.ended_in_software(FrameKey::of(&last).frame, Ending::Left);
         assert!(witness.is_done());
         let proof = witness.proof();
-        assert_eq!((proof.lost, proof.doubled, proof.reordered), (BTreeMap::from([(OUTPUT_FULL, 1)]), 1, 0));
+        assert_eq!((proof.lost, proof.doubled, proof.reordered), (named([(OUTPUT_FULL, 1)]), 1, 0));
         assert_eq!(proof.seen[0].sent, 6);
     }
 
@@ -594,9 +600,9 @@ mod tests {
         let proof = witness.proof();
         let lost =
             [("port_full", 1), (OUTPUT_FULL, 1), ("no_network", 1), ("queue_full", 2), ("handover_full", 1)];
-        assert_eq!(proof.lost, BTreeMap::from(lost));
-        assert_eq!(proof.dropped, BTreeMap::from([("checksum", 1), ("punt_limited", 1)]));
-        assert_eq!(proof.punted, BTreeMap::from([("options", 1)]));
+        assert_eq!(proof.lost, named(lost));
+        assert_eq!(proof.dropped, named([("checksum", 1), ("punt_limited", 1)]));
+        assert_eq!(proof.punted, named([("options", 1)]));
         assert_eq!((proof.seen[0].sent, proof.undecided, proof.lost()), (1, 0, 6));
     }
 
@@ -650,7 +656,7 @@ mod tests {
         witness.ended_in_card(2, Cause::FloodFull);
         witness.close(9);
         assert!(witness.is_done() && !witness.is_copying());
-        assert_eq!(witness.proof().lost, BTreeMap::from([(FLOOD_FULL, 4)]));
+        assert_eq!(witness.proof().lost, named([(FLOOD_FULL, 4)]));
     }
 
     #[test]

@@ -13,9 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use hue_card::{
-    Bar, Card, CardCommand, CardCounts, CardEvent, Device, LiveCard, OnFailure, SeatId, TableWork, Twin,
-};
+use hue_card::{Bar, CardCommand, CardCounts, CardEvent, Device, OnFailure, SeatId, TableWork};
 use hue_control::schedule::Schedule;
 use hue_demux::{Match, PortId};
 use hue_intent::PciAddress;
@@ -25,6 +23,7 @@ use hue_tables::{Change, Delta, NextHop, Vid};
 
 use super::moves::Asked;
 use super::routes::Table;
+use super::running_card::{Made, RunningCard};
 use super::view::CardView;
 use crate::api::{CardInfo, Timestamp};
 
@@ -48,7 +47,7 @@ const ELSEWHERE: PortId = PortId::new(u8::MAX);
 /// The card and its networks.
 pub struct CardSide {
     pub(super) want: hue_intent::Card,
-    pub(super) live: LiveCard,
+    pub(super) live: RunningCard,
     pub(super) started: Instant,
     /// The same by the system's clock.
     pub(super) since: Timestamp,
@@ -61,6 +60,8 @@ pub struct CardSide {
     pub(super) retry: Option<Instant>,
     /// The next pause: longer each time, until a network fits.
     pub(super) pause: Duration,
+    /// It was taken over from the daemon before, and has tables that do not follow software's.
+    pub(super) is_stale: bool,
     /// Who waits for ordered moves. On each seat, there is at most one at a time.
     pub(super) asked: BTreeMap<SeatId, Asked>,
 }
@@ -98,10 +99,12 @@ pub enum Stage {
 pub enum CardNews {
     /// The card's thread reports.
     Event(CardEvent),
+    /// Which networks are on a card that was taken over: all of this node's networks are set up.
+    Left,
     /// Where the scheduler places networks.
     Scheduled(Box<Schedule>),
     /// A card with another image and all networks in software; or why there is none.
-    Image(Result<Box<Card<Twin>>, String>),
+    Image(Result<Made, String>),
 }
 
 /// A card's counters of networks, and of frames that belong to none.
@@ -117,7 +120,7 @@ impl CardSide {
     /// Whether tables of networks in software stay on the card: only if it has room for many.
     pub(super) fn keeps(&self) -> bool {
         let card = self.live.description();
-        card.layout == hue_card::Layout::Sram && card.sram_words >= KEEPING_WORDS_MIN
+        !self.is_stale && card.layout == hue_card::Layout::Sram && card.sram_words >= KEEPING_WORDS_MIN
     }
 
     /// The public view of it.
@@ -187,7 +190,7 @@ impl CardSide {
 
     /// Whether its tables follow those of software. Shared tables do.
     pub(super) fn follows(&self) -> bool {
-        self.description().words_of_node().is_some()
+        !self.is_stale && self.description().words_of_node().is_some()
     }
 
     /// Makes the card write a network's table, piece by piece: its next hops, then its routes or, if tables follow

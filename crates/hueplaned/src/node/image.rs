@@ -28,11 +28,14 @@ pub struct Loading {
     /// Least time that the card is unavailable.
     pub(super) away: Duration,
     pub(super) failed: Option<String>,
-    pub(super) reply: oneshot::Sender<Result<ImageLoaded, Problem>>,
+    /// Who waits for it: nobody if the card was taken over from the daemon before, and is replaced by one with the same image.
+    pub(super) reply: Option<oneshot::Sender<Result<ImageLoaded, Problem>>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Step {
+    /// Networks of a card that was taken over are being set up.
+    Wait,
     /// Networks move to software.
     Leave,
     /// The card is replaced.
@@ -69,8 +72,16 @@ impl Loading {
         self.networks.iter().any(|one| one == name)
     }
 
+    /// Answers whoever waits.
+    pub(super) fn answer(self, result: Result<ImageLoaded, Problem>) {
+        if let Some(reply) = self.reply {
+            let _ = reply.send(result); // it may have gone
+        }
+    }
+
     pub(super) fn next(&mut self, step: Step) {
         let name = match self.step {
+            Step::Wait => "wait",
             Step::Leave => "leave",
             Step::Swap => "swap",
             Step::Choose => "choose",

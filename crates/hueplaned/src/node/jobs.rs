@@ -18,11 +18,10 @@ use hue_host::control::{Changes, Config, ControlNamespace, Owner};
 use hue_host::holder::Holder;
 use hue_host::links::Links;
 use hue_intent::NodePort;
-use hue_ports::{
-    CableEnd, CablePlug, Keep, OpenOptions, Opened, Port, PortError, Region, Tap, Wanted as Driver, open_on,
-};
+use hue_ports::{CableEnd, CablePlug, Keep, OpenOptions, Opened, Port, PortError, Tap, Wanted as Driver};
 
 use super::drift::{self, Look, Seen};
+use super::site::Site;
 use super::take_over::{Ending, PATIENCE};
 
 /// Threads for networks. They mostly wait for the kernel, which creates interfaces one after the other.
@@ -56,8 +55,8 @@ pub struct Opening {
     pub options: OpenOptions,
     /// MTU of a device that we create; the device is also switched on.
     pub make: Option<u32>,
-    /// Packet memory of the worker that will use it.
-    pub region: Region,
+    /// Where it will be used.
+    pub site: Site,
     /// The port it is opened for.
     pub tag: PortTag,
     /// A daemon that is closing its ports, which this may be one of.
@@ -108,14 +107,14 @@ pub struct OpenPort {
     pub opened: Opened,
     /// Index of its interface; 0 for an end of a link.
     pub index: u32,
-    /// Packet memory that it was opened with.
-    pub region: Region,
+    /// Where it was opened.
+    pub site: Site,
 }
 
 impl OpenPort {
     /// An opened end of a link.
-    pub fn end_of_link(end: CableEnd, region: Region) -> Self {
-        Self { opened: Opened { port: Box::new(end), note: None }, index: 0, region }
+    pub fn end_of_link(end: CableEnd, site: Site) -> Self {
+        Self { opened: Opened { port: Box::new(end), note: None }, index: 0, site }
     }
 }
 
@@ -235,10 +234,10 @@ fn open_after(opening: &Opening, claims: &Claims) -> Result<OpenPort, String> {
 
 /// Opens a port. The index is that of the opened interface, not of one that took its name meanwhile.
 fn open_port(opening: &Opening, claims: &Claims, waits: bool) -> Result<OpenPort, String> {
-    let Opening { interface, plug, options, make, region, .. } = opening;
+    let Opening { interface, plug, options, make, site, .. } = opening;
     if let Some(plug) = plug {
         let end = plug.open().map_err(|error| error.to_string())?;
-        return Ok(OpenPort::end_of_link(end, region.clone()));
+        return Ok(OpenPort::end_of_link(end, site.clone()));
     }
     let text = |error: HostError| error.to_string();
     let mut links = Links::here().map_err(text)?;
@@ -263,15 +262,17 @@ fn open_port(opening: &Opening, claims: &Claims, waits: bool) -> Result<OpenPort
     let by_afxdp = matches!(options.driver, Driver::Auto | Driver::AfXdp);
     let prepared = opening.predecessor.as_ref().and_then(|ending| ending.take_prepared(interface));
     let early = prepared
-        .filter(|prepared| by_afxdp && before.is_some_and(|index| prepared.is_for(index, region)))
+        .filter(|prepared| {
+            by_afxdp
+                && before.zip(site.memory()).is_some_and(|(index, memory)| prepared.is_for(index, memory))
+        })
         .and_then(|prepared| prepared.open(options.keep.clone()).ok())
         .or_else(|| {
             let options = OpenOptions { driver: Driver::AfXdp, busy_for: PATIENCE, ..options.clone() };
-            (waits && by_afxdp).then(|| open_on(interface, &options, region).ok())?
+            (waits && by_afxdp).then(|| site.open(interface, &options).ok())?
         });
     claim()?;
-    let opened = early.map_or_else(|| open_on(interface, &options, region), Ok);
-    let mut opened = opened.map_err(|error| error.to_string())?;
+    let mut opened = early.map_or_else(|| site.open(interface, &options), Ok)?;
     if let Some(mtu) = make {
         links.set_mtu(interface, *mtu).map_err(text)?;
         links.set_up(interface, true).map_err(text)?;
@@ -283,7 +284,7 @@ fn open_port(opening: &Opening, claims: &Claims, waits: bool) -> Result<OpenPort
     if let Some(why) = unguarded {
         opened.note = Some(opened.note.map_or_else(|| why.clone(), |note| format!("{note}; {why}")));
     }
-    Ok(OpenPort { opened, index, region: region.clone() })
+    Ok(OpenPort { opened, index, site: site.clone() })
 }
 
 fn set_up(owner: &Owner, holder: &Holder, name: &str, setup: &Setup) -> Result<Made, String> {

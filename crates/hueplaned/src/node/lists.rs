@@ -28,7 +28,7 @@ pub(super) fn card_tables(
     names: &HashMap<Vid, String>,
 ) -> CardTables {
     let memories = memory.banks.iter().map(|bank| CardMemory {
-        name: bank.name.to_owned(),
+        name: bank.name.clone(),
         used: bank.used,
         max: bank.max,
         free: bank.max.saturating_sub(bank.used),
@@ -48,7 +48,7 @@ pub(super) fn card_tables(
     CardTables {
         image,
         layout: memory.layout.name().to_owned(),
-        unit: memory.unit.to_owned(),
+        unit: memory.unit.clone(),
         memories: memories.collect(),
         networks,
     }

@@ -5,6 +5,7 @@
 //! packets never wait for the node; a failure of one network does not affect others. The modules import each other in
 //! one direction, which a test checks: parts (all others), `core` (the thread), `handle` (the API's side), `start`.
 
+mod apart;
 pub mod by_hand;
 mod capture;
 mod card;
@@ -30,7 +31,9 @@ mod plan;
 mod ports;
 mod queue;
 mod routes;
+mod running_card;
 mod shared;
+mod site;
 mod start;
 mod stats;
 mod take_over;
@@ -39,6 +42,7 @@ mod waiters;
 mod wanted;
 mod wires;
 
+pub use apart::run_if_asked;
 pub use events::{About, EVENTS_MAX, EventLog};
 pub use handle::NodeHandle;
 pub use idle::IDLE_WAIT_MAX;

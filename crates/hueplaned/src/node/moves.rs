@@ -5,6 +5,7 @@
 //! first step until after the last: route changes go to both. A failed move leaves the network where it was, and is
 //! reported. Invariants: one move of a network at a time; nobody waits for the card.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -134,8 +135,8 @@ pub(super) fn migration(
         .collect();
     let proof = report.proof.clone().unwrap_or_default();
     let [before, during, after] = proof.seen.map(seen);
-    let named = |counts: &BTreeMap<&'static str, u64>| -> BTreeMap<String, u64> {
-        counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+    let named = |counts: &BTreeMap<Cow<'static, str>, u64>| -> BTreeMap<String, u64> {
+        counts.iter().map(|(name, count)| (name.clone().into_owned(), *count)).collect()
     };
     let mut outcomes = named(&proof.dropped);
     outcomes.append(&mut named(&proof.punted));

@@ -3,7 +3,7 @@
 //! Flow: stored desired state → **[`start`]** → node thread, and the threads that send it messages → [`Running::end`].
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
@@ -49,7 +49,8 @@ pub struct Running {
     shared: Arc<Shared>,
 }
 
-/// Starts the node, which then applies its stored desired state.
+/// Starts the node, which then applies its stored desired state. `cards` is the state directory in which processes of cards are
+/// found; without it, cards are in this process.
 ///
 /// # Errors
 /// If the data plane or a thread cannot be started, or the stored desired state does not compile.
@@ -60,7 +61,7 @@ pub fn start(
     opened: Opened,
     holder: Arc<Holder>,
     log: LogPlace,
-    predecessor: Option<Predecessor>,
+    (predecessor, cards): (Option<Predecessor>, Option<PathBuf>),
 ) -> Result<(NodeHandle, Running), DaemonError> {
     let Opened { mut store, desired, trouble, emptied } = opened;
     match netns::sweep(&owner.prefix) {
@@ -126,7 +127,7 @@ pub fn start(
         images,
         (monitor, jobs),
         config,
-        Drive::Threads(config.scheduling),
+        Drive::Threads(config.scheduling, cards),
     );
     node.take_over = predecessor.map(TakeOver::of);
     node.troubles.extend(trouble);
@@ -219,7 +220,10 @@ impl Node {
         {
             tracing::warn!(%error, "what networks have learnt cannot be handed over");
         }
-        let Self { live, card, monitor, jobs, networks, shared, ports, .. } = self;
+        let Self { live, mut card, monitor, jobs, networks, shared, ports, .. } = self;
+        if let Some(card) = card.as_mut().filter(|_| keep) {
+            card.live.leave();
+        }
         let mut opening = ports.opening().clone();
         let deadline = Instant::now() + END_MAX;
         let mut under_way: BTreeSet<String> =

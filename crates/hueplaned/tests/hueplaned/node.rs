@@ -88,7 +88,7 @@ impl Lab {
                         opened,
                         std::sync::Arc::default(),
                         LogPlace::none(),
-                        None,
+                        (None, None),
                     )
                 })
                 .unwrap()

@@ -84,7 +84,7 @@ pub const METRIC_UNCLAIMED: Metric = Metric {
 };
 
 /// Kinds of plane.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[repr(u8)]
 pub enum Kind {
     /// An IPv4 router.

@@ -19,6 +19,8 @@ use aya::programs::{Xdp, xdp::XdpMode};
 use aya::{Ebpf, EbpfLoader, Pod};
 
 use super::attachment::Attachment;
+use serde::{Deserialize, Serialize};
+
 use crate::{CLASS_GROUP, CLASS_MAX, CLASS_OTHER, ClassRule, DriverCounters};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/hueplane.o"));
@@ -47,7 +49,7 @@ const STAT_RUNT: usize = 3;
 const STATS: usize = 8;
 
 /// Limits of frames to group addresses, before the ring.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct GroupLimits {
     /// Packets per second from one sender (by its MAC); 0 means no limit.
     pub source_packets_per_second: u64,

@@ -156,7 +156,7 @@ impl Live {
         let wakes = (0..count)
             .map(|worker| Wake::new().map(Arc::new).map_err(|error| start_error(worker, &error)))
             .collect::<Result<Vec<_>, _>>()?;
-        for (index, peers) in peers(&wakes).into_iter().enumerate() {
+        for (index, peers) in peers(&wakes)?.into_iter().enumerate() {
             let wake = wakes[index].clone();
             let block = Arc::new(Block::new(WORKER_WORDS));
             live.totals.write().workers.push(block.clone());
@@ -363,11 +363,12 @@ impl Live {
     /// worker's rings, in order. There is one guest at a time; an earlier one is disconnected.
     ///
     /// # Errors
-    /// `Ended`.
+    /// `Ended`; `Start` if the system has no memory or descriptor left.
     pub fn invite(&mut self, guest: &Arc<Wake>) -> Result<Vec<Peer>, LiveError> {
         let mut peers = Vec::with_capacity(self.workers.len());
         for (index, worker) in self.workers.iter().enumerate() {
-            let (of_guest, of_worker) = Peer::pair(&worker.wake, guest);
+            let pair = Peer::pair(&worker.wake, guest);
+            let (of_guest, of_worker) = pair.map_err(|error| start_error(index, &error))?;
             self.ask(index, move |worker| worker.set_guest(Some(of_guest)))?;
             peers.push(of_worker);
         }
@@ -743,16 +744,17 @@ impl Drop for Live {
 }
 
 /// Each worker's ends of the rings to the others, and room for a guest.
-fn peers(wakes: &[Arc<Wake>]) -> Vec<Vec<Option<Peer>>> {
+fn peers(wakes: &[Arc<Wake>]) -> Result<Vec<Vec<Option<Peer>>>, LiveError> {
     let mut all: Vec<Vec<Option<Peer>>> =
         wakes.iter().map(|_| (0..=wakes.len()).map(|_| None).collect()).collect();
     for (first, wake) in wakes.iter().enumerate() {
         for (second, other) in wakes.iter().enumerate().skip(first + 1) {
-            let (of_second, of_first) = Peer::pair(wake, other);
+            let pair = Peer::pair(wake, other);
+            let (of_second, of_first) = pair.map_err(|error| start_error(first, &error))?;
             (all[first][second], all[second][first]) = (Some(of_second), Some(of_first));
         }
     }
-    all
+    Ok(all)
 }
 
 fn start_error(worker: usize, error: &dyn std::fmt::Display) -> LiveError {

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Dag};
 use crate::layout::{Ref, Runs};
 use crate::limits::{Account, TableError};
@@ -10,14 +12,31 @@ use crate::types::{Key, TableId, Vid};
 
 /// A change of the store for encodings other than `dag64`. Nodes come before anything that refers to them; a
 /// root comes after all its nodes, and `Retire` after the roots that no longer refer to the node.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Delta {
     /// A new node; its refs name earlier nodes.
-    Node(Ref, Arc<Runs>),
+    Node(Ref, #[serde(with = "shared")] Arc<Runs>),
     /// The new top node of a network's table; `None` means that the network was removed.
     Root(TableId, Option<Ref>),
     /// The node has no references. Its words can be reused once no lookup in flight can read them.
     Retire(Ref),
+}
+
+/// Nodes are shared within a process, and copied to others.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::layout::Runs;
+
+    pub fn serialize<S: Serializer>(runs: &Arc<Runs>, to: S) -> Result<S::Ok, S::Error> {
+        Runs::serialize(runs, to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Runs>, D::Error> {
+        Runs::deserialize(from).map(Arc::new)
+    }
 }
 
 impl Dag {

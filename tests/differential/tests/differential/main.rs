@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+mod attachment;
 mod beside;
 mod burst;
 mod contract;
@@ -9,6 +10,7 @@ mod differential;
 mod full;
 mod generator;
 mod many;
+mod questions;
 mod software;
 mod updates;
 mod watchdog;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
-use hue_card::{Card, CardEvent, Image, LiveCard, Twin};
+use hue_card::{Card, CardEvent, Image, LiveCard, Seats, Twin};
 use hue_demux::PortId;
 use hue_differential::{Frame, Random, card, frames, image, offered, programs};
 use hue_lab::{Experiment, Stream};
@@ -84,7 +84,8 @@ fn a_live_card_that_stands_still_has_failed() {
         let tell = move |event| told.lock().unwrap().send(event).unwrap();
         let (clock, _) = Clock::by_hand(1);
         let wake = Arc::new(Wake::new().unwrap());
-        let live = LiveCard::by_hand(card, wake, Vec::new(), (64, 2048), clock, tell).unwrap();
+        let seats = Arc::new(Seats::new().unwrap());
+        let live = LiveCard::by_hand(card, wake, Vec::new(), (64, 2048), seats, clock, tell).unwrap();
         let mut rounds = 0;
         let event = loop {
             if let Ok(event) = events.try_recv() {

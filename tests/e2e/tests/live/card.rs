@@ -318,3 +318,45 @@ fn a_missing_card_is_reported_and_networks_run_in_software() {
         refused.stderr
     );
 }
+
+#[test]
+fn a_card_whose_process_dies_takes_nothing_with_it() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let pairs = [lab.pair("red", 1, 1, [0, 1]), lab.pair("blue", 2, 2, [0, 1])];
+    let with_card = [node(&lab, "tcam3"), pairs[0].document.yaml(), pairs[1].document.yaml()];
+    let mut daemon = start(&lab, &["tcam3"], &with_card);
+    let works = |daemon: &Daemon, substrate: &str| {
+        for pair in &pairs {
+            runs_on(daemon, pair.name(), substrate);
+            until("hosts reach each other", 10, || pair.left.ping(pair.right.address, 1) == 1);
+        }
+    };
+    works(&daemon, "card");
+    let first = daemon.card_pid().expect("the card has a process");
+    // As if the model had found itself in a state that it cannot be in.
+    let killed = hue_e2e::shell::run(hue_e2e::shell::command("kill").args(["-ABRT", &first.to_string()]));
+    let _ = killed.expect_ok();
+    works(&daemon, "soft");
+    assert!(daemon.cli.happened("card_down"), "{:?}", daemon.cli.events());
+    let problems = daemon.cli.json(&["get", "nodes"])[0]["status"]["problems"].to_string();
+    assert!(problems.contains("its process ended (signal: 6 (SIGABRT)"), "{problems}");
+    assert_eq!(daemon.card_pid(), None, "it is not left as a zombie");
+
+    // The card can be had again.
+    let without = [lab.node_document(""), pairs[0].document.yaml(), pairs[1].document.yaml()];
+    daemon.cli.apply(&all(&without), &[]);
+    daemon.cli.apply(&all(&with_card), &[]);
+    works(&daemon, "card");
+    let second = daemon.card_pid().expect("the card has a process");
+
+    // With nothing on the card, it does not outlive its daemon.
+    for pair in &pairs {
+        let _ = daemon.cli.json(&["migrate", pair.name(), "--to", "soft"]);
+    }
+    assert_eq!(daemon.card_pid(), Some(second));
+    daemon.kill();
+    until("the card's process has ended", 10, || daemon.card_pid().is_none());
+}

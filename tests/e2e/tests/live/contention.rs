@@ -110,7 +110,9 @@ fn only_threads_that_forward_are_real_time_ones() {
     red.warm_up();
     let processors = std::thread::available_parallelism().unwrap().get();
     let of_node = |field: &str| daemon.cli.json(&["get", "nodes"])[0][field].clone();
-    for (name, policy) in policies(daemon.pid()) {
+    let mut threads = policies(daemon.pid());
+    threads.extend(policies(daemon.card_pid().expect("the card has a process")));
+    for (name, policy) in threads {
         let forwards = name.starts_with("hue-worker-") || name == "hue-card" && processors > 1;
         assert_eq!(policy, if forwards { ROUND_ROBIN } else { ORDINARY }, "{name}");
     }

@@ -29,6 +29,7 @@ mod memory;
 mod migrate;
 mod multi;
 mod observe;
+mod outlive;
 mod queue;
 mod quota;
 mod reconcile;

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use hue_demux::Demux;
 use hue_substrate::{Mode, Substrate, SubstrateError, Update};
 use hue_tables::{Delta, Vid};
 
 use super::Runner;
 use crate::live::command::{
-    CardCommand, CardQuestion, CardReply, ComingTable, MoveCommand, OnFailure, TableWork,
+    CardCommand, CardQuestion, CardReply, ComingTable, Job, MoveCommand, OnFailure, TableWork,
 };
 use crate::live::event::{CardEvent, Moved};
 use crate::live::seats::SeatId;
 use crate::live::totals::CardCounts;
-use crate::live::transfer::{Ordered, Report};
+use crate::live::transfer::{Order, Ordered, Report};
 
 /// A question whose answer takes several rounds.
 pub(super) struct Counting {
@@ -23,13 +24,38 @@ pub(super) struct Counting {
 }
 
 impl Runner {
-    /// Executes one command of control.
-    pub(super) fn execute(&mut self, command: CardCommand) {
-        match command {
-            CardCommand::SetPort { number, id, port } => {
+    /// Does one job of control.
+    pub(super) fn execute(&mut self, job: Job) {
+        match job {
+            Job::Command(command, demux) => self.obey(*command, demux),
+            Job::SetPort(number, id, port) => {
                 // The card has this port: this was checked when the card was started.
                 let _ = self.set_port(number, id, port);
             }
+            Job::Replace(card) => {
+                let before = self.end_bypass(Some(*card));
+                let spawn = || std::thread::Builder::new().name("hue-image".to_owned());
+                // Without a thread, it is dropped here.
+                let _ = self.drops_aside.then(|| spawn().spawn(move || drop(before)));
+            }
+            Job::Attach(to) => self.begin_attachment(to),
+            Job::Ask(number, CardQuestion::OnCard) => {
+                let on_card = self.on_card();
+                self.answers.give(number, CardReply::OnCard(on_card));
+            }
+            Job::Ask(number, CardQuestion::Memory(accounts)) => {
+                let memory = self.card().memory(&accounts);
+                self.answers.give(number, CardReply::Memory(memory));
+            }
+            Job::Ask(number, CardQuestion::Counts(mut left)) => {
+                left.reverse();
+                self.counting = Some(Counting { number, left, counts: BTreeMap::new() });
+            }
+        }
+    }
+
+    fn obey(&mut self, command: CardCommand, demux: Option<Demux>) {
+        match command {
             CardCommand::TakePort(number) => self.take_port(number),
             CardCommand::SetClasses { id, rules, quotas } => {
                 if let Err(error) = self.set_classes(id, &rules, &quotas) {
@@ -38,6 +64,7 @@ impl Runner {
             }
             CardCommand::Load { homes, programs } => {
                 homes.into_iter().for_each(|(vid, home)| self.set_home(vid, home));
+                let programs = self.without_left(programs);
                 if let Err(error) = self.load_in_software(&programs) {
                     let vids = programs.iter().map(|program| program.vid).collect();
                     self.tell(CardEvent::Refused(vids, error.to_string()));
@@ -45,7 +72,7 @@ impl Runner {
             }
             CardCommand::Strip(program) => {
                 // This fits, because the network was on the card with its table before.
-                let _ = self.card().load_in_software(&[program]);
+                let _ = self.card().load_in_software(&[*program]);
             }
             CardCommand::Unload(vid) => {
                 self.set_home(vid, None);
@@ -55,7 +82,7 @@ impl Runner {
             }
             CardCommand::Table { seat, work, on_failure } => self.work_on(seat, work, on_failure),
             CardCommand::Follow { deltas, seats } => self.follow_software(&deltas, &seats),
-            CardCommand::Move(wanted) => self.order(*wanted),
+            CardCommand::Move(wanted) => self.order(*wanted, demux),
             CardCommand::Drain { seat, began_ns } => {
                 let received = self.received(seat.vid);
                 self.begin_drain(seat, began_ns, received);
@@ -64,22 +91,7 @@ impl Runner {
                 let result = self.set_bypass(&programs);
                 self.tell(CardEvent::Bypassed(result));
             }
-            CardCommand::EndBypass(card) => {
-                let before = self.end_bypass(card.map(|card| *card));
-                if self.drops_aside {
-                    // Without a thread, it is dropped here.
-                    let thread = std::thread::Builder::new().name("hue-image".to_owned());
-                    let _ = thread.spawn(move || drop(before));
-                }
-            }
-            CardCommand::Ask { number, question: CardQuestion::Memory(accounts) } => {
-                let memory = self.card().memory(&accounts);
-                self.answers.give(number, CardReply::Memory(memory));
-            }
-            CardCommand::Ask { number, question: CardQuestion::Counts(mut left) } => {
-                left.reverse();
-                self.counting = Some(Counting { number, left, counts: BTreeMap::new() });
-            }
+            CardCommand::EndBypass => drop(self.end_bypass(None)),
         }
     }
 
@@ -174,8 +186,9 @@ impl Runner {
     }
 
     /// Orders a move, if its table is there.
-    fn order(&mut self, MoveCommand { order, table, counts }: MoveCommand) {
-        let (seat, mut ordered) = (order.seat, Ordered::default());
+    fn order(&mut self, wanted: MoveCommand, demux: Option<Demux>) {
+        let MoveCommand { seat, to, watch, limit, drain, fail, table, counts } = wanted;
+        let mut ordered = Ordered::default();
         if let Some(ComingTable { bare, began_ns, fails }) = table {
             if fails && self.void(seat).is_none() {
                 self.table_failed(seat, "step 'prepare' failed, as requested");
@@ -192,7 +205,8 @@ impl Runner {
         if counts {
             ordered.received = self.received(seat.vid);
         }
-        self.transfer(order, ordered);
+        let watch = demux.zip(watch.map(|(time, _)| time));
+        self.transfer(Order { seat, to, watch, limit, drain, fail }, ordered);
     }
 
     /// Reports how an ordered move ended.

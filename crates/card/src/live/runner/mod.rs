@@ -1,9 +1,10 @@
 //! The card's thread: frames in, cycles, frames out.
 //!
-//! A round: one command of control and one step of a move → frames from wires and workers into the twin's queues
-//! outside its ports → some cycles → frames that left, to wires and workers. At most [`WAITING_MAX`] frames wait outside a
+//! A round: one job of control and one step of a move → frames from wires and workers into the twin's queues outside its
+//! ports → some cycles → frames that left, to wires and workers. At most [`WAITING_MAX`] frames wait outside a
 //! port. The others wait in the rings of sockets and workers, as with a real card that accepts no more frames.
 
+mod attachment;
 mod commands;
 mod drains;
 mod from_workers;
@@ -12,7 +13,7 @@ mod leaving;
 mod losses;
 mod transfer;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,7 +31,7 @@ use hue_tables::Vid;
 
 use super::answers::Answers;
 use super::bypass::Bypass;
-use super::command::CardCommand;
+use super::command::{Attachment, Job};
 use super::drain::Drain;
 use super::event::CardEvent;
 use super::losses::Seen;
@@ -128,6 +129,13 @@ pub struct Runner {
     /// Counters of earlier cards.
     carried: BTreeMap<Vid, CardCounts>,
     carried_unclaimed: UnclaimedCounters,
+    /// The control that takes the card over.
+    attachment: Option<Box<Attachment>>,
+    /// Networks that the control before left on the card, and that this one has not loaded yet.
+    left: BTreeSet<Vid>,
+    /// What had been counted when this control took the card over.
+    bases_of_networks: BTreeMap<Vid, CardCounts>,
+    base_unclaimed: UnclaimedCounters,
     pub(super) transfer: Option<Box<Transfer>>,
     pub(super) orders: VecDeque<(Order, Ordered)>,
     pub(super) drains: Vec<Drain>,
@@ -210,6 +218,10 @@ impl Runner {
             bypass: None,
             carried: BTreeMap::new(),
             carried_unclaimed: UnclaimedCounters::default(),
+            attachment: None,
+            left: BTreeSet::new(),
+            bases_of_networks: BTreeMap::new(),
+            base_unclaimed: UnclaimedCounters::default(),
             transfer: None,
             orders: VecDeque::new(),
             drains: Vec::new(),
@@ -313,13 +325,9 @@ impl Runner {
     }
 
     /// Works until control drops the mailbox. The error says why the card broke.
-    pub(super) fn run(
-        &mut self,
-        commands: &Receiver<CardCommand>,
-        events: &dyn Fn(CardEvent),
-    ) -> Result<(), String> {
+    pub(super) fn run(&mut self, jobs: &Receiver<Job>, events: &dyn Fn(CardEvent)) -> Result<(), String> {
         let result = loop {
-            let worked = match self.turn(commands, events) {
+            let worked = match self.turn(jobs, events) {
                 Ok(Some(worked)) => worked,
                 Ok(None) => break Ok(()),
                 Err(reason) => break Err(reason),
@@ -328,7 +336,7 @@ impl Runner {
                 self.worked_ns = self.now_ns;
             } else if self.now_ns.saturating_sub(self.worked_ns) < IDLE_NS {
                 std::hint::spin_loop();
-            } else if !self.sleep(commands) {
+            } else if !self.sleep(jobs) {
                 break Ok(());
             }
         };
@@ -336,28 +344,32 @@ impl Runner {
         result
     }
 
-    /// Executes one command of control, if there is one, and does a round. Returns whether there was work, or `None` if
+    /// Does one job of control, if there is one, and a round. Returns whether there was work, or `None` if
     /// control has dropped the mailbox. The error says why the card broke.
     pub(super) fn turn(
         &mut self,
-        commands: &Receiver<CardCommand>,
+        jobs: &Receiver<Job>,
         events: &dyn Fn(CardEvent),
     ) -> Result<Option<bool>, String> {
-        let worked = self.command_and_round(commands, events);
+        let worked = self.job_and_round(jobs, events);
         self.told.drain(..).for_each(events);
         worked
     }
 
-    fn command_and_round(
+    fn job_and_round(
         &mut self,
-        commands: &Receiver<CardCommand>,
+        jobs: &Receiver<Job>,
         events: &dyn Fn(CardEvent),
     ) -> Result<Option<bool>, String> {
-        // A question that takes several rounds comes before later commands.
-        let counts = self.tend_counting();
-        if !counts {
-            match commands.try_recv() {
-                Ok(command) => self.execute(command),
+        // A question that takes several rounds comes before later jobs, and so does a change of control.
+        let mut busy = self.tend_attachment() | self.tend_counting();
+        if !busy {
+            match jobs.try_recv() {
+                Ok(job) => {
+                    self.execute(job);
+                    // It may take several rounds, and a sleep would take the next one.
+                    busy = true;
+                }
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => return Ok(None),
             }
@@ -365,7 +377,7 @@ impl Runner {
         if let Some(why) = self.gave_up.take() {
             return Err(why);
         }
-        let worked = self.round()? | counts;
+        let worked = self.round()? | busy;
         for (number, error) in std::mem::take(&mut self.failed) {
             let Some(id) = self.wires.get(number).and_then(Option::as_ref).map(|wire| wire.id) else {
                 continue;
@@ -583,6 +595,9 @@ impl Runner {
     /// # Errors
     /// A text, if the card does not become empty or the networks contradict each other; nothing has changed then.
     pub(super) fn set_bypass(&mut self, programs: &[Program]) -> Result<(), String> {
+        if let Some(vid) = self.on_card().first() {
+            return Err(format!("network {vid} is on the card"));
+        }
         let bypass = Bypass::new(programs).map_err(|error| error.to_string())?;
         while !planted(Bug::BypassEarly) && !self.card.twin().idle() {
             self.card.twin().run(ROUND_CYCLES);
@@ -609,6 +624,10 @@ impl Runner {
         }
         self.carried_unclaimed = self.unclaimed();
         self.flood_bases = (0..self.wires.len() as u8).map(|number| self.flood_full(number)).collect();
+        // What is carried was counted since this control has the card.
+        self.bases_of_networks.clear();
+        self.base_unclaimed = UnclaimedCounters::default();
+        self.left.clear();
         Some(std::mem::replace(&mut self.card, card))
     }
 
@@ -629,7 +648,7 @@ impl Runner {
         let (port_full, handover_full) = self.card.read_out_drops_apart(net).ok()?;
         counts.port_full += port_full;
         counts.handover_full += handover_full;
-        Some(counts)
+        Some(self.bases_of_networks.get(&vid).map_or(counts, |before| counts.since(before)))
     }
 
     /// Group frames of a port that this card and former ones dropped for lack of room.
@@ -661,13 +680,15 @@ impl Runner {
         // A card that cannot be read will fail anyway.
         let here = self.card.read_unclaimed().unwrap_or_default();
         here.iter().for_each(|(reason, count)| unclaimed.add(reason, count));
-        unclaimed
+        unclaimed.since(&self.base_unclaimed)
     }
 
     /// Discards the counters of a removed network, because another network may get its VID.
     pub(super) fn forget(&mut self, vid: Vid) {
         self.look_at_losses();
         self.carried.remove(&vid);
+        self.bases_of_networks.remove(&vid);
+        self.left.remove(&vid);
         self.totals.crossings.remove(&vid);
     }
 
@@ -734,29 +755,29 @@ impl Runner {
     }
 
     /// Sleeps until there is work; returns `false` if control has dropped the mailbox.
-    fn sleep(&mut self, commands: &Receiver<CardCommand>) -> bool {
+    fn sleep(&mut self, jobs: &Receiver<Job>) -> bool {
         self.wires.iter_mut().flatten().for_each(|wire| wire.unflushed = true);
         self.flush();
         self.publish();
         let blind = |wire: &Wire| wire.port.readiness().is_none();
         let short = self.wires.iter().flatten().any(|wire| wire.unflushed || blind(wire));
         let nap = if short { NAP_SHORT } else { NAP };
-        let (mut command, mut gone) = (None, false);
+        let (mut job, mut gone) = (None, false);
         let Self { poller, wake, peers, wires, .. } = self;
         let sockets = wires.iter().flatten().filter_map(|wire| wire.port.readiness());
         let slept = poller.sleep(wake, nap, sockets, || {
-            match commands.try_recv() {
-                Ok(found) => command = Some(found),
+            match jobs.try_recv() {
+                Ok(found) => job = Some(found),
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => gone = true,
             }
-            command.is_some() || gone || peers.iter().any(|peer| !peer.into.is_empty())
+            job.is_some() || gone || peers.iter().any(|peer| !peer.into.is_empty())
         });
         if slept {
             self.totals.sleeps += 1;
         }
-        if let Some(command) = command {
-            self.execute(command);
+        if let Some(job) = job {
+            self.execute(job);
         }
         !gone
     }

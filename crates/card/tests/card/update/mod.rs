@@ -518,7 +518,10 @@ fn a_card_knows_how_full_it_is_and_who_has_what() {
     card.load(&[program(1, 4, routes.clone())]).unwrap();
     let one = card.memory(&HashMap::new());
     let share = one.networks[0];
-    assert_eq!((one.unit, share.vid, share.routes, share.marginal), ("words", vid(1), 50, share.own));
+    assert_eq!(
+        (one.unit.as_str(), share.vid, share.routes, share.marginal),
+        ("words", vid(1), 50, share.own)
+    );
     let words = |memory: &hue_card::CardMemory| -> u64 {
         memory.banks.iter().filter(|bank| bank.name != "next hops").map(|bank| bank.used).sum()
     };
@@ -539,8 +542,8 @@ fn a_card_knows_how_full_it_is_and_who_has_what() {
     let mut card = Card::new(Memory::new(regs::LAYOUT_TCAM, 2, [0; 4], 16)).unwrap();
     card.load(&[program(1, 4, routes[..5].to_vec())]).unwrap();
     let rows = card.memory(&HashMap::new());
-    assert_eq!((rows.unit, rows.networks[0].own, rows.networks[0].marginal), ("rows", 5, 5));
-    let bank = rows.banks[0];
+    assert_eq!((rows.unit.as_str(), rows.networks[0].own, rows.networks[0].marginal), ("rows", 5, 5));
+    let bank = &rows.banks[0];
     assert_eq!((bank.used, bank.network_max.map(|each| each * 2)), (5, Some(bank.max)));
 }
 

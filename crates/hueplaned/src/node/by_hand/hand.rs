@@ -356,7 +356,7 @@ impl ByHand {
             Job::Open(opening) => {
                 let index = self.node.ports.link(&opening.interface).map(|link| link.index);
                 if let Some(plug) = &opening.plug {
-                    let end = plug.open().map(|end| OpenPort::end_of_link(end, opening.region.clone()));
+                    let end = plug.open().map(|end| OpenPort::end_of_link(end, opening.site.clone()));
                     let done = Done::Open(opening.tag, end.map_err(|error| error.to_string()));
                     let _ = self.node.sender.send(Message::Done(done));
                     return true;
@@ -364,7 +364,7 @@ impl ByHand {
                 let opened = MemoryPort::pair(&opening.interface, ROOM_FRAMES).map(|(port, handle)| {
                     self.wires.insert(opening.interface.clone(), handle);
                     let opened = Opened { port: Box::new(port), note: None };
-                    OpenPort { opened, index: index.unwrap_or_default(), region: opening.region.clone() }
+                    OpenPort { opened, index: index.unwrap_or_default(), site: opening.site.clone() }
                 });
                 Done::Open(opening.tag, opened.map_err(|error: PortError| error.to_string()))
             }
@@ -418,7 +418,7 @@ impl ByHand {
     /// The card does one round. Returns whether it had anything to do.
     pub fn step_card(&mut self) -> bool {
         self.note(|| Input::StepCard);
-        self.node.card.as_ref().is_some_and(|card| card.live.round())
+        self.node.card.as_ref().is_some_and(|card| card.live.here().is_some_and(hue_card::LiveCard::round))
     }
 
     /// A worker does one round. Returns whether it had anything to do.
@@ -515,8 +515,11 @@ impl ByHand {
     /// Whether frames are inside the card.
     #[must_use]
     pub fn has_frames_on_card(&self) -> bool {
-        let idle =
-            self.node.card.as_ref().and_then(|card| card.live.look(|runner| runner.card().twin().idle()));
+        let idle = self
+            .node
+            .card
+            .as_ref()
+            .and_then(|card| card.live.here()?.look(|runner| runner.card().twin().idle()));
         idle == Some(false)
     }
 

@@ -151,7 +151,7 @@ impl ByHand {
                 let counts = card.seats.keys().filter_map(|vid| Some((*vid, runner.counts(*vid)?)));
                 (counts.collect(), runner.unclaimed())
             };
-            card.live.look(counts)
+            card.live.here()?.look(counts)
         });
         let (counts, unclaimed) = counts.unwrap_or_default();
         let totals = view.card.as_ref().map(CardView::totals);
@@ -229,7 +229,7 @@ fn seen_on_card<K: RouteKey>(
     routes: &[(Prefix<K>, NextHop)],
 ) -> Option<OnCard> {
     let table = table(card, hops, routes);
-    card.live.look(|runner| on_card(runner, vid, &table)).flatten()
+    card.live.here()?.look(|runner| on_card(runner, vid, &table)).flatten()
 }
 
 /// The table that the card should have.
@@ -290,7 +290,7 @@ fn card(card: &CardSide) -> CardLook {
         let waits = regs::OUT_WAITS.map(&mut register).iter().map(|word| word.count_ones()).sum();
         (networks, hold_clocks, waits, runner.card().is_lending(), runner.inside())
     };
-    let seen = card.live.look(read);
+    let seen = card.live.here().and_then(|live| live.look(read));
     let image = card.description().name.clone();
     let planes = match card.description().layout {
         hue_card::Layout::Tcam => card.description().planes,

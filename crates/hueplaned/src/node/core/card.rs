@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use hue_card::{Card, CardCommand, CardEvent, CardQuestion, CardReply, Moved, OnFailure, SeatId};
+use hue_card::{CardCommand, CardEvent, CardQuestion, CardReply, Moved, OnFailure, SeatId};
 use hue_demux::PortId;
 use hue_planes::Adjacency;
 use hue_ports::{Driver, Port};
@@ -16,7 +16,7 @@ use hue_tables::{Delta, NextHop, Vid};
 use tokio::sync::oneshot;
 
 use super::Node;
-use crate::api::{EventKind, Timestamp};
+use crate::api::{EventKind, Health, Timestamp};
 use crate::node::card::{
     CardAnswer, CardNews, CardSide, PIECE_NODES, RETRY_MAX, RETRY_MIN, SLOTS, Seat, Stage, plugged_in, words,
 };
@@ -25,6 +25,7 @@ use crate::node::message::Message;
 use crate::node::moves::Ended;
 use crate::node::networks::Entry;
 use crate::node::ports::Input;
+use crate::node::site::Site;
 
 impl Node {
     /// Brings the card to its desired state. Ports are handled after that.
@@ -54,11 +55,16 @@ impl Node {
             match self.start_card(want) {
                 Ok(card) => {
                     let description = card.live.description();
-                    let text = format!("the card runs image '{}': {}", description.name, words(description));
+                    let runs = if card.is_stale { "the card has gone on and" } else { "the card" };
+                    let text = format!("{runs} runs image '{}': {}", description.name, words(description));
                     self.shared.events.add(EventKind::CardUp, About::Node, text);
                     self.shared.tell_scheduling("the card's thread", card.live.scheduling());
+                    let is_stale = card.is_stale;
                     self.card = Some(card);
                     self.lead_card();
+                    if is_stale {
+                        self.wait_to_renew();
+                    }
                     for name in &names {
                         self.close_port(name, "it now belongs to the card");
                     }
@@ -77,19 +83,11 @@ impl Node {
 
     fn start_card(&mut self, want: hue_intent::Card) -> Result<CardSide, String> {
         self.give_ports(Input::FitMemory);
-        let text = |error: hue_card::CardError| error.to_string();
         let Some(twin) = &want.twin else {
             return Err(want
                 .pci
                 .map_or_else(String::new, |address| plugged_in(address).unwrap_or_else(|why| why)));
         };
-        let image = self.images.load(twin.image.as_str()).map_err(text)?;
-        let mut card = Card::new(image.start().map_err(text)?).map_err(text)?;
-        card.follow_store().map_err(|error| error.to_string())?;
-        let ports = card.description().mac_ports as usize;
-        if want.ports.len() > ports {
-            return Err(format!("{} ports: image '{}' has {ports}", want.ports.len(), twin.image));
-        }
         let ids = &self.desired.ids.ports;
         let numbers = want
             .ports
@@ -103,12 +101,35 @@ impl Node {
         // The node ends the card before it ends itself.
         let events = move |event| drop(sender.send(Message::Card(CardNews::Event(event))));
         let memory = (SLOTS, self.ports.memory().slot_bytes);
-        let live = self.drive.card(card, wake, peers, memory, events).map_err(text)?;
+        // The cables of links are in this process.
+        let ports_of_node = &self.desired.intent.node.spec.ports;
+        let is_here = ports_of_node.iter().any(|port| port.peer.is_some() && want.ports.contains(&port.name));
+        let interface = |name: &str| {
+            let port = ports_of_node.iter().find(|port| port.name.as_str() == name)?;
+            Some(port.interface().to_owned())
+        };
+        let named =
+            want.ports.iter().zip(0u8..).filter_map(|(name, number)| {
+                Some((number, *ids.get(name.as_str())?, interface(name.as_str())?))
+            });
+        let place = (is_here, self.take_over.is_none(), named.collect());
+        let image = (&self.images, twin.image.as_str());
+        let live = self.drive.card(image, (wake, peers), memory, place, events)?;
+        let ports = live.description().mac_ports as usize;
+        if want.ports.len() > ports {
+            drop(live);
+            self.live.dismiss();
+            return Err(format!("{} ports: image '{}' has {ports}", want.ports.len(), twin.image));
+        }
+        let (is_stale, age) = (live.ran_for().is_some(), live.ran_for().unwrap_or_default());
+        let now = Instant::now();
+        let us = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
         Ok(CardSide {
             want,
             live,
-            started: Instant::now(),
-            since: Timestamp::now(),
+            started: now.checked_sub(age).unwrap_or(now),
+            since: Timestamp::from_us(Timestamp::now().us().saturating_sub(us)),
+            is_stale,
             numbers,
             seats: BTreeMap::new(),
             room: 0,
@@ -141,6 +162,15 @@ impl Node {
         names
     }
 
+    /// Starts another card in the place of one that was taken over and cannot be used.
+    pub(super) fn start_card_anew(&mut self, why: &str) {
+        let why = format!("the card of the daemon before cannot be used: {why}");
+        tracing::warn!("{why}");
+        let ports = self.drop_card(&why);
+        self.reconcile_card();
+        ports.iter().for_each(|name| self.tend_port(name));
+    }
+
     fn card_is_down(&mut self, why: String) {
         self.shared.events.add(EventKind::CardDown, About::Node, why.clone());
         self.card_problem = Some(format!("card: {why}"));
@@ -151,11 +181,11 @@ impl Node {
         self.networks.get_mut(self.vids.get(&vid)?)
     }
 
-    /// The card's number of one of its ports, and the packet memory with which the port is opened.
-    pub(super) fn card_port(&self, name: &str) -> Option<(u8, hue_ports::Region)> {
+    /// The card's number of one of its ports, and where the port is opened.
+    pub(super) fn card_port(&self, name: &str) -> Option<(u8, Site)> {
         let card = self.card.as_ref()?;
         let number = card.want.ports.iter().position(|port| port.as_str() == name)?;
-        Some((u8::try_from(number).ok()?, card.live.region().clone()))
+        Some((u8::try_from(number).ok()?, card.live.site()))
     }
 
     /// Gives an open port to the card.
@@ -168,7 +198,7 @@ impl Node {
         let gone = || "the card's thread has ended".to_owned();
         let driver = port.driver();
         let card = self.card.as_ref().ok_or_else(gone)?;
-        if !card.live.tell(CardCommand::SetPort { number, id, port }) {
+        if !card.live.set_port(number, id, port) {
             return Err(gone());
         }
         self.live.lend_port(id, driver).map_err(|error| error.to_string())?;
@@ -178,8 +208,12 @@ impl Node {
 
     /// Sets the limits before the rings of the card's ports, so that a flood of one network does not take the card
     /// from others.
-    fn police_card(&mut self) {
+    pub(super) fn police_card(&mut self) {
         let Some(card) = &self.card else { return };
+        // The limits of the daemon before are for all its networks. Until this one has them all, they stay.
+        if card.is_stale && self.health == Health::Starting {
+            return;
+        }
         for (id, (rules, quotas)) in self.live.lent_classes() {
             card.live.tell(CardCommand::SetClasses { id, rules, quotas });
         }
@@ -265,7 +299,7 @@ impl Node {
     /// The card or its image has changed: decides whether its tables follow software's.
     pub(super) fn lead_card(&mut self) {
         let Some(card) = &self.card else { return };
-        match card.description().words_of_node() {
+        match card.description().words_of_node().filter(|_| card.follows()) {
             Some(weigh) => self.live.enable_weighed_deltas(weigh),
             None => self.live.disable_deltas(),
         }
@@ -331,7 +365,7 @@ impl Node {
     }
 
     fn tell_changes(&mut self, vid: Vid, hops: &[(NextHop, Adjacency)], routes: &Changes) {
-        let Some(card) = &mut self.card else { return };
+        let Some(card) = self.card.as_mut().filter(|card| !card.is_stale) else { return };
         let Some(seat) = card.seats.get(&vid) else { return };
         let withdrawn =
             routes.v4.iter().any(|(_, hop)| hop.is_none()) || routes.v6.iter().any(|(_, hop)| hop.is_none());
@@ -370,6 +404,7 @@ impl Node {
     pub(super) fn card_news(&mut self, news: CardNews) {
         match news {
             CardNews::Event(event) => self.card_event(event),
+            CardNews::Left => self.renew_card(),
             CardNews::Scheduled(schedule) => self.scheduled(&schedule),
             CardNews::Image(result) => self.image_made(result),
         }
@@ -407,6 +442,7 @@ impl Node {
                 let asked = asked.map(|asked| asked.counted(received));
                 self.moved(Ended { seat, outcome, prepare_ns: prepared_ns, asked });
             }
+            CardEvent::Stays(vid) => self.stays(vid),
             CardEvent::Bypassed(result) => self.bypassed(result),
             CardEvent::Drained { seat, took, received } => {
                 self.wires.drained(seat, took, received);
@@ -433,6 +469,18 @@ impl Node {
         }
         self.changed = true;
         self.make_room();
+    }
+
+    /// A network is on the card that was taken over from the daemon before.
+    fn stays(&mut self, vid: Vid) {
+        let card = self.card.as_mut().filter(|card| card.is_stale);
+        let seat = card.and_then(|card| card.seats.get_mut(&vid));
+        let Some(seat) = seat.filter(|seat| seat.stage == Stage::Software) else { return };
+        seat.stage = Stage::Card;
+        if let Some(entry) = self.entry_of(vid) {
+            (entry.on_card, entry.why_soft) = (true, None);
+            self.changed = true;
+        }
     }
 
     /// Gives a network that has a seat another one. Commands that were queued for the former one become void.

@@ -83,6 +83,9 @@ impl Node {
         self.list_links();
         // No caller waits for the results.
         drop(self.reconcile(prepared));
+        if self.card.is_none() {
+            self.drive.end_left_card(self.take_over.is_none());
+        }
         for name in self.leftovers.clone() {
             if !self.networks.contains_key(&name) {
                 self.want(&name, None);

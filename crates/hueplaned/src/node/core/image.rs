@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hue_card::{Card, CardCommand, Images, Twin};
+use hue_card::{CardCommand, CardQuestion, Images};
 use hue_control::schedule::{Schedule, Side};
 use hue_intent::Placement;
 use hue_planes::Adjacency;
@@ -14,9 +14,10 @@ use super::Node;
 use crate::api::{EventKind, ImageLoaded, NetworkPlaced, Problem, ProblemKind};
 use crate::node::card::{CardNews, Stage};
 use crate::node::events::About;
-use crate::node::image::{Loading, SETTLE_MAX, Step, Trial, start};
+use crate::node::image::{Loading, SETTLE_MAX, Step, Trial};
 use crate::node::message::Message;
 use crate::node::networks::Entry;
+use crate::node::running_card::Made;
 
 impl Node {
     /// Folder of the images, and the image that runs.
@@ -63,8 +64,8 @@ impl Node {
         let Some(card) = &self.card else {
             return no(ProblemKind::Conflict, "this node has no card".to_owned());
         };
-        if self.loading.is_some() {
-            return no(ProblemKind::Conflict, "an image is being loaded already".to_owned());
+        if let Some(what) = self.loading_image() {
+            return no(ProblemKind::Conflict, format!("{what}: try again afterwards"));
         }
         if let Some(what) = self.networks_move() {
             return no(ProblemKind::Conflict, format!("{what}: try again afterwards"));
@@ -95,12 +96,55 @@ impl Node {
             networks: networks.clone(),
             away,
             failed: None,
-            reply,
+            reply: Some(reply),
         });
         self.hold.defer();
         networks.iter().for_each(|name| self.leave(name, None));
         self.tend_loading();
         Ok(answer)
+    }
+
+    /// The card was taken over from the daemon before. It will be replaced by a fresh one with the same image, once all
+    /// networks are set up: until then no network moves.
+    pub(super) fn wait_to_renew(&mut self) {
+        let Some(card) = &self.card else { return };
+        let image = card.live.description().name.clone();
+        self.loading = Some(Loading {
+            name: image.clone(),
+            before: image,
+            step: Step::Wait,
+            began: Instant::now(),
+            phases: Vec::new(),
+            networks: Vec::new(),
+            away: Duration::ZERO,
+            failed: None,
+            reply: None,
+        });
+        self.hold.defer();
+    }
+
+    /// All networks are set up. A card that was taken over from the daemon before says which of them are on it, once it has
+    /// taken all commands so far.
+    pub(super) fn ask_to_renew(&self) {
+        let waits = self.loading.as_ref().is_some_and(|loading| loading.step == Step::Wait);
+        if let (Some(card), true) = (&self.card, waits) {
+            let sender = self.sender.clone();
+            card.live.ask(CardQuestion::OnCard, move |_| drop(sender.send(Message::Card(CardNews::Left))));
+        }
+    }
+
+    /// It has said so: replaces it.
+    pub(super) fn renew_card(&mut self) {
+        let Some(loading) = self.loading.as_mut().filter(|loading| loading.step == Step::Wait) else {
+            return;
+        };
+        let on_card = self.networks.iter().filter(|(_, entry)| entry.on_card);
+        let networks: Vec<String> = on_card.map(|(name, _)| name.clone()).collect();
+        loading.networks.clone_from(&networks);
+        loading.next(Step::Leave);
+        self.police_card();
+        networks.iter().for_each(|name| self.leave(name, None));
+        self.tend_loading();
     }
 
     /// Continues to load an image after networks have moved.
@@ -117,6 +161,14 @@ impl Node {
             return;
         }
         match loading.step {
+            Step::Wait => {}
+            Step::Leave if card.is_stale && card.seats.values().any(|seat| seat.stage == Stage::Card) => {
+                // It cannot stay on this card. Software has its table.
+                let stays = card.seats.iter().filter(|(_, seat)| seat.stage == Stage::Card);
+                let stays: Vec<String> = stays.filter_map(|(vid, _)| self.vids.get(vid).cloned()).collect();
+                self.seat_anew(&stays.iter().map(String::as_str).collect::<Vec<_>>());
+                self.tend_loading();
+            }
             Step::Leave if card.seats.values().any(|seat| seat.stage == Stage::Card) => {
                 let why = "a network could not leave the card".to_owned();
                 self.turn_back(why);
@@ -144,7 +196,10 @@ impl Node {
 
     /// The image load in progress.
     pub(super) fn loading_image(&self) -> Option<String> {
-        self.loading.as_ref().map(|loading| format!("image '{}' is being loaded", loading.name))
+        self.loading.as_ref().map(|loading| match loading.reply {
+            Some(_) => format!("image '{}' is being loaded", loading.name),
+            None => "the card is being taken over from the daemon before".to_owned(),
+        })
     }
 
     /// The networks that the card knows, in its own numbers, without tables.
@@ -165,10 +220,11 @@ impl Node {
             return self.turn_back(why);
         }
         let (name, away) = (loading.name.clone(), loading.away);
-        let (images, programs, sender) = (self.images.clone(), self.seated(), self.sender.clone());
+        let Some(card) = &self.card else { return };
+        let (make_card, sender) = (card.live.make(&self.images, &name, self.seated()), self.sender.clone());
         let make = move || {
             let began = Instant::now();
-            let card = start(&images, &name, &programs, true);
+            let card = make_card();
             std::thread::sleep(away.saturating_sub(began.elapsed()));
             let _ = sender.send(Message::Card(CardNews::Image(card)));
         };
@@ -178,16 +234,15 @@ impl Node {
     }
 
     /// The new card exists or could not be created: frames pass through it, or through the previous one.
-    pub(super) fn image_made(&mut self, result: Result<Box<Card<Twin>>, String>) {
+    pub(super) fn image_made(&mut self, result: Result<Made, String>) {
         let (Some(loading), Some(card)) = (&mut self.loading, &mut self.card) else { return };
         if loading.step != Step::Swap {
             return;
         }
         let (new, failed) = match result {
-            Ok(mut new) => {
+            Ok(new) => {
                 let ports = card.live.description().mac_ports;
-                if new.description().mac_ports == ports {
-                    card.live.set_description(new.description().clone());
+                if new.description.mac_ports == ports {
                     if let (Ok(image), Some(twin)) = (loading.name.parse(), &mut card.want.twin) {
                         twin.image = image;
                     }
@@ -198,12 +253,13 @@ impl Node {
             }
             Err(why) => (None, Some(why)),
         };
-        card.live.tell(CardCommand::EndBypass(new));
+        card.live.end_bypass(new);
         match failed {
             Some(why) => self.turn_back(why),
             None => {
                 loading.next(Step::Choose);
                 // It is another card: it has no tables of networks yet.
+                card.is_stale = false;
                 card.seats.values_mut().for_each(|seat| seat.kept = false);
                 self.lead_card();
                 self.choose();
@@ -259,6 +315,9 @@ impl Node {
 
     /// A step failed: networks return to the unchanged card.
     fn turn_back(&mut self, why: String) {
+        if self.card.as_ref().is_some_and(|card| card.is_stale) {
+            return self.start_card_anew(&why);
+        }
         let Some(loading) = &mut self.loading else { return };
         loading.failed = Some(why);
         loading.next(Step::Return);
@@ -276,11 +335,17 @@ impl Node {
     fn loaded_image(&mut self) {
         let Some(mut loading) = self.loading.take() else { return };
         loading.next(Step::Return);
-        if let Some(why) = loading.failed {
+        if loading.reply.is_none() && loading.failed.is_none() {
+            let back = self.networks.values().filter(|entry| entry.on_card).count();
+            let text = format!("the card of the daemon before was taken over; {back} networks are on it");
+            self.shared.events.add(EventKind::Adopted, About::Node, text);
+            return;
+        }
+        if let Some(why) = loading.failed.take() {
             let text =
                 format!("image '{}' was not loaded, '{}' continues: {why}", loading.name, loading.before);
             self.shared.events.add(EventKind::ImageFailed, About::Node, text.clone());
-            let _ = loading.reply.send(Err(Problem::new(ProblemKind::Full, text)));
+            loading.answer(Err(Problem::new(ProblemKind::Full, text)));
             return;
         }
         let placed = |(name, entry): (&String, &Entry)| {
@@ -294,21 +359,17 @@ impl Node {
         let back = networks.iter().filter(|network| network.substrate == hue_card::NAME).count();
         let text = format!("the card runs image '{}' after {us} us; {back} networks are on it", loading.name);
         self.shared.events.add(EventKind::ImageLoaded, About::Node, text);
-        let _ = loading.reply.send(Ok(ImageLoaded {
-            image: loading.name,
-            before: loading.before,
-            phases: loading.phases,
-            duration_us: us,
-            networks,
-        }));
+        let phases = std::mem::take(&mut loading.phases);
+        let (image, before) = (loading.name.clone(), loading.before.clone());
+        loading.answer(Ok(ImageLoaded { image, before, phases, duration_us: us, networks }));
     }
 
     /// The card was removed or has failed: ends the image load.
     pub(super) fn give_up_loading(&mut self, why: &str) {
-        if let Some(loading) = self.loading.take() {
+        if let Some(loading) = self.loading.take().filter(|loading| loading.reply.is_some()) {
             let text = format!("image '{}' was not loaded: {why}", loading.name);
             self.shared.events.add(EventKind::ImageFailed, About::Node, text.clone());
-            let _ = loading.reply.send(Err(Problem::new(ProblemKind::Internal, text)));
+            loading.answer(Err(Problem::new(ProblemKind::Internal, text)));
         }
     }
 }

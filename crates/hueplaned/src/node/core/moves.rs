@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hue_card::{
-    CardCommand, ComingTable, Fail, Mishap, MoveCommand, OnFailure, Order, Phase, SeatId, Side, TableWork,
+    CardCommand, ComingTable, Fail, Mishap, MoveCommand, OnFailure, Phase, SeatId, Side, TableWork,
 };
 use hue_control::schedule::DRAINED;
-use hue_demux::Demux;
 use hue_intent::Placement;
+use hue_substrate::Program;
 use hue_substrate::planted::{Bug, planted};
-use hue_substrate::{Program, demux_of};
 use hue_tables::Vid;
 use tokio::sync::oneshot;
 
@@ -287,16 +286,16 @@ impl Node {
         if !self.vids.get(&seat.vid).is_some_and(has) {
             return;
         }
-        let demux = asked.as_ref().and_then(|_| self.demux_on(card));
+        let programs = asked.as_ref().map(|_| self.programs_on(card));
         let ms = |ms: u32| Duration::from_millis(ms.into());
         let request = asked.as_ref().map(|asked| &asked.request);
         let fail = request.and_then(|request| request.fail);
         let counts = asked.as_ref().is_some_and(|asked| matches!(asked.steering, Some((_, Some(_)))));
         let Some(card) = &mut self.card else { return };
-        let order = Order {
+        let wanted = MoveCommand {
             seat,
             to: if table.is_some() { Side::Card } else { Side::Software },
-            watch: demux.zip(request.map(|request| ms(request.watch_ms))),
+            watch: request.map(|request| ms(request.watch_ms)).zip(programs),
             limit: request.map_or(LIMIT, |request| ms(request.limit_ms)),
             drain: request.map_or(Duration::ZERO, |request| ms(request.drain_ms)),
             fail: fail.and_then(|step| match step {
@@ -309,16 +308,17 @@ impl Node {
                 MigrationStep::Doubled => Some(Fail::Frames(Mishap::Doubled)),
                 MigrationStep::Reordered => Some(Fail::Frames(Mishap::Reordered)),
             }),
+            table,
+            counts,
         };
         card.asked.extend(asked.map(|asked| (seat, asked)));
-        card.live.tell(CardCommand::Move(Box::new(MoveCommand { order, table, counts })));
+        card.live.tell(CardCommand::Move(Box::new(wanted)));
     }
 
-    /// Rows that find the frames of all networks, with the card's port numbers.
-    fn demux_on(&self, card: &CardSide) -> Option<Demux> {
+    /// All networks, with the card's port numbers.
+    fn programs_on(&self, card: &CardSide) -> Vec<Program> {
         let programs = self.networks.values().filter_map(|entry| entry.have.as_ref());
-        let programs: Vec<Program> = programs.map(|have| card.on_card(&have.program)).collect();
-        demux_of(std::iter::empty(), &programs).ok()
+        programs.map(|have| card.on_card(&have.program)).collect()
     }
 
     /// A move has ended.
@@ -487,7 +487,7 @@ impl Node {
             return;
         };
         let bare = card.on_card(&have.program);
-        card.live.tell(CardCommand::Strip(bare));
+        card.live.tell(CardCommand::Strip(Box::new(bare)));
     }
 
     /// Records the new place in the network's document.

@@ -13,6 +13,7 @@ use super::Node;
 use crate::api::EventKind;
 use crate::node::events::About;
 use crate::node::ports::{Adopt, Around, Effect, Input, LinkChange};
+use crate::node::site::Site;
 
 impl Node {
     /// Gives ports an input. Its effects are applied before this returns, each with all that follows from it before the
@@ -49,8 +50,9 @@ impl Node {
                 self.give_ports(Input::MemoryFits(set.map(|()| memory).map_err(|error| error.to_string())));
             }
             Effect::Reserve(name, id) => {
-                let on_card = self.card_port(&name).map(|(_, region)| region);
-                let reserved = on_card.map_or_else(|| self.live.reserve_port(id), Ok);
+                let on_card = self.card_port(&name).map(|(_, site)| site);
+                let memory = || self.live.reserve_port(id).map(Site::Memory);
+                let reserved = on_card.map_or_else(memory, Ok);
                 self.give_ports(Input::Reserved(name, reserved.map_err(|error| error.to_string())));
             }
             Effect::Populate(region) => region.populate(),
@@ -68,10 +70,13 @@ impl Node {
 
     /// Gives an open port to the workers or the card.
     fn adopt_port(&mut self, adopt: Adopt) {
-        let Adopt { name, id, port, region, index, note } = adopt;
+        let Adopt { name, id, port, site, index, note } = adopt;
         let adopted = match self.card_port(&name) {
-            None => self.live.adopt_port(id, &region, port).map_err(|error| error.to_string()),
-            Some((number, memory)) if memory.is(&region) => self.give_to_card(number, id, port),
+            None => match site.memory() {
+                Some(memory) => self.live.adopt_port(id, memory, port).map_err(|error| error.to_string()),
+                None => Err("the port was opened for the card; it will be opened again".to_owned()),
+            },
+            Some((number, its)) if its.is(&site) => self.give_to_card(number, id, port),
             Some(_) => Err("the port was opened for another card; it will be opened again".to_owned()),
         };
         self.give_ports(Input::Adopted(name, index, note, adopted));

@@ -206,6 +206,7 @@ impl Node {
             let text = format!("{} networks on {ports} ports", self.networks.len());
             self.shared.events.add(EventKind::Started, About::Node, format!("the daemon runs: {text}"));
             service::ready(&text);
+            self.ask_to_renew();
         }
     }
 }

@@ -21,6 +21,7 @@ use hue_ports::{CablePlug, Driver, OpenOptions, Opened, Port, PortError, Region,
 pub use self::physical::PhysicalPort;
 use super::jobs::{Job, OpenPort, Opening, PortTag};
 use super::memory::{Memory, PortNeed, mtu_max};
+use super::site::Site;
 use super::take_over::Ending;
 use crate::api::EventKind;
 
@@ -70,7 +71,7 @@ pub enum Input {
     /// Packet memory was adapted; or why not.
     MemoryFits(Result<Memory, String>),
     /// Packet memory is reserved for a port; or why not.
-    Reserved(String, Result<Region, String>),
+    Reserved(String, Result<Site, String>),
     /// The job that opens a port has ended.
     Opened(PortTag, Result<OpenPort, String>),
     /// The data plane has an opened port, with the index of its interface and a note; or why not.
@@ -134,7 +135,7 @@ pub struct Adopt {
     /// The port.
     pub port: Box<dyn Port>,
     /// Packet memory that it was opened with.
-    pub region: Region,
+    pub site: Site,
     /// Index of its interface.
     pub index: u32,
     /// What is to be said about it.
@@ -274,7 +275,7 @@ impl Ports {
     fn reserved(
         &mut self,
         name: &str,
-        result: Result<Region, String>,
+        result: Result<Site, String>,
         around: &Around<'_>,
         out: &mut Vec<Effect>,
     ) {
@@ -295,18 +296,19 @@ impl Ports {
         port.short = (ring < OpenOptions::default().ring).then_some(ring);
         match result {
             // The daemon before has the port; what can be done without it is done.
-            Ok(region) if around.is_preparing => {
+            Ok(Site::Card(_)) if around.is_preparing => {} // the card's process opens it
+            Ok(Site::Memory(region)) if around.is_preparing => {
                 out.push(Effect::Populate(region.clone()));
                 if plug.is_none() && make.is_none() && matches!(options.driver, Wanted::Auto | Wanted::AfXdp)
                 {
                     out.push(Effect::Prepare(interface, ring, region));
                 }
             }
-            Ok(region) => {
+            Ok(site) => {
                 self.opening.insert(interface.clone());
                 let tag = PortTag { name: name.to_owned(), id, want };
                 let predecessor = around.predecessor.clone();
-                let opening = Opening { interface, plug, options, make, region, tag, predecessor };
+                let opening = Opening { interface, plug, options, make, site, tag, predecessor };
                 out.push(Effect::Start(Job::Open(Box::new(opening))));
             }
             Err(why) => self.refused(name, why, around.now, out),
@@ -353,9 +355,9 @@ impl Ports {
                 return out.push(Effect::Start(Job::Close(interface, open.opened.port)));
             }
             Ok(open) => {
-                let OpenPort { opened: Opened { port, note }, index, region } = open;
+                let OpenPort { opened: Opened { port, note }, index, site } = open;
                 let (name, id) = (tag.name.clone(), tag.id);
-                out.push(Effect::Adopt(Box::new(Adopt { name, id, port, region, index, note })));
+                out.push(Effect::Adopt(Box::new(Adopt { name, id, port, site, index, note })));
             }
             Err(why) if wanted => {
                 let more = self.memory_hint(&tag.want, around);

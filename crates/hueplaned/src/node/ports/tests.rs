@@ -54,7 +54,7 @@ impl Bench {
             }
             Effect::Reserve(name, _) => {
                 let region = self.region.clone();
-                self.give(Input::Reserved(name, refused.map(|()| region)));
+                self.give(Input::Reserved(name, refused.map(|()| Site::Memory(region))));
             }
             Effect::Populate(_) => self.seen.push("populate".to_owned()),
             Effect::Prepare(interface, ..) => self.seen.push(format!("prepare {interface}")),
@@ -91,8 +91,8 @@ impl Bench {
         let Job::Open(opening) = self.jobs.remove(0) else { panic!("no port is being opened") };
         let (port, _) = MemoryPort::pair(&opening.interface, 4).unwrap();
         let opened = Opened { port: Box::new(port), note: None };
-        let region = opening.region.clone();
-        self.give(Input::Opened(opening.tag, Ok(OpenPort { opened, index, region })));
+        let site = opening.site.clone();
+        self.give(Input::Opened(opening.tag, Ok(OpenPort { opened, index, site })));
     }
 
     fn seen(&mut self) -> Vec<String> {

@@ -1,0 +1,383 @@
+//! The card's process: a running card, and its connection to the daemon.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hue_card::{Card, CardCommand, CardEvent, CardQuestion, CardReply, CardTotals, LiveCard, Twin};
+use hue_demux::PortId;
+use hue_host::rights;
+use hue_ports::{OpenOptions, Port, open_on};
+use hue_substrate::Program;
+use hue_substrate::scheduling::Scheduling;
+
+use super::door::{Caller, Door, Facts, Shared};
+use super::protocol::{FromCard, Start, ToCard, read, write};
+use super::wired::Wired;
+use crate::node::image;
+
+/// First argument of a program that is to run a card; the path of its socket follows. Its standard input is a socket to the
+/// daemon.
+pub(super) const ARGUMENT: &str = "run-card";
+/// How often totals are sent while they change.
+const TOTALS_EVERY: Duration = Duration::from_millis(50);
+/// How long the card's thread may take to say which networks are on the card.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+
+/// Runs a card if this program was started for that; must be called first in `main`. Returns whether it was.
+#[must_use]
+pub fn run_if_asked() -> bool {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().as_deref() != Some(OsStr::new(ARGUMENT)) {
+        return false;
+    }
+    let Some(path) = arguments.next().map(PathBuf::from) else { return false };
+    hue_host::process::set_name(c"hueplane-card");
+    let socket = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
+    if let Err(error) = socket.and_then(|socket| serve(&socket, &path)) {
+        eprintln!("hueplane: the card's process: {error}");
+    }
+    true
+}
+
+/// Where reports go: to the present daemon, if there is one.
+#[derive(Clone, Default)]
+pub(super) struct Out(Arc<Mutex<Option<Sender<FromCard>>>>);
+
+impl Out {
+    /// Returns `false` if there is no daemon.
+    pub fn send(&self, message: FromCard) -> bool {
+        locked(&self.0).as_ref().is_some_and(|out| out.send(message).is_ok())
+    }
+
+    /// Sends to this daemon from now on, until [`Out::disconnect`].
+    fn connect(&self, socket: &UnixStream) -> io::Result<JoinHandle<()>> {
+        let (out, messages) = channel();
+        let to = socket.try_clone()?;
+        let thread = std::thread::Builder::new().name("hue-reports".to_owned());
+        let thread = thread.spawn(move || send(&messages, to))?;
+        *locked(&self.0) = Some(out);
+        Ok(thread)
+    }
+
+    /// Sends what is left, and nothing more.
+    fn disconnect(&self, thread: JoinHandle<()>) {
+        *locked(&self.0) = None;
+        let _ = thread.join(); // a panic has already been reported
+    }
+}
+
+/// An open port, and what it is.
+type OpenPort = (Box<dyn Port>, Wired);
+
+/// What answers come from.
+struct Serving {
+    live: LiveCard,
+    start: Start,
+    facts: Arc<Facts>,
+    out: Out,
+    /// Ports that are open and not the card's yet, by number.
+    opened: Arc<Mutex<HashMap<u64, OpenPort>>>,
+    /// Ports of the card that were asked for again, by number: the card's number.
+    asked_again: HashMap<u64, u8>,
+    /// The card's ports.
+    wired: Arc<Mutex<BTreeMap<u8, Wired>>>,
+    /// A card that will replace the running one.
+    made: Arc<Mutex<Option<Box<Card<Twin>>>>>,
+}
+
+/// Serves one daemon after another.
+fn serve(first: &UnixStream, path: &Path) -> io::Result<()> {
+    let mut fds = rights::receive(first.as_fd())?.into_iter();
+    let listener = fds.next().map(UnixListener::from);
+    let listener = listener.ok_or_else(|| io::Error::other("a descriptor is missing"))?;
+    let mut from = BufReader::new(first.try_clone()?);
+    let Some(ToCard::Start(start)) = read(&mut from)? else {
+        return Err(io::Error::other("the first message does not start a card"));
+    };
+    let out = Out::default();
+    let mut writer = out.connect(first)?;
+    let shared = Shared::open(fds, start.workers).map_err(|error| error.to_string());
+    let mut serving = match shared.and_then(|shared| Serving::begin(start, shared, &out)) {
+        Ok(serving) => serving,
+        Err(why) => {
+            out.send(FromCard::Started(Err(why)));
+            out.disconnect(writer);
+            return Ok(());
+        }
+    };
+    out.send(FromCard::Started(Ok(serving.facts.started())));
+    let door = Door::open(listener, path, Arc::clone(&serving.facts), out.clone())?;
+    let _ticker = Ticker::start(&serving)?;
+    let mut ends = serving.talk(&mut from);
+    loop {
+        out.disconnect(writer);
+        if ends {
+            return Ok(());
+        }
+        let mut is_new = true;
+        let waits = || {
+            !serving.facts.has_failed.load(Ordering::SeqCst)
+                && (!std::mem::take(&mut is_new) || serving.is_used())
+        };
+        let Some(Caller { socket, from: mut next, start, shared }) = door.next(waits) else { return Ok(()) };
+        writer = out.connect(&socket)?;
+        serving.attach(start, shared);
+        ends = serving.talk(&mut next);
+    }
+}
+
+/// Sends messages until there is nobody left who could make one, or the daemon has ended.
+fn send(messages: &Receiver<FromCard>, to: UnixStream) {
+    let mut to = BufWriter::new(to);
+    while let Ok(message) = messages.recv() {
+        let mut next = Some(message);
+        while let Some(message) = next {
+            if write(&mut to, &message).is_err() {
+                return; // the daemon has ended
+            }
+            next = messages.try_recv().ok();
+        }
+        if to.flush().is_err() {
+            return;
+        }
+    }
+}
+
+impl Serving {
+    /// Starts the card.
+    fn begin(start: Start, shared: Shared, out: &Out) -> Result<Self, String> {
+        let card = image::start(&start.images, &start.image, &[], true)?;
+        let scheduling = if start.real_time { Scheduling::RealTime } else { Scheduling::Fair };
+        let wired: Arc<Mutex<BTreeMap<u8, Wired>>> = Arc::default();
+        let failed = Arc::new(AtomicBool::new(false));
+        let (told, ports, fails) = (out.clone(), Arc::clone(&wired), Arc::clone(&failed));
+        let events = move |event| {
+            match &event {
+                CardEvent::Port { id, .. } => locked(&ports).retain(|_, wired| wired.id != *id),
+                CardEvent::Failed(_) => fails.store(true, Ordering::SeqCst),
+                _ => {}
+            }
+            told.send(FromCard::Event(event));
+        };
+        let Shared { seats, wake, peers } = shared;
+        let live = LiveCard::start(*card, wake, peers, start.memory, seats, scheduling, events);
+        let live = live.map_err(|error| error.to_string())?;
+        let facts = Facts {
+            description: Mutex::new(live.description().clone()),
+            memory: start.memory,
+            real_time: start.real_time,
+            why_fair: live.scheduling().why_not.clone(),
+            now_ns: live.now_ns(),
+            began: Instant::now(),
+            has_failed: failed,
+        };
+        Ok(Self {
+            live,
+            start,
+            facts: Arc::new(facts),
+            out: out.clone(),
+            opened: Arc::default(),
+            asked_again: HashMap::new(),
+            wired,
+            made: Arc::default(),
+        })
+    }
+
+    /// Serves a daemon until it ends; returns whether the process is to end as well.
+    fn talk(&mut self, from: &mut BufReader<UnixStream>) -> bool {
+        loop {
+            match read(from) {
+                Ok(Some(ToCard::End)) => return true,
+                Ok(Some(message)) => self.take(message),
+                Ok(None) => return false,
+                // It was killed, or has lost its mind.
+                Err(error) => {
+                    eprintln!("hueplane: the card's process: the daemon's last message is lost: {error}");
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Whether networks are on the card.
+    fn is_used(&self) -> bool {
+        let (reply, answer) = channel();
+        self.live.ask(CardQuestion::OnCard, move |networks| drop(reply.send(networks)));
+        matches!(answer.recv_timeout(ANSWER_MAX), Ok(CardReply::OnCard(networks)) if !networks.is_empty())
+    }
+
+    /// Gives the card to another daemon.
+    fn attach(&mut self, start: Start, shared: Shared) {
+        locked(&self.opened).clear();
+        self.asked_again.clear();
+        *locked(&self.made) = None;
+        let wanted = |number: u8, wired: &Wired| {
+            start
+                .ports
+                .iter()
+                .any(|(its, id, interface)| (*its, *id, interface) == (number, wired.id, &wired.interface))
+        };
+        let has: Vec<(u8, bool)> =
+            locked(&self.wired).iter().map(|(number, wired)| (*number, wanted(*number, wired))).collect();
+        for (number, _) in has.into_iter().filter(|(_, wanted)| !wanted) {
+            self.take_port(number);
+        }
+        locked(&self.wired).values_mut().for_each(|wired| wired.is_left = true);
+        let Shared { seats, wake, peers } = shared;
+        self.live.attach(wake, peers, seats);
+        self.start = start;
+        self.out.send(FromCard::Totals(locked(&self.live.totals_reader()).clone()));
+    }
+
+    fn take(&mut self, message: ToCard) {
+        match message {
+            ToCard::Start(_) | ToCard::End => {} // handled before
+            ToCard::Command(command) => match *command {
+                CardCommand::TakePort(number) => self.take_port(number),
+                command => drop(self.live.tell(command)),
+            },
+            ToCard::Ask(number, question) => {
+                let (out, totals) = (self.out.clone(), self.live.totals_reader());
+                self.live.ask(question, move |reply| {
+                    if matches!(reply, CardReply::Counts(..)) {
+                        // Whoever reads both sees one state.
+                        out.send(FromCard::Totals(locked(&totals).clone()));
+                    }
+                    out.send(FromCard::Reply(number, reply));
+                });
+            }
+            ToCard::Open(number, interface, options) => self.open(number, interface, options),
+            ToCard::SetPort(opened, number, id) => self.set_port(opened, number, id),
+            ToCard::ClosePort(number) => {
+                self.asked_again.remove(&number);
+                let port = locked(&self.opened).remove(&number);
+                // Closing waits in the kernel.
+                let _ = std::thread::Builder::new().spawn(move || drop(port));
+            }
+            ToCard::Make(number, image, programs) => self.make(number, image, programs),
+            ToCard::Replace => {
+                let Some(mut card) = locked(&self.made).take() else { return };
+                locked(&self.facts.description).clone_from(card.description());
+                self.live.replace(card);
+            }
+        }
+    }
+
+    fn take_port(&mut self, number: u8) {
+        locked(&self.wired).remove(&number);
+        self.live.tell(CardCommand::TakePort(number));
+    }
+
+    /// The card's port on an interface that an earlier daemon has opened: its number and what it is.
+    fn left(&self, interface: &str) -> Option<(u8, Wired)> {
+        let wired = locked(&self.wired);
+        let found = wired.iter().find(|(_, wired)| wired.is_left && wired.interface == interface)?;
+        Some((*found.0, found.1.clone()))
+    }
+
+    /// Opens a port in a thread, because the kernel can take a third of a second for it. One that the card has from an earlier
+    /// daemon stays.
+    fn open(&mut self, number: u64, interface: String, options: OpenOptions) {
+        if let Some((at, wired)) = self.left(&interface) {
+            if wired.is_as(&options) {
+                self.asked_again.insert(number, at);
+                self.out.send(FromCard::Opened(number, Ok((wired.driver, wired.note))));
+                return;
+            }
+            self.take_port(at);
+        }
+        let (out, opened, region) = (self.out.clone(), Arc::clone(&self.opened), self.live.region().clone());
+        let open = move || {
+            let done = open_on(&interface, &options, &region).map_err(|error| error.to_string());
+            let done = done.map(|done| {
+                let (driver, note) = (done.port.driver(), done.note);
+                let id = PortId::new(u8::MAX); // known when the card gets it
+                let wired = Wired { id, interface, options, driver, note: note.clone(), is_left: false };
+                locked(&opened).insert(number, (done.port, wired));
+                (driver, note)
+            });
+            out.send(FromCard::Opened(number, done));
+        };
+        self.aside(move |why| FromCard::Opened(number, Err(why)), open);
+    }
+
+    /// Gives an open port to the card.
+    fn set_port(&mut self, opened: u64, number: u8, id: PortId) {
+        if let Some(at) = self.asked_again.remove(&opened) {
+            let mut wired = locked(&self.wired);
+            return match wired.get_mut(&at).filter(|wired| at == number && wired.id == id) {
+                Some(wired) => wired.is_left = false,
+                None => {
+                    // It was closed meanwhile.
+                    let error = "the port was closed meanwhile; it will be opened again".to_owned();
+                    self.out.send(FromCard::Event(CardEvent::Port { id, error }));
+                }
+            };
+        }
+        let port = locked(&self.opened).remove(&opened);
+        if let Some((port, wired)) = port {
+            locked(&self.wired).insert(number, Wired { id, ..wired });
+            self.live.set_port(number, id, port);
+        }
+    }
+
+    fn make(&self, number: u64, name: String, programs: Vec<Program>) {
+        let (out, made, images) = (self.out.clone(), Arc::clone(&self.made), self.start.images.clone());
+        let make = move || {
+            let card = image::start(&images, &name, &programs, true).map(|mut card| {
+                let description = card.description().clone();
+                *locked(&made) = Some(card);
+                description
+            });
+            out.send(FromCard::Made(number, card));
+        };
+        self.aside(move |why| FromCard::Made(number, Err(why)), make);
+    }
+
+    /// Does slow work in a thread; if there is none, sends the failure.
+    fn aside(&self, failure: impl FnOnce(String) -> FromCard, work: impl FnOnce() + Send + 'static) {
+        if let Err(error) = std::thread::Builder::new().name("hue-aside".to_owned()).spawn(work) {
+            self.out.send(failure(error.to_string()));
+        }
+    }
+}
+
+/// Sends the totals while they change.
+struct Ticker(Option<Sender<()>>);
+
+impl Ticker {
+    fn start(serving: &Serving) -> io::Result<Self> {
+        let (stop, stopped) = channel();
+        let (out, totals) = (serving.out.clone(), serving.live.totals_reader());
+        std::thread::Builder::new().name("hue-totals".to_owned()).spawn(move || {
+            let mut last = CardTotals::default();
+            while stopped.recv_timeout(TOTALS_EVERY) == Err(RecvTimeoutError::Timeout) {
+                let now = locked(&totals).clone();
+                if now != last {
+                    out.send(FromCard::Totals(now.clone()));
+                }
+                last = now;
+            }
+        })?;
+        Ok(Self(Some(stop)))
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.0 = None;
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
