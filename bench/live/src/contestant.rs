@@ -11,6 +11,7 @@ use hue_e2e::shell::{self, Output};
 use hue_e2e::{Cli, Daemon};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 
 use crate::bpf::{FastPath, Sink};
 use crate::machine::{self, FORWARDER_CORE, on_core, pin_process};
@@ -79,7 +80,7 @@ impl Contestant {
         Self { name, kind, sink, bystander, wires }
     }
 
-    /// hueplane with a driver, for `networks` networks.
+    /// hueplane with a driver, for `networks` networks. With driver `card` they are on a simulated card, whose ports use AF_XDP.
     pub fn hueplane(driver: &str, networks: u16) -> Self {
         let wires = if driver == "tap" { Wires::none(networks) } else { Wires::veth(networks) };
         let daemon = hueplane(&wires, driver);
@@ -258,7 +259,12 @@ fn shell_in(wires: &Wires, line: &str) {
 /// A daemon for the networks of wires, all of it on the forwarder's core.
 pub fn hueplane(wires: &Wires, driver: &str) -> Daemon {
     let ports: Vec<String> = wires.ports().iter().map(|port| (*port).to_owned()).collect();
-    let mut documents = vec![document::node(&wires.lab.name("node"), &ports, &format!("driver: {driver}"))];
+    let (driver, card) = match driver {
+        "card" => ("afxdp", format!("  card: {{twin: {{image: default}}, ports: [{}]}}\n", ports.join(", "))),
+        driver => (driver, String::new()),
+    };
+    let node = document::node(&wires.lab.name("node"), &ports, &format!("driver: {driver}"));
+    let mut documents = vec![format!("{node}{card}")];
     documents.extend(wires.documents().iter().map(Document::yaml));
     let networks_expected = documents.len() - 1;
     let file = wires.lab.folder().join("hueplane.yaml");
@@ -267,10 +273,11 @@ pub fn hueplane(wires: &Wires, driver: &str) -> Daemon {
     let daemon = Daemon::start_with(&wires.lab, &Cli::new(&wires.lab), &arguments);
     hue_e2e::until("all networks run", 120, || {
         let networks = daemon.cli.json(&["get", "networks"]);
-        let running = networks.as_array().into_iter().flatten().filter(|n| n["state"] == "running");
-        running.count() == networks_expected
+        let on = if card.is_empty() { "soft" } else { "card" };
+        let there = |n: &&Value| n["state"] == "running" && n["substrate"] == on;
+        networks.as_array().into_iter().flatten().filter(there).count() == networks_expected
     });
-    pin_process(daemon.pid(), FORWARDER_CORE);
+    [daemon.pid()].into_iter().chain(daemon.card_pid()).for_each(|pid| pin_process(pid, FORWARDER_CORE));
     daemon
 }
 

@@ -24,7 +24,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
             }
         };
         add("Linux forwarding", &|| Some(Contestant::linux(networks)));
-        for driver in ["afxdp", "packet", "tap"] {
+        for driver in ["afxdp", "packet", "tap", "card"] {
             add(&format!("hueplane {driver}"), &|| Some(Contestant::hueplane(driver, networks)));
         }
         for ports in ["afxdp", "system"] {

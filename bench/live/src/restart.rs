@@ -56,6 +56,8 @@ fn one(settings: &Settings, networks: u16) -> Section {
     let mut contestants = vec![
         ("hueplane upgrade", Way::Upgrade, Contestant::hueplane("afxdp", networks)),
         ("hueplane: kill -9, then up", Way::Kill, Contestant::hueplane("afxdp", networks)),
+        ("hueplane upgrade, networks on the card", Way::Upgrade, Contestant::hueplane("card", networks)),
+        ("hueplane: kill -9, then up, networks on the card", Way::Kill, Contestant::hueplane("card", networks)),
     ];
     let peer = Contestant::ovs("system", networks);
     contestants.extend(peer.map(|ovs| {
