@@ -14,25 +14,23 @@
 #![allow(unsafe_code)] // descriptors that system calls have just made
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::sockopt::{PeerCredentials, ReceiveTimeout, SendTimeout};
+use nix::sys::socket::sockopt::{ReceiveTimeout, SendTimeout};
 use nix::sys::socket::{
     AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr,
-    accept4, bind, connect, getsockopt, listen, recvmsg, sendmsg, setsockopt, socket,
+    accept4, bind, connect, listen, recvmsg, sendmsg, setsockopt, socket,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
-use nix::unistd::geteuid;
 
-use crate::local::identity;
+use crate::local::{self, identity, own_peer};
+use crate::process;
 
 /// First argument of a program that is to be a holder; the path of its socket follows. Its standard input is the
 /// listening socket.
@@ -66,10 +64,8 @@ impl Holder {
     /// When neither is possible. The daemon can work without it.
     pub fn start(directory: &Path) -> io::Result<Self> {
         let directory = std::path::absolute(directory)?;
-        let open = File::open(&directory)?;
-        // A socket's address has at most 107 bytes; this one always fits.
-        let address =
-            UnixAddr::new(&Path::new("/proc/self/fd").join(open.as_raw_fd().to_string()).join(SOCKET))?;
+        let (_open, short) = local::short(&directory.join(SOCKET))?;
+        let address = UnixAddr::new(&short)?;
         let socket = match connected(&address) {
             Ok(socket) => socket,
             Err(_) => {
@@ -184,7 +180,7 @@ fn connected(address: &UnixAddr) -> io::Result<OwnedFd> {
     setsockopt(&socket, SendTimeout, &timeout)?;
     setsockopt(&socket, ReceiveTimeout, &timeout)?;
     connect(socket.as_raw_fd(), address)?;
-    if is_own(&socket) { Ok(socket) } else { Err(io::Error::from(io::ErrorKind::PermissionDenied)) }
+    own_peer(&socket).map(|_| socket)
 }
 
 fn seqpacket() -> io::Result<OwnedFd> {
@@ -200,12 +196,8 @@ fn spawn(path: &Path, address: &UnixAddr) -> io::Result<()> {
     let listener = seqpacket()?;
     bind(listener.as_raw_fd(), address)?;
     listen(&listener, Backlog::new(1)?)?;
-    // The program that runs, even if its file was replaced.
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("hueplane-holder").arg(ARGUMENT).arg(path).env_clear().current_dir("/").process_group(0);
-    command.stdin(listener).stdout(Stdio::null()).stderr(Stdio::null());
-    // It outlives this process.
-    command.spawn().map(drop)
+    let mut command = process::again("hueplane-holder", ARGUMENT, path, listener);
+    command.stderr(Stdio::null()).spawn().map(drop)
 }
 
 fn send(socket: BorrowedFd<'_>, letter: u8, name: &str, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
@@ -244,12 +236,7 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<(u8, String, Option<Owne
 /// it was.
 #[must_use]
 pub fn run_if_asked() -> bool {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().as_deref() != Some(OsStr::new(ARGUMENT)) {
-        return false;
-    }
-    let Some(path) = arguments.next().map(PathBuf::from) else { return false };
-    crate::process::set_name(c"hueplane-holder");
+    let Some(path) = process::helper(c"hueplane-holder", ARGUMENT) else { return false };
     // Nothing that it does needs a right, and nobody reads its errors.
     let _ = crate::service::drop_capabilities(&[]);
     let _ = hold(io::stdin().as_fd(), &path);
@@ -278,7 +265,7 @@ fn hold(listener: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
             let accepted = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?;
             // SAFETY: the kernel has just made this descriptor, and nothing else has it.
             let accepted = unsafe { OwnedFd::from_raw_fd(accepted) };
-            client = is_own(&accepted).then_some(accepted);
+            client = own_peer(&accepted).is_ok().then_some(accepted);
             continue;
         };
         match serve(socket.as_fd(), &mut held) {
@@ -314,11 +301,6 @@ fn serve(socket: BorrowedFd<'_>, held: &mut BTreeMap<String, OwnedFd>) -> io::Re
     }
     send(socket, b'E', "", None)?;
     Ok(true)
-}
-
-/// Whether the other end is a process of the same user.
-fn is_own(socket: &OwnedFd) -> bool {
-    getsockopt(socket, PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -17,8 +17,9 @@ use nix::unistd::geteuid;
 /// Connections that may wait for the listener.
 const WAITING_MAX: i32 = 8;
 
-/// The directory's descriptor, and a short path of a file in it, valid as long as that is open.
-fn short(path: &Path) -> io::Result<(File, PathBuf)> {
+/// The directory's descriptor, and a short path of a file in it, valid as long as that is open. A socket's address has at most
+/// 107 bytes.
+pub(crate) fn short(path: &Path) -> io::Result<(File, PathBuf)> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let (directory, name) = path.parent().zip(path.file_name()).ok_or_else(invalid)?;
     let directory = File::open(directory)?;
@@ -64,7 +65,7 @@ pub fn connect(path: &Path) -> io::Result<(UnixStream, u32)> {
 ///
 /// # Errors
 /// `PermissionDenied` if it belongs to another user.
-pub fn own_peer(socket: &UnixStream) -> io::Result<u32> {
+pub fn own_peer(socket: &impl AsFd) -> io::Result<u32> {
     let peer = getsockopt(socket, PeerCredentials)?;
     if peer.uid() != geteuid().as_raw() {
         return Err(io::Error::from(io::ErrorKind::PermissionDenied));

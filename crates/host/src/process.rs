@@ -5,6 +5,9 @@
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, setpriority_process};
@@ -18,9 +21,27 @@ pub fn lower_priority(nice: i32) -> io::Result<()> {
     Ok(setpriority_process(None, nice)?)
 }
 
-/// Names the calling thread, in lists of threads and, for the first thread, of processes. At most 15 bytes are used.
-pub fn set_name(name: &CStr) {
-    let _ = nix::sys::prctl::set_name(name); // it cannot fail with a valid address
+/// This program, started again as a helper process that outlives this one: with `argument`, by which it finds that it is one
+/// ([`helper`]), and a path. `listed` is its name in lists of processes.
+///
+/// Signals to this process's group, as by Ctrl-C, do not reach it.
+#[must_use]
+pub fn again(listed: &str, argument: &str, path: &Path, stdin: impl Into<Stdio>) -> Command {
+    // The program that runs, even if its file was replaced.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(listed).arg(argument).arg(path).env_clear().current_dir("/").process_group(0);
+    command.stdin(stdin).stdout(Stdio::null());
+    command
+}
+
+/// The path that this process was started with, if it is such a helper. Its first thread gets the name `listed`, of which at
+/// most 15 bytes are used.
+#[must_use]
+pub fn helper(listed: &CStr, argument: &str) -> Option<PathBuf> {
+    let mut arguments = std::env::args_os().skip(1);
+    let path = arguments.next().filter(|first| first == argument).and_then(|_| arguments.next())?;
+    let _ = nix::sys::prctl::set_name(listed); // it cannot fail with a valid address
+    Some(path.into())
 }
 
 /// A process.
@@ -77,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_process_is_asked_to_end_and_known_to_have_ended() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let process = Process::of(child.id()).unwrap();
         assert!(!process.has_ended());
         process.terminate().unwrap();

@@ -67,9 +67,7 @@ pub fn enter(wanted: Scheduling) -> (Bound, Granted) {
     let why_not = match wanted {
         Scheduling::Fair => None,
         Scheduling::RealTime => {
-            let processors = std::thread::available_parallelism().map_or(1, usize::from);
-            let place = Place::take(processors);
-            match place.ok_or_else(|| full(processors)).and_then(|place| {
+            match Place::reserve().and_then(|place| {
                 real_time().map_err(|refused| refused.to_string())?;
                 Ok(place)
             }) {
@@ -86,24 +84,6 @@ pub fn enter(wanted: Scheduling) -> (Bound, Granted) {
     (Bound::default(), Granted { scheduling: Scheduling::Fair, why_not })
 }
 
-/// The place of a real-time thread of another process that serves this one.
-#[derive(Debug)]
-pub struct Reserved(#[allow(dead_code)] Place);
-
-/// Reserves a place for such a thread, if it shall have one.
-///
-/// # Errors
-/// Why there is none, as a text.
-pub fn reserve(wanted: Scheduling) -> Result<Option<Reserved>, String> {
-    match wanted {
-        Scheduling::Fair => Ok(None),
-        Scheduling::RealTime => {
-            let processors = std::thread::available_parallelism().map_or(1, usize::from);
-            Place::take(processors).map(|place| Some(Reserved(place))).ok_or_else(|| full(processors))
-        }
-    }
-}
-
 fn full(processors: usize) -> String {
     let plural = if processors == 1 { "" } else { "s" };
     format!(
@@ -113,12 +93,21 @@ fn full(processors: usize) -> String {
 
 /// One of the permitted real-time threads.
 #[derive(Debug)]
-struct Place;
+pub struct Place(());
 
 impl Place {
+    /// Takes a place, for a thread of this process or of another one that serves it.
+    ///
+    /// # Errors
+    /// Why there is none, as a text.
+    pub fn reserve() -> Result<Self, String> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::take(processors).ok_or_else(|| full(processors))
+    }
+
     fn take(most: usize) -> Option<Self> {
         let add = |count: usize| (count < most).then_some(count + 1);
-        REAL_TIME.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok().map(|_| Self)
+        REAL_TIME.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok().map(|_| Self(()))
     }
 }
 

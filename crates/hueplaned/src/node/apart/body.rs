@@ -4,16 +4,16 @@ use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::process::Child;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
-use hue_host::process::Process;
+use hue_host::process::{self, Process};
 use hue_host::{local, rights};
 
+use super::locked;
 use super::process::ARGUMENT;
 use super::protocol::{FromCard, GREETING, Start, Started, ToCard, read, write};
 
@@ -57,9 +57,6 @@ pub(super) struct Begun {
     pub is_found: bool,
 }
 
-/// What both processes share.
-pub(super) struct SharedFds<'a>(pub Vec<BorrowedFd<'a>>);
-
 impl CardSite {
     fn socket(&self) -> PathBuf {
         // The process has another working directory.
@@ -70,7 +67,7 @@ impl CardSite {
     ///
     /// # Errors
     /// Why the card does not run, as a text.
-    pub(super) fn begin(&self, fds: &SharedFds<'_>, start: Start) -> Result<Begun, String> {
+    pub(super) fn begin(&self, fds: &[BorrowedFd<'_>], start: Start) -> Result<Begun, String> {
         let text = |error: io::Error| format!("the card's process cannot be started: {error}");
         match self.find(fds, &start) {
             Ok(Some(begun)) => return Ok(begun),
@@ -94,7 +91,7 @@ impl CardSite {
     }
 
     /// Asks the process of an earlier daemon; `None` if there is none.
-    fn find(&self, fds: &SharedFds<'_>, start: &Start) -> Result<Option<Begun>, String> {
+    fn find(&self, fds: &[BorrowedFd<'_>], start: &Start) -> Result<Option<Begun>, String> {
         let text = |error: io::Error| error.to_string();
         let (socket, process) = match local::connect(&self.socket()) {
             Ok((socket, pid)) => (socket, Process::of(pid).map_err(text)?),
@@ -139,7 +136,7 @@ impl CardSite {
 impl Body {
     /// Waits until the process has ended; ends it at the deadline. Returns how it ended.
     pub fn end(&self, deadline: Instant) -> String {
-        let mut kind = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kind = locked(&self.0);
         match &mut *kind {
             Kind::Child(child) => {
                 end_child(child, deadline).map_or_else(|error| error.to_string(), |status| status.to_string())
@@ -173,11 +170,8 @@ fn end_child(child: &mut Child, deadline: Instant) -> io::Result<std::process::E
 /// Starts the process: the socket to it, and the process.
 fn spawn(path: &Path) -> io::Result<(UnixStream, Child)> {
     let (socket, theirs) = UnixStream::pair()?;
-    // The program that runs, even if its file was replaced.
-    let mut command = Command::new("/proc/self/exe");
-    // Signals to the daemon's group, as by Ctrl-C, are the daemon's: it ends the process itself.
-    command.arg0("hueplane-card").arg(ARGUMENT).arg(path).env_clear().current_dir("/").process_group(0);
-    command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::inherit());
+    // The daemon ends it itself, and it reports to the daemon's log.
+    let mut command = process::again("hueplane-card", ARGUMENT, path, OwnedFd::from(theirs));
     Ok((socket, command.spawn()?))
 }
 
@@ -185,20 +179,20 @@ fn spawn(path: &Path) -> io::Result<(UnixStream, Child)> {
 fn first_answer(
     socket: &UnixStream,
     listener: &UnixListener,
-    fds: &SharedFds<'_>,
+    fds: &[BorrowedFd<'_>],
     start: Start,
 ) -> io::Result<Result<Started, String>> {
-    let all: Vec<BorrowedFd<'_>> = [listener.as_fd()].into_iter().chain(fds.0.iter().copied()).collect();
+    let all: Vec<BorrowedFd<'_>> = [listener.as_fd()].into_iter().chain(fds.iter().copied()).collect();
     rights::send(socket.as_fd(), &all)?;
     write(&mut &*socket, &ToCard::Start(start))?;
     first_message(socket, START_MAX)
 }
 
 /// Asks a process that runs.
-fn answer(socket: &UnixStream, fds: &SharedFds<'_>, start: &Start) -> io::Result<Result<Started, String>> {
+fn answer(socket: &UnixStream, fds: &[BorrowedFd<'_>], start: &Start) -> io::Result<Result<Started, String>> {
     socket.set_write_timeout(Some(ANSWER_MAX))?;
     io::Write::write_all(&mut &*socket, &GREETING)?;
-    rights::send(socket.as_fd(), &fds.0)?;
+    rights::send(socket.as_fd(), fds)?;
     write(&mut &*socket, &ToCard::Start(start.clone()))?;
     socket.set_write_timeout(None)?;
     let answer = first_message(socket, ANSWER_MAX);

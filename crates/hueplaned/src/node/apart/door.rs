@@ -4,21 +4,22 @@
 //! this card → once the daemon before has ended, the process serves it.
 
 use std::io::{self, BufReader, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hue_card::{Description, Seats};
-use hue_host::{local, rights};
+use hue_host::local;
 use hue_substrate::handover::Peer;
 use hue_substrate::wake::Wake;
 
+use super::locked;
 use super::process::Out;
-use super::protocol::{FromCard, GREETING, Start, Started, ToCard, read, write};
+use super::protocol::{self, FromCard, GREETING, Start, Started, write};
 
 /// How long a daemon may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -65,7 +66,7 @@ pub(super) struct Facts {
 impl Facts {
     /// Why this is not the card that is wanted, if it is not.
     fn differs(&self, start: &Start) -> Option<String> {
-        let image = &self.description.lock().unwrap_or_else(PoisonError::into_inner).name;
+        let image = &locked(&self.description).name;
         if self.has_failed.load(Ordering::SeqCst) {
             return Some("it has failed".to_owned());
         }
@@ -82,7 +83,7 @@ impl Facts {
     pub fn started(&self) -> Started {
         let age = self.began.elapsed();
         Started {
-            description: self.description.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            description: locked(&self.description).clone(),
             why_fair: self.why_fair.clone(),
             now_ns: self.now_ns.saturating_add(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)),
             age,
@@ -108,6 +109,7 @@ enum Arrival {
 /// The socket.
 pub(super) struct Door {
     arrivals: Receiver<Arrival>,
+    facts: Arc<Facts>,
     path: PathBuf,
     own: Option<(u64, u64)>,
 }
@@ -118,40 +120,48 @@ impl Door {
         local::listen_here(&listener)?;
         let own = local::identity(path);
         let (sender, arrivals) = channel();
+        let its = Arc::clone(&facts);
         std::thread::Builder::new().name("hue-door".to_owned()).spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
-                if greet(socket, &facts, &out, &sender).is_none() {
+                if greet(socket, &its, &out, &sender).is_none() {
                     return;
                 }
             }
         })?;
-        Ok(Self { arrivals, path: path.to_owned(), own })
+        Ok(Self { arrivals, facts, path: path.to_owned(), own })
     }
 
-    /// The next daemon; waits for it while `waits` holds.
-    pub fn next(&self, mut waits: impl FnMut() -> bool) -> Option<Caller> {
-        let mut first = self.arrivals.try_recv().ok();
+    /// The next daemon. If none is there, waits for it as long as the card works, if it is used.
+    pub fn next(&self, is_used: impl FnOnce() -> bool) -> Option<Caller> {
+        let has_failed = || self.facts.has_failed.load(Ordering::SeqCst);
+        let mut arrival = self.arrivals.try_recv().ok();
+        if arrival.is_none() && (has_failed() || !is_used()) {
+            return None;
+        }
         loop {
-            match first.take() {
+            match arrival {
                 Some(Arrival::Serve(caller)) => return Some(*caller),
                 Some(Arrival::Refused) => return None,
+                None if has_failed() || !self.is_there() => return None,
                 None => {}
             }
-            if !waits() || self.own.is_none() || local::identity(&self.path) != self.own {
-                return None;
-            }
-            match self.arrivals.recv_timeout(LOOK) {
-                Ok(arrival) => first = Some(arrival),
-                Err(RecvTimeoutError::Timeout) => {}
+            arrival = match self.arrivals.recv_timeout(LOOK) {
+                Ok(arrival) => Some(arrival),
+                Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return None,
-            }
+            };
         }
+    }
+
+    /// Whether the path still leads here.
+    fn is_there(&self) -> bool {
+        self.own.is_some() && local::identity(&self.path) == self.own
     }
 }
 
 impl Drop for Door {
     fn drop(&mut self) {
-        if self.own.is_some() && local::identity(&self.path) == self.own {
+        if self.is_there() {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -197,11 +207,7 @@ fn hear(socket: &UnixStream) -> io::Result<Option<(BufReader<UnixStream>, Start,
         let (known, _) = GREETING.split_at(GREETING.len() - 1);
         return if greeting.starts_with(known) { Ok(None) } else { Err(io::Error::other("no greeting")) };
     }
-    let fds = rights::receive(socket.as_fd())?;
-    let mut from = BufReader::new(socket.try_clone()?);
-    let Some(ToCard::Start(start)) = read(&mut from)? else {
-        return Err(io::Error::other("the first message does not start a card"));
-    };
+    let (fds, from, start) = protocol::hear(socket)?;
     let shared = Shared::open(fds, start.workers)?;
     socket.set_read_timeout(None)?;
     socket.set_write_timeout(None)?;

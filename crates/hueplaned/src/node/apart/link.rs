@@ -1,13 +1,13 @@
 //! The daemon's end: starts the process, and passes on what it reports.
 
 use std::collections::HashMap;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader};
 use std::net::Shutdown;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,11 +18,12 @@ use hue_demux::PortId;
 use hue_ports::{Driver, DriverCounters, Keep, OpenOptions, Opened, Packet, Pool, Port, PortError};
 use hue_substrate::Program;
 use hue_substrate::handover::Peer;
-use hue_substrate::scheduling::{self, Granted, Scheduling};
+use hue_substrate::scheduling::{Granted, Place, Scheduling};
 use hue_substrate::wake::Wake;
 
-use super::body::{Begun, Body, CardSite, END_MAX, END_PAUSE, SharedFds};
-use super::protocol::{FromCard, Start, Started, ToCard, read, write};
+use super::body::{Begun, Body, CardSite, END_MAX, END_PAUSE};
+use super::locked;
+use super::protocol::{FromCard, Start, Started, ToCard, read, send_all};
 
 /// A running card in a process of its own. Dropping it ends the process, which closes the card's ports before, unless the
 /// process is left to the next daemon ([`Apart::leave`]).
@@ -31,7 +32,7 @@ pub struct Apart {
     description: Description,
     scheduling: Granted,
     /// Of the daemon's share of real-time threads.
-    _place: Option<scheduling::Reserved>,
+    _place: Option<Place>,
     seats: Arc<Seats>,
     totals: Arc<Mutex<CardTotals>>,
     /// Its clock: what it showed, and when.
@@ -92,7 +93,7 @@ impl Apart {
     ) -> Result<Self, String> {
         let text = |error: io::Error| format!("the card's process cannot be started: {error}");
         let seats = Arc::new(Seats::new().map_err(text)?);
-        let (place, refused) = match scheduling::reserve(wanted) {
+        let (place, refused) = match (wanted == Scheduling::RealTime).then(Place::reserve).transpose() {
             Ok(place) => (place, None),
             Err(why) => (None, Some(why)),
         };
@@ -110,7 +111,7 @@ impl Apart {
             workers: peers.len(),
             ports: site.ports.clone(),
         };
-        let Begun { socket, body, started, is_found } = site.begin(&SharedFds(fds), start)?;
+        let Begun { socket, body, started, is_found } = site.begin(&fds, start)?;
         let Started { description, why_fair, now_ns, age } = started;
         let why_not = refused.or(why_fair);
         let granted = if why_not.is_none() { wanted } else { Scheduling::Fair };
@@ -154,14 +155,20 @@ impl Apart {
     ) -> io::Result<()> {
         let (to, from) = (self.socket.try_clone()?, self.socket.try_clone()?);
         let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
-        self.threads.push(named("hue-to-card").spawn(move || send(&messages, to))?);
+        let send = move || {
+            if let Err(error) = send_all(&messages, to) {
+                // If the process has ended, the other thread tells why.
+                tracing::debug!(%error, "a message to the card's process is lost");
+            }
+        };
+        self.threads.push(named("hue-to-card").spawn(send)?);
         let (link, totals, body) = (Arc::clone(&self.link), Arc::clone(&self.totals), Arc::clone(&self.body));
         self.threads
             .push(named("hue-from-card").spawn(move || receive(&link, &totals, &body, from, &events))?);
         Ok(())
     }
 
-    /// Sends a command. Commands are obeyed in order. Returns `false` if the process is to end.
+    /// Sends a command. Commands are executed in order. Returns `false` if the process is to end.
     pub fn tell(&self, command: CardCommand) -> bool {
         if let CardCommand::TakePort(number) = &command {
             self.link.let_go(*number);
@@ -272,24 +279,6 @@ impl Drop for Apart {
         let _ = self.socket.shutdown(Shutdown::Both);
         for thread in self.threads.drain(..) {
             let _ = thread.join(); // a panic has already been reported
-        }
-    }
-}
-
-/// Sends messages until control is done.
-fn send(messages: &Receiver<ToCard>, to: UnixStream) {
-    let mut to = BufWriter::new(to);
-    while let Ok(message) = messages.recv() {
-        let mut next = Some(message);
-        while let Some(message) = next {
-            if let Err(error) = write(&mut to, &message) {
-                // If the process has ended, the other thread tells why.
-                return tracing::debug!(%error, "a message to the card's process is lost");
-            }
-            next = messages.try_recv().ok();
-        }
-        if to.flush().is_err() {
-            return;
         }
     }
 }
@@ -433,8 +422,4 @@ impl Port for PortThere {
     fn counters(&self) -> DriverCounters {
         DriverCounters::default()
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,26 +1,26 @@
 //! The card's process: a running card, and its connection to the daemon.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsStr;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hue_card::{Card, CardCommand, CardEvent, CardQuestion, CardReply, CardTotals, LiveCard, Twin};
 use hue_demux::PortId;
-use hue_host::rights;
+use hue_host::process;
 use hue_ports::{OpenOptions, Port, open_on};
 use hue_substrate::Program;
 use hue_substrate::scheduling::Scheduling;
 
 use super::door::{Caller, Door, Facts, Shared};
-use super::protocol::{FromCard, Start, ToCard, read, write};
+use super::locked;
+use super::protocol::{FromCard, Start, ToCard, hear, read, send_all};
 use super::wired::Wired;
 use crate::node::image;
 
@@ -35,12 +35,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// Runs a card if this program was started for that; must be called first in `main`. Returns whether it was.
 #[must_use]
 pub fn run_if_asked() -> bool {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().as_deref() != Some(OsStr::new(ARGUMENT)) {
-        return false;
-    }
-    let Some(path) = arguments.next().map(PathBuf::from) else { return false };
-    hue_host::process::set_name(c"hueplane-card");
+    let Some(path) = process::helper(c"hueplane-card", ARGUMENT) else { return false };
     let socket = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
     if let Err(error) = socket.and_then(|socket| serve(&socket, &path)) {
         eprintln!("hueplane: the card's process: {error}");
@@ -53,9 +48,11 @@ pub fn run_if_asked() -> bool {
 pub(super) struct Out(Arc<Mutex<Option<Sender<FromCard>>>>);
 
 impl Out {
-    /// Returns `false` if there is no daemon.
-    pub fn send(&self, message: FromCard) -> bool {
-        locked(&self.0).as_ref().is_some_and(|out| out.send(message).is_ok())
+    /// Sends a message, if there is a daemon.
+    pub fn send(&self, message: FromCard) {
+        if let Some(out) = &*locked(&self.0) {
+            let _ = out.send(message); // the daemon may just have ended
+        }
     }
 
     /// Sends to this daemon from now on, until [`Out::disconnect`].
@@ -63,7 +60,7 @@ impl Out {
         let (out, messages) = channel();
         let to = socket.try_clone()?;
         let thread = std::thread::Builder::new().name("hue-reports".to_owned());
-        let thread = thread.spawn(move || send(&messages, to))?;
+        let thread = thread.spawn(move || drop(send_all(&messages, to)))?; // it fails if the daemon has ended
         *locked(&self.0) = Some(out);
         Ok(thread)
     }
@@ -96,13 +93,10 @@ struct Serving {
 
 /// Serves one daemon after another.
 fn serve(first: &UnixStream, path: &Path) -> io::Result<()> {
-    let mut fds = rights::receive(first.as_fd())?.into_iter();
+    let (fds, mut from, start) = hear(first)?;
+    let mut fds = fds.into_iter();
     let listener = fds.next().map(UnixListener::from);
     let listener = listener.ok_or_else(|| io::Error::other("a descriptor is missing"))?;
-    let mut from = BufReader::new(first.try_clone()?);
-    let Some(ToCard::Start(start)) = read(&mut from)? else {
-        return Err(io::Error::other("the first message does not start a card"));
-    };
     let out = Out::default();
     let mut writer = out.connect(first)?;
     let shared = Shared::open(fds, start.workers).map_err(|error| error.to_string());
@@ -116,39 +110,18 @@ fn serve(first: &UnixStream, path: &Path) -> io::Result<()> {
     };
     out.send(FromCard::Started(Ok(serving.facts.started())));
     let door = Door::open(listener, path, Arc::clone(&serving.facts), out.clone())?;
-    let _ticker = Ticker::start(&serving)?;
+    let _ticks = tick(&serving)?;
     let mut ends = serving.talk(&mut from);
     loop {
         out.disconnect(writer);
         if ends {
             return Ok(());
         }
-        let mut is_new = true;
-        let waits = || {
-            !serving.facts.has_failed.load(Ordering::SeqCst)
-                && (!std::mem::take(&mut is_new) || serving.is_used())
-        };
-        let Some(Caller { socket, from: mut next, start, shared }) = door.next(waits) else { return Ok(()) };
+        let next = door.next(|| serving.is_used());
+        let Some(Caller { socket, from: mut next, start, shared }) = next else { return Ok(()) };
         writer = out.connect(&socket)?;
         serving.attach(start, shared);
         ends = serving.talk(&mut next);
-    }
-}
-
-/// Sends messages until there is nobody left who could make one, or the daemon has ended.
-fn send(messages: &Receiver<FromCard>, to: UnixStream) {
-    let mut to = BufWriter::new(to);
-    while let Ok(message) = messages.recv() {
-        let mut next = Some(message);
-        while let Some(message) = next {
-            if write(&mut to, &message).is_err() {
-                return; // the daemon has ended
-            }
-            next = messages.try_recv().ok();
-        }
-        if to.flush().is_err() {
-            return;
-        }
     }
 }
 
@@ -226,11 +199,12 @@ impl Serving {
                 .iter()
                 .any(|(its, id, interface)| (*its, *id, interface) == (number, wired.id, &wired.interface))
         };
-        let has: Vec<(u8, bool)> =
-            locked(&self.wired).iter().map(|(number, wired)| (*number, wanted(*number, wired))).collect();
-        for (number, _) in has.into_iter().filter(|(_, wanted)| !wanted) {
-            self.take_port(number);
-        }
+        let unwanted: Vec<u8> = locked(&self.wired)
+            .iter()
+            .filter(|(number, wired)| !wanted(**number, wired))
+            .map(|(number, _)| *number)
+            .collect();
+        unwanted.into_iter().for_each(|number| self.take_port(number));
         locked(&self.wired).values_mut().for_each(|wired| wired.is_left = true);
         let Shared { seats, wake, peers } = shared;
         self.live.attach(wake, peers, seats);
@@ -351,33 +325,19 @@ impl Serving {
     }
 }
 
-/// Sends the totals while they change.
-struct Ticker(Option<Sender<()>>);
-
-impl Ticker {
-    fn start(serving: &Serving) -> io::Result<Self> {
-        let (stop, stopped) = channel();
-        let (out, totals) = (serving.out.clone(), serving.live.totals_reader());
-        std::thread::Builder::new().name("hue-totals".to_owned()).spawn(move || {
-            let mut last = CardTotals::default();
-            while stopped.recv_timeout(TOTALS_EVERY) == Err(RecvTimeoutError::Timeout) {
-                let now = locked(&totals).clone();
-                if now != last {
-                    out.send(FromCard::Totals(now.clone()));
-                }
-                last = now;
+/// Sends the totals while they change, until the sender returned is dropped.
+fn tick(serving: &Serving) -> io::Result<Sender<()>> {
+    let (stop, stopped) = channel();
+    let (out, totals) = (serving.out.clone(), serving.live.totals_reader());
+    std::thread::Builder::new().name("hue-totals".to_owned()).spawn(move || {
+        let mut last = CardTotals::default();
+        while stopped.recv_timeout(TOTALS_EVERY) == Err(RecvTimeoutError::Timeout) {
+            let now = locked(&totals).clone();
+            if now != last {
+                out.send(FromCard::Totals(now.clone()));
             }
-        })?;
-        Ok(Self(Some(stop)))
-    }
-}
-
-impl Drop for Ticker {
-    fn drop(&mut self) {
-        self.0 = None;
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+            last = now;
+        }
+    })?;
+    Ok(stop)
 }

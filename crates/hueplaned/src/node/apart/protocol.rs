@@ -3,11 +3,15 @@
 //! A process that outlives its daemon can be of another version of the program, so a daemon that connects to one first sends
 //! [`GREETING`], which names the [`VERSION`] of all that follows. Source of the format: the `postcard` crate's specification.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use hue_card::{CardCommand, CardEvent, CardQuestion, CardReply, CardTotals, Description, Images};
 use hue_demux::PortId;
+use hue_host::rights;
 use hue_ports::{Driver, OpenOptions};
 use hue_substrate::Program;
 use serde::de::DeserializeOwned;
@@ -101,6 +105,32 @@ pub(super) fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Resul
         len.ok_or_else(|| io::Error::other(format!("a message of {} bytes is too long", bytes.len())))?;
     to.write_all(&len.to_ne_bytes())?;
     to.write_all(&bytes)
+}
+
+/// Sends messages until nobody is left who could make one.
+///
+/// # Errors
+/// If the other end is closed, or a message is too long.
+pub(super) fn send_all<T: Serialize>(messages: &Receiver<T>, to: UnixStream) -> io::Result<()> {
+    let mut to = BufWriter::new(to);
+    while let Ok(message) = messages.recv() {
+        write(&mut to, &message)?;
+        for message in messages.try_iter() {
+            write(&mut to, &message)?;
+        }
+        to.flush()?;
+    }
+    Ok(())
+}
+
+/// Receives what a daemon shares and which card it wants. Later messages follow.
+pub(super) fn hear(socket: &UnixStream) -> io::Result<(Vec<OwnedFd>, BufReader<UnixStream>, Start)> {
+    let fds = rights::receive(socket.as_fd())?;
+    let mut from = BufReader::new(socket.try_clone()?);
+    match read(&mut from)? {
+        Some(ToCard::Start(start)) => Ok((fds, from, start)),
+        _ => Err(io::Error::other("the first message does not start a card")),
+    }
 }
 
 /// Reads a message; `None` if the other end is closed.
