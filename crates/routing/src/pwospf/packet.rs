@@ -122,17 +122,20 @@ pub const fn mask(len: u8) -> u32 {
     }
 }
 
+/// Whether packets can be routed to a subnet: not to this host, not to groups.
+#[must_use]
+pub fn is_routed(prefix: Prefix4) -> bool {
+    let address = Ipv4Addr::from_bits(prefix.addr());
+    let is_this_network = prefix.len() > 0 && address.octets()[0] == 0;
+    !(is_this_network || address.is_loopback() || prefix.addr() >= 0xe000_0000)
+}
+
 /// The prefix of a subnet and its mask. Bits of hosts in the subnet are ignored.
 fn prefix(subnet: u32, wire_mask: u32) -> Option<Prefix4> {
     let len = wire_mask.leading_ones() as u8;
-    if mask(len) != wire_mask {
-        return None;
-    }
-    // Nobody routes these; and 0.0.0.0/0 must say so in both fields.
-    let address = Ipv4Addr::from_bits(subnet);
-    let is_this_network = if len == 0 { subnet != 0 } else { address.octets()[0] == 0 };
-    let is_wrong = address.is_loopback() || subnet >= 0xe000_0000 || is_this_network;
-    (!is_wrong).then(|| Prefix4::containing(subnet, len))
+    let prefix = Prefix4::containing(subnet, len);
+    // The default route must say so in both fields.
+    (mask(len) == wire_mask && is_routed(prefix) && (len > 0 || subnet == 0)).then_some(prefix)
 }
 
 impl Packet {

@@ -455,7 +455,7 @@ fn an_lsu_ends_with_its_hops() {
     let count = 80;
     let links: Vec<Vec<usize>> = (1..count).map(|router| vec![router - 1, router]).collect();
     let mut world = World::new(3, &links);
-    world.calm();
+    world.run(8_000);
     let known = world.routers[0].database().count();
     assert_eq!(known, usize::from(hue_routing::pwospf::TTL));
     assert!(world.routers[64].counters().ttl_ended > 0);
