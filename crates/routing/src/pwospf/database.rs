@@ -53,7 +53,11 @@ pub const fn is_newer(a: u16, b: u16) -> bool {
 
 /// The entries by router.
 #[derive(Clone, Default, Debug)]
-pub struct Database(BTreeMap<RouterId, Entry>);
+pub struct Database {
+    entries: BTreeMap<RouterId, Entry>,
+    /// No entry was received before.
+    oldest: Option<Duration>,
+}
 
 impl Database {
     /// Takes an LSU. `restart` is given if it comes from its originator itself: entries received then or earlier give way.
@@ -67,12 +71,13 @@ impl Database {
         lsu: &Lsu,
         restart: Option<Duration>,
     ) -> Result<Accepted, Drop> {
-        let room = self.0.len() < ROUTERS_MAX;
-        let Some(known) = self.0.get_mut(&router) else {
+        let room = self.entries.len() < ROUTERS_MAX;
+        let Some(known) = self.entries.get_mut(&router) else {
             if !room {
                 return Err(Drop::DatabaseFull);
             }
-            self.0.insert(router, Entry::new(now, lsu));
+            self.entries.insert(router, Entry::new(now, lsu));
+            self.oldest.get_or_insert(now);
             return Ok(Accepted::Changed);
         };
         if lsu.sequence == known.sequence {
@@ -94,26 +99,30 @@ impl Database {
 
     /// Removes the entries whose last LSU was received at `before` or earlier. Returns whether there were any.
     pub fn expire(&mut self, before: Duration) -> bool {
-        let count = self.0.len();
-        self.0.retain(|_, entry| entry.received > before);
-        self.0.len() < count
+        if self.oldest.is_none_or(|oldest| oldest > before) {
+            return false;
+        }
+        let count = self.entries.len();
+        self.entries.retain(|_, entry| entry.received > before);
+        self.oldest = self.entries.values().map(|entry| entry.received).min();
+        self.entries.len() < count
     }
 
-    /// When the oldest entry was received.
+    /// A time before which no entry was received; after [`Database::expire`], that of the oldest one.
     #[must_use]
-    pub fn oldest(&self) -> Option<Duration> {
-        self.0.values().map(|entry| entry.received).min()
+    pub const fn oldest(&self) -> Option<Duration> {
+        self.oldest
     }
 
     /// The entry of a router.
     #[must_use]
     pub fn get(&self, router: RouterId) -> Option<&Entry> {
-        self.0.get(&router)
+        self.entries.get(&router)
     }
 
     /// All entries, by router.
     pub fn iter(&self) -> impl Iterator<Item = (RouterId, &Entry)> {
-        self.0.iter().map(|(router, entry)| (*router, entry))
+        self.entries.iter().map(|(router, entry)| (*router, entry))
     }
 }
 

@@ -8,6 +8,7 @@
 
 pub mod database;
 mod drops;
+mod exercise;
 mod interface;
 pub mod packet;
 pub mod paths;
@@ -15,6 +16,7 @@ mod router;
 
 pub use database::{Entry, ROUTERS_MAX};
 pub use drops::{Drop, Drops};
+pub use exercise::exercise;
 pub use interface::{Interface, NEIGHBOURS_MAX, Neighbour};
 pub use packet::{ADVERTISEMENTS_MAX, ALL_ROUTERS, Advertisement, IP_PROTOCOL, RouterId};
 pub use paths::{NextHop, Route};

@@ -191,14 +191,23 @@ impl Packet {
                 LSU
             }
         };
+        out[..2].copy_from_slice(&[VERSION, kind]);
+        out[4..8].copy_from_slice(&self.router.get().octets());
+        out[8..12].copy_from_slice(&self.area.octets());
+        Self::sealed(&out)
+    }
+
+    /// The bytes with the length and the checksum that they should have, if they are long enough for a header.
+    #[must_use]
+    pub(super) fn sealed(bytes: &[u8]) -> Vec<u8> {
+        let mut out = bytes.to_vec();
         let length = out.len() as u16;
-        let (header, rest) = out.split_at_mut(HEADER_BYTES);
-        header[..2].copy_from_slice(&[VERSION, kind]);
-        header[2..4].copy_from_slice(&length.to_be_bytes());
-        header[4..8].copy_from_slice(&self.router.get().octets());
-        header[8..12].copy_from_slice(&self.area.octets());
-        let sum = Sum::new().bytes(&header[..AUTHENTICATION_AT]).bytes(rest).checksum();
-        header[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&sum.to_be_bytes());
+        if let Some((header, rest)) = out.split_first_chunk_mut::<HEADER_BYTES>() {
+            header[2..4].copy_from_slice(&length.to_be_bytes());
+            header[CHECKSUM_AT..CHECKSUM_AT + 2].fill(0);
+            let sum = Sum::new().bytes(&header[..AUTHENTICATION_AT]).bytes(rest).checksum();
+            header[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&sum.to_be_bytes());
+        }
         out
     }
 }

@@ -78,6 +78,67 @@ fn fields_are_where_the_specification_puts_them() {
     assert_eq!(Packet::read(&marked), Ok(hello()));
 }
 
+fn bytes(hex: &str) -> Vec<u8> {
+    hex.as_bytes()
+        .chunks(2)
+        .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
+        .collect()
+}
+
+/// Packets that two public implementations built, in Python with scapy: NukeWolf/PWOSPF-Router and fno2010/pwospf-p4. The
+/// last one is router A's LSU in the specification's example.
+#[test]
+fn packets_of_other_implementations_are_read_and_written_as_they_are() {
+    let packet = |router: &str, area: u8, body| Packet {
+        router: id(router),
+        area: Ipv4Addr::new(0, 0, 0, area),
+        body,
+    };
+    let lsu =
+        |sequence, ttl, links: &[Advertisement]| Body::Lsu(Lsu { sequence, ttl, links: links.to_vec() });
+    let cases = [
+        (
+            "020100200a01010100000001f3d500000000000000000000ffffff0000050000",
+            packet("10.1.1.1", 1, Body::Hello(Hello { mask: mask(24), interval_s: 5 })),
+        ),
+        (
+            "020400380a01010100000001c26f0000000000000000000000070040000000020a010200ffffff000a0102010a010300\
+             ffffff000a010301",
+            packet(
+                "10.1.1.1",
+                1,
+                lsu(7, 64, &[link("10.1.2.0/24", Some("10.1.2.1")), link("10.1.3.0/24", Some("10.1.3.1"))]),
+            ),
+        ),
+        (
+            "020100200101010100000000fbd300000000000000000000fffffffe000a0000",
+            packet("1.1.1.1", 0, Body::Hello(Hello { mask: mask(31), interval_s: 10 })),
+        ),
+        (
+            "02040044c0a8800400000000fae600000000000000000000ffff002000000003c0a88000fffffffc0000000000000000\
+             0000000000000000c0a88004fffffffec0a88005",
+            packet(
+                "192.168.128.4",
+                0,
+                lsu(
+                    0xffff,
+                    32,
+                    &[
+                        link("192.168.128.0/30", None),
+                        link("0.0.0.0/0", None),
+                        link("192.168.128.4/31", Some("192.168.128.5")),
+                    ],
+                ),
+            ),
+        ),
+    ];
+    for (theirs, ours) in cases {
+        let theirs = bytes(theirs);
+        assert_eq!(Packet::read(&theirs), Ok(ours.clone()));
+        assert_eq!(ours.bytes(), theirs);
+    }
+}
+
 #[test]
 fn each_malformed_packet_has_its_reason() {
     let (hello, lsu) = (hello(), lsu());
