@@ -293,10 +293,10 @@ impl Router {
             }
         }
         for (key, interface) in wanted {
-            if !self.ports.contains_key(&key) {
+            self.ports.entry(key).or_insert_with(|| {
                 changed = true;
-                self.ports.insert(key, Port::new(now, interface));
-            }
+                Port::new(now, interface)
+            });
         }
         if changed {
             self.links_changed(now);
