@@ -45,8 +45,12 @@ pub struct Pwospf {
     /// Also advertise the default route, as --static 0.0.0.0/0
     #[arg(long)]
     pub default_route: bool,
+    /// Accept link state updates also from addresses that have not sent a hello, for routers that pass them on with the
+    /// originator's address. Then hosts that are not on a link of this router can send some
+    #[arg(long)]
+    pub any_source: bool,
     /// Show neighbours, database, routes and counters of the one that runs in this namespace
-    #[arg(long, conflicts_with_all = ["router_id", "area", "hello_interval", "lsu_interval", "interfaces", "statics", "default_route"])]
+    #[arg(long, conflicts_with_all = ["router_id", "area", "hello_interval", "lsu_interval", "interfaces", "statics", "default_route", "any_source"])]
     pub show: bool,
     #[command(flatten)]
     pub output: Output,

@@ -25,6 +25,7 @@ pub fn exercise(mut bytes: &[u8]) -> u64 {
             hello_interval_s: 5,
             lsu_interval_s: 30,
             advertised: Vec::new(),
+            any_source: bytes.len() % 2 == 1,
             sequence: 0,
         },
     );

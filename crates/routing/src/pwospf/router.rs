@@ -45,6 +45,9 @@ pub struct Config {
     pub lsu_interval_s: u16,
     /// Subnets to advertise beside those of the interfaces, such as 0.0.0.0/0.
     pub advertised: Vec<Prefix4>,
+    /// Whether LSUs are also taken from addresses that are no neighbours, on links that have neighbours: some routers pass LSUs
+    /// on with the originator's address. Then whoever reaches this router can send some, also from afar.
+    pub any_source: bool,
     /// The sequence number before the first LSU. It should be newer than all of an earlier life, such as seconds of a clock.
     pub sequence: u16,
 }
@@ -328,11 +331,15 @@ impl Router {
         if packet.area != self.config.area {
             return Err(Drop::Area);
         }
-        let port = self.ports.values().find(|port| {
-            let interface = &port.interface;
-            interface.link == link && interface.speaks && interface.prefix.contains(source.to_bits())
-        });
-        let port = port.ok_or(Drop::Stranger)?;
+        let on_link = || {
+            let all = self.ports.values();
+            all.filter(|port| port.interface.link == link && port.interface.speaks)
+        };
+        let any = self.config.any_source && matches!(packet.body, Body::Lsu(_));
+        let port = on_link()
+            .find(|port| port.interface.prefix.contains(source.to_bits()))
+            .or_else(|| on_link().find(|port| any && !port.neighbours.is_empty()))
+            .ok_or(Drop::Stranger)?;
         let key = (link, port.interface.address);
         match packet.body {
             Body::Hello(hello) => {
@@ -405,13 +412,21 @@ impl Router {
 
     fn lsu(&mut self, now: Duration, from: To, router: RouterId, lsu: &Lsu) -> Result<(), Drop> {
         let (key, source) = from;
-        let neighbour = self.ports.get(&key).and_then(|port| port.neighbours.get(&source));
-        let sender = neighbour.ok_or(Drop::NotNeighbour)?.router;
+        let port = self.ports.get(&key).ok_or(Drop::NotNeighbour)?;
+        let sender = port.neighbours.get(&source).map(|neighbour| neighbour.router);
+        let from = match (sender, port.neighbours.first_key_value()) {
+            (Some(_), _) => from,
+            // The only neighbour must have sent it.
+            (None, Some((only, _))) if self.config.any_source && port.neighbours.len() == 1 => (key, *only),
+            (None, Some(_)) if self.config.any_source => from,
+            _ => return Err(Drop::NotNeighbour),
+        };
         if router == self.config.router {
             self.own_returned(now, lsu);
             return Err(Drop::OwnLsu);
         }
-        let restart = now.checked_sub(seconds(self.config.hello_interval_s)).filter(|_| sender == router);
+        let restart =
+            now.checked_sub(seconds(self.config.hello_interval_s)).filter(|_| sender == Some(router));
         match self.database.accept(now, router, lsu, restart)? {
             Accepted::Same => {}
             Accepted::Changed => self.compute_soon(now),

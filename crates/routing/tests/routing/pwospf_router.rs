@@ -96,6 +96,7 @@ fn config() -> Config {
         hello_interval_s: 5,
         lsu_interval_s: 30,
         advertised: Vec::new(),
+        any_source: false,
         sequence: 10,
     }
 }
@@ -239,6 +240,27 @@ fn old_known_own_and_strange_lsus_are_dropped_by_reason() {
     // Numbers wrap.
     assert_eq!(one.lsu((2, 3), 5, 3, &[("10.6.0.0/16", 0)]), None);
     assert_eq!(one.lsus().len(), 1);
+}
+
+/// As routers send them that pass LSUs on without their own address.
+#[test]
+fn lsus_of_any_source_are_taken_if_asked_for() {
+    let mut one = One::with(Config { any_source: true, ..config() });
+    one.wait(6_000);
+    let far = Ipv4Addr::new(10, 77, 0, 1);
+    let said = lsu(5, 1, 30, &[("10.5.0.0/16", 0)]);
+    assert_eq!(one.receive(1, far, &said), Some(Drop::Stranger), "no neighbours there");
+    assert_eq!(one.receive(1, on(1, 7), &said), Some(Drop::NotNeighbour));
+    one.hello(1, 2);
+    one.hello(2, 3);
+    one.wait(2_000);
+    one.router.take();
+    assert_eq!(one.receive(1, far, &hello(8, 24, 5)), Some(Drop::Stranger), "only LSUs");
+    assert_eq!(one.receive(1, far, &said), None);
+    // The only neighbour of the link must be its sender.
+    assert_eq!(one.lsus().iter().map(|(to, ..)| *to).collect::<Vec<_>>(), [on(2, 3)]);
+    assert_eq!(one.receive(1, on(1, 7), &lsu(5, 2, 30, &[])), None);
+    assert_eq!(one.receive(3, far, &lsu(5, 3, 30, &[])), Some(Drop::Stranger));
 }
 
 #[test]

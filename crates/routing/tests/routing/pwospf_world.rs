@@ -46,6 +46,9 @@ pub enum Wire {
     Gone,
 }
 
+/// When a packet arrives, its number, router and link, and its bytes.
+type Arrival = (Duration, u64, usize, usize, Vec<u8>);
+
 /// The routers and their links.
 pub struct World {
     pub now: Duration,
@@ -53,7 +56,7 @@ pub struct World {
     /// By router and link.
     pub wires: BTreeMap<(usize, usize), Wire>,
     delays_ms: Vec<u64>,
-    queue: BinaryHeap<Reverse<(Duration, u64, usize, usize, Vec<u8>)>>,
+    queue: BinaryHeap<Reverse<Arrival>>,
     sent: u64,
     pub loss_percent: u64,
     /// A router that does not receive LSUs: a planted fault.
@@ -292,8 +295,8 @@ impl World {
         let far = self.distances();
         for (own, router) in self.routers.iter().enumerate() {
             let mut expected = BTreeMap::new();
-            for other in 0..self.routers.len() {
-                let Some(hops) = far[own][other].filter(|hops| *hops > 0) else { continue };
+            for (other, hops) in far[own].iter().enumerate() {
+                let Some(hops) = hops.filter(|hops| *hops > 0) else { continue };
                 for prefix in self.attached(other).difference(&self.attached(own)) {
                     let best = expected.entry(*prefix).or_insert(hops);
                     *best = hops.min(*best);
@@ -340,6 +343,7 @@ pub fn config(router: usize, sequence: u16) -> Config {
         hello_interval_s: HELLO_S,
         lsu_interval_s: LSU_S,
         advertised: Vec::new(),
+        any_source: false,
         sequence,
     }
 }

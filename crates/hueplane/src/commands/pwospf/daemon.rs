@@ -116,6 +116,7 @@ fn config(args: &Pwospf, interfaces: &[Interface]) -> Result<Config, Failure> {
         hello_interval_s: args.hello_interval,
         lsu_interval_s: args.lsu_interval,
         advertised,
+        any_source: args.any_source,
         sequence: clock as u16,
     })
 }
@@ -285,7 +286,7 @@ impl Daemon {
         if output.changes.is_empty() { Ok(()) } else { self.kernel.change(&output.changes) }
     }
 
-    /// Answers questions in threads of their own: who asks may read slowly.
+    /// Answers questions in threads of their own, because a client may read slowly.
     fn answer(&mut self) {
         while let Ok((mut stream, _)) = self.listener.accept() {
             let asker = getsockopt(&stream, sockopt::PeerCredentials).map(|asker| asker.uid());
