@@ -187,6 +187,7 @@ fn program(
     on: &[u8],
     select: impl Fn(u8) -> Match,
     next_hops: Vec<Adjacency>,
+    groups: Vec::new(),
     entries: Entries,
 ) -> Option<Program> {
     let vid = Vid::new(net)?;
@@ -203,6 +204,7 @@ fn program(
         ports: on.iter().map(vport).collect(),
         rows: (0..).zip(on).map(|(vport, &port)| Row { vid, vport, select: select(port) }).collect(),
         next_hops,
+        groups: Vec::new(),
         entries,
         rate_limit: None,
         weight: 1,

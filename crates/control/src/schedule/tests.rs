@@ -22,6 +22,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
         neighbours: 0,
         hops: 4,
         macs: 0,
+        slots: 0,
         shape: None,
         now: None,
     }
@@ -119,6 +120,7 @@ fn site(cores: u16, core_mbps: u64, places: u32) -> Site {
             networks_max: places,
             table: TableSite::Shared { words: 10_000, hops: 500 },
             macs: 1_000,
+            slots: 0,
             bps: 10_000 * M,
             drained: false,
         }),

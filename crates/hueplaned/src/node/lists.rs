@@ -115,7 +115,7 @@ pub(super) fn port_names(entry: &Entry) -> Vec<String> {
 pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) -> Route {
     let adjacency = row.adjacency;
     let kind = match adjacency.kind() {
-        AdjacencyKind::Forward | AdjacencyKind::Port => RouteKind::Forward,
+        AdjacencyKind::Forward | AdjacencyKind::Port | AdjacencyKind::Group => RouteKind::Forward,
         AdjacencyKind::Glean => RouteKind::Glean,
         AdjacencyKind::Local | AdjacencyKind::None => RouteKind::Local,
     };
