@@ -520,10 +520,10 @@ impl<K: Family> Rib<K> {
                 continue;
             }
             forwards = forwards.or(Some(adjacency));
-            match members.iter_mut().find(|(member, _)| *member == target) {
-                Some((_, weight)) => *weight = weight.saturating_add(way.weight),
-                None if members.len() < MEMBERS_MAX => members.push((target, way.weight)),
-                None => {}
+            if let Some((_, weight)) = members.iter_mut().find(|(member, _)| *member == target) {
+                *weight = weight.saturating_add(way.weight);
+            } else if members.len() < MEMBERS_MAX {
+                members.push((target, way.weight));
             }
         }
         let single = forwards.or(first).unwrap_or(Adjacency::local());

@@ -43,7 +43,6 @@ enum Sent {
 }
 
 /// The rows that a path with several next hops uses, and how its slots were assigned so far.
-#[derive(Default)]
 struct Ways<A> {
     /// Targets with their rows.
     held: Vec<(Target<A>, u16)>,
@@ -146,7 +145,7 @@ impl<A: Copy + Eq + Hash> Rows<A> {
         if let Target::Ways(path) = target {
             paths.hold_again(path);
             self.ways += 1;
-            self.rows.get_mut(usize::from(row))?.ways = Some(Box::default());
+            self.rows.get_mut(usize::from(row))?.ways = Some(Box::new(Ways { held: Vec::new(), group: None }));
         }
         Some(row)
     }
