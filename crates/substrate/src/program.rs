@@ -445,6 +445,7 @@ mod tests {
                 Adjacency::glean(P0),
                 Adjacency::forward(P0, OWN, OTHER, 1500),
             ],
+            groups: Vec::new(),
             entries: Entries::Lpm32(vec![
                 ("10.0.0.0/8".parse().unwrap(), hop(2)),
                 ("10.0.0.1/32".parse().unwrap(), hop(0)),
