@@ -483,19 +483,19 @@ fn routes_through_several_routers() {
     );
     assert_eq!(
         via("[{via: 10.2.0.2, weight: 0}, {via: 10.1.0.2}]"),
-        "a.yaml:11:54: spec.routes[0].via[0].weight: found 0, expected a whole number from 1 to 256"
+        "a.yaml:11:55: spec.routes[0].via[0].weight: found 0, expected a whole number from 1 to 256"
     );
     assert_eq!(
         via("[{via: 10.2.0.2}, {via: 10.1.0.2, weight: 257}]"),
-        "a.yaml:11:71: spec.routes[0].via[1].weight: found 257, expected a whole number from 1 to 256"
+        "a.yaml:11:72: spec.routes[0].via[1].weight: found 257, expected a whole number from 1 to 256"
     );
     assert_eq!(
         via("[{via: 10.2.0.2}, {via: 10.1.0.2}, {via: 10.2.0.2, weight: 3}]"),
-        "a.yaml:11:72: spec.routes[0].via[2].via: found duplicate gateway 10.2.0.2, expected each gateway once; weights say how much it takes (first used in line 11)"
+        "a.yaml:11:71: spec.routes[0].via[2].via: found duplicate gateway 10.2.0.2, expected each gateway once; weights say how much it takes (first used in line 11)"
     );
     assert_eq!(
         via("[{via: 10.2.0.2}, {via: 10.3.0.2}]"),
-        format!("a.yaml:11:55: spec.routes[0].via[1].via: found 10.3.0.2, which is not on any link, {links}")
+        format!("a.yaml:11:54: spec.routes[0].via[1].via: found 10.3.0.2, which is not on any link, {links}")
     );
     assert_eq!(
         via("[{via: 10.2.0.1}, {via: 10.1.0.2}]"),

@@ -517,6 +517,37 @@ mod tests {
         }
     }
 
+    /// A family's groups have rows of that family only, in the update and as a whole.
+    #[test]
+    fn groups_of_the_families_name_their_own_rows() {
+        let mut rib = AnyRib::new(Keys::Dual, ports());
+        rib.apply_all(listed());
+        for v6 in [false, true] {
+            for via in 1..=2 {
+                rib.apply(neighbour(How::Added, v6, via));
+            }
+            let Event::Route(how, mut both) = route(How::Added, v6, 1, 1) else { unreachable!() };
+            let (_, second) = addresses(v6, 1, 2);
+            both.hops.push(Way { via: Some(second), ..both.hops[0] });
+            rib.apply(Event::Route(how, both));
+        }
+        let update = rib.take_update().unwrap();
+        assert_eq!(update.groups, rib.published_groups());
+        let (rows, _) = rib.published();
+        let mut parities = Vec::new();
+        for (row, slots) in &update.groups {
+            assert_eq!(rows[usize::from(row.get())], Adjacency::group(0));
+            parities.push(row.get() % 2);
+            assert_eq!(slots.members().len(), 2);
+            for (member, count) in slots.members() {
+                assert_eq!(member.get() % 2, row.get() % 2, "a row of the other family");
+                assert_eq!(rows[usize::from(member.get())].dst().0[4], (row.get() % 2) as u8);
+                assert_eq!(count * 2, slots.len());
+            }
+        }
+        assert_eq!(parities, [0, 1]);
+    }
+
     /// Both families have the same number of rows, and their rows never meet.
     #[test]
     fn rows_of_the_families_differ() {

@@ -150,12 +150,12 @@ impl<A: Copy + Eq + Hash> Rows<A> {
         Some(row)
     }
 
-    /// Gives a new row of a path with several next hops the slots of another one, whose routes it takes over. So the flows of
-    /// next hops that both have stay.
+    /// Gives the row of a path with several next hops the slots of another one, whose first route it takes over. So the flows of
+    /// next hops that both have stay. A row that was used before has slots too, but they are older.
     pub(super) fn inherit(&mut self, row: u16, from: u16) {
         let group = self.rows.get(usize::from(from)).and_then(|from| from.ways.as_ref()?.group.clone());
-        let ways = self.rows.get_mut(usize::from(row)).and_then(|row| row.ways.as_mut());
-        if let (Some(group), Some(ways)) = (group, ways.filter(|ways| ways.group.is_none())) {
+        let place = self.rows.get_mut(usize::from(row)).filter(|place| place.routes == 1);
+        if let (Some(group), Some(ways)) = (group, place.and_then(|place| place.ways.as_mut())) {
             ways.group = Some(group);
         }
     }

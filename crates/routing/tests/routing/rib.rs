@@ -400,7 +400,17 @@ fn only_flows_of_a_lost_gateway_move() {
     assert!(more.iter().zip(&less).all(|(now, before)| now == before || *now == 4));
     rib.apply(Event::Route(Change::Replaced, several(&[2, 3, 4, 5], &[2, 5])));
     take(&mut rib, &mut plane);
-    assert_eq!(losers(&more, &ways(&plane)), [2, 5]);
+    let two = ways(&plane);
+    assert_eq!(losers(&more, &two), [2, 5]);
+
+    // A path that was in use a moment ago does not bring its former slots back.
+    rib.apply(Event::Route(Change::Replaced, several(&[2, 3, 4, 5], &[2])));
+    take(&mut rib, &mut plane);
+    let three = ways(&plane);
+    assert!(three.iter().zip(&two).all(|(now, before)| now == before || *now == 5));
+    rib.apply(Event::Route(Change::Replaced, several(&[2, 3, 4, 5], &[2, 5])));
+    take(&mut rib, &mut plane);
+    assert_eq!(losers(&three, &ways(&plane)), [5]);
 
     // One way is a single next hop, and the former group's row is used again only when nothing names it.
     rib.apply(Event::Route(Change::Replaced, several(&[2, 3, 4, 5], &[2, 3, 5])));
