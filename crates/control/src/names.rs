@@ -89,7 +89,9 @@ impl NetworkNames {
     pub fn text(&self, route: &RouteName) -> String {
         let port = |vport: u16| self.ports.get(usize::from(vport)).map_or("?", String::as_str);
         if let Origin::Vias(vias) = &route.origin {
-            let way = |(via, weight, vport): &(IpAddr, u16, u16)| format!("via {via} dev {} weight {weight}", port(*vport));
+            let way = |(via, weight, vport): &(IpAddr, u16, u16)| {
+                format!("via {via} dev {} weight {weight}", port(*vport))
+            };
             return format!("{} {}", route.prefix, vias.iter().map(way).collect::<Vec<_>>().join(", "));
         }
         let port = port(route.vport);

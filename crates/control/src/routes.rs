@@ -91,7 +91,9 @@ impl Hops {
 
     /// The row of a group of these members, with their weights.
     fn add_group(&mut self, members: &[(Adjacency, u16)]) -> Result<NextHop, RouteFault> {
-        let rows = members.iter().map(|(adjacency, weight)| Ok(Member { row: self.add(*adjacency)?, weight: *weight }));
+        let rows = members
+            .iter()
+            .map(|(adjacency, weight)| Ok(Member { row: self.add(*adjacency)?, weight: *weight }));
         let mut rows = rows.collect::<Result<Vec<Member>, _>>()?;
         // Two addresses of one neighbour are one member.
         rows.sort_by_key(|member| member.row);

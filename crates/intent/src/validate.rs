@@ -445,7 +445,12 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
         let is_several = matches!(route.target, Target::Vias(_));
         for (via, field) in gateways(&route.target, at).into_iter().filter(|_| is_several) {
             if let Some(first) = members.insert(via, field.clone()) {
-                duplicate(&field, first, format!("gateway {via}"), "each gateway once; weights say how much it takes");
+                duplicate(
+                    &field,
+                    first,
+                    format!("gateway {via}"),
+                    "each gateway once; weights say how much it takes",
+                );
             }
         }
         let Some(known) = known else { continue };

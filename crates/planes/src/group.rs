@@ -161,20 +161,27 @@ impl Group {
 
     fn after(before: Option<&Self>, members: &[Member]) -> Option<Self> {
         check(members)?;
-        let (old, old_slots) = before.map_or((&[][..], &[][..]), |group| (&group.members, group.slots.rows()));
+        let (old, old_slots) =
+            before.map_or((&[][..], &[][..]), |group| (&group.members, group.slots.rows()));
         let whole = Whole {
             slots: size(members).max(old_slots.len()) as u64,
             weight: members.iter().map(|member| u64::from(member.weight)).sum(),
         };
         let mut shares: Vec<Share> = members
             .iter()
-            .map(|member| Share { member: *member, held: 0, is_new: !old.iter().any(|one| one.row == member.row) })
+            .map(|member| Share {
+                member: *member,
+                held: 0,
+                is_new: !old.iter().any(|one| one.row == member.row),
+            })
             .collect();
         let holder = |shares: &[Share], row: NextHop| shares.iter().position(|share| share.member.row == row);
         // By slot: the place of its member in `shares`.
         let mut slots: Vec<Option<usize>> = match old_slots {
             [] => vec![None; whole.slots as usize],
-            _ => old_slots.iter().cycle().take(whole.slots as usize).map(|row| holder(&shares, *row)).collect(),
+            _ => {
+                old_slots.iter().cycle().take(whole.slots as usize).map(|row| holder(&shares, *row)).collect()
+            }
         };
         slots.iter().flatten().for_each(|place| shares[*place].held += 1);
         for slot in slots.iter_mut().filter(|slot| slot.is_none()) {
@@ -182,7 +189,8 @@ impl Group {
             shares[place].held += 1;
             *slot = Some(place);
         }
-        let is_changed = |share: &Share| old.iter().any(|one| one.row == share.member.row && *one != share.member);
+        let is_changed =
+            |share: &Share| old.iter().any(|one| one.row == share.member.row && *one != share.member);
         let any = shares.iter().any(is_changed);
         move_slots(&mut shares, &mut slots, whole, any);
         let rows = slots.iter().map(|place| place.map(|place| shares[place].member.row));
@@ -202,7 +210,8 @@ fn move_slots(shares: &mut [Share], slots: &mut [Option<usize>], whole: Whole, a
         }
     }
     for _ in 0..slots.len() {
-        let rich = (0..shares.len()).max_by_key(|place| (shares[*place].surplus(whole), std::cmp::Reverse(*place)));
+        let rich =
+            (0..shares.len()).max_by_key(|place| (shares[*place].surplus(whole), std::cmp::Reverse(*place)));
         let poor = poorest(shares, whole, |share| any || share.is_new);
         let (Some(rich), Some(poor)) = (rich, poor) else { return };
         let (over, under) = (shares[rich].surplus(whole), shares[poor].surplus(whole));
@@ -265,8 +274,10 @@ mod tests {
 
     /// How many flows have another member, of as many as there are slots in the larger table; with the members that lost them.
     fn moved(before: &Group, after: &Group) -> (usize, Vec<u16>) {
-        let pairs = (0..after.slots.len() as u32).map(|hash| (before.slots.row(hash).unwrap(), after.slots.row(hash).unwrap()));
-        let mut from: Vec<u16> = pairs.filter(|(one, other)| one != other).map(|(one, _)| one.get()).collect();
+        let pairs = (0..after.slots.len() as u32)
+            .map(|hash| (before.slots.row(hash).unwrap(), after.slots.row(hash).unwrap()));
+        let mut from: Vec<u16> =
+            pairs.filter(|(one, other)| one != other).map(|(one, _)| one.get()).collect();
         let count = from.len();
         from.sort_unstable();
         from.dedup();

@@ -104,7 +104,8 @@ impl Soft {
         if !update.has_hops() {
             return Ok(FormerHops { rows: Vec::new(), groups: Vec::new(), count });
         }
-        let changed = update.hops.iter().map(|(index, _)| index).chain(update.groups.iter().map(|(index, _)| index));
+        let changed =
+            update.hops.iter().map(|(index, _)| index).chain(update.groups.iter().map(|(index, _)| index));
         let row = |index: &NextHop| Some((*index, *hops.rows().get(usize::from(index.get()))?));
         let is_plain = |(_, row): &(NextHop, Adjacency)| row.kind() != AdjacencyKind::Group;
         let rows = changed.clone().filter_map(row).filter(is_plain).collect();

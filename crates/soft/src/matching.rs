@@ -5,8 +5,8 @@
 use std::net::IpAddr;
 
 use hue_planes::{
-    Adjacency, AdjacencyKind, Answer, ByFamily, Class, Exact, IpKey, LongestPrefix, Looked, Plane, Reason, Source,
-    TwoFamilies,
+    Adjacency, AdjacencyKind, Answer, ByFamily, Class, Exact, IpKey, LongestPrefix, Looked, Plane, Reason,
+    Source, TwoFamilies,
 };
 use hue_tables::{Found, Guard, Key, MacKey, NextHop, Prefix, Vid};
 
@@ -138,7 +138,8 @@ fn longest<K: Key>(soft: &Soft, network: &Network, key: K, At { flow, .. }: At) 
         Some((prefix, hop)) => {
             let mut text = format!("matches {prefix}, next hop {hop}");
             if let Some(Through { slots, row, .. }) = network.hops.through(hop, flow) {
-                let (members, slot, count, row) = (slots.members().len(), slots.slot(flow), slots.len(), row.get());
+                let (members, slot, count, row) =
+                    (slots.members().len(), slots.slot(flow), slots.len(), row.get());
                 text += &format!(
                     ": group of {members} members, hash 0x{flow:08x}, slot {slot} of {count}, next hop {row}"
                 );

@@ -2,7 +2,9 @@
 
 use hue_demux::Row;
 use hue_planes::group::Slots;
-use hue_planes::{Adjacency, AdjacencyKind, Class, Counters, Kind, Meter, Plane, RateLimit, Reason, Settings, with_plane};
+use hue_planes::{
+    Adjacency, AdjacencyKind, Class, Counters, Kind, Meter, Plane, RateLimit, Reason, Settings, with_plane,
+};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{Program, SwitchCounts, VirtualPort};
 use hue_tables::{NextHop, Vid};
@@ -58,7 +60,9 @@ impl Hops {
     pub fn set(&mut self, rows: &[(NextHop, Adjacency)], groups: &[(NextHop, Slots)], count: usize) {
         if count != self.count() {
             let gone: Vec<NextHop> = self.groups.iter().map(|(row, _)| *row).collect();
-            gone.into_iter().filter(|row| usize::from(row.get()) >= count).for_each(|row| self.end_group(row));
+            gone.into_iter()
+                .filter(|row| usize::from(row.get()) >= count)
+                .for_each(|row| self.end_group(row));
             let mut all = std::mem::take(&mut self.rows).into_vec();
             all.truncate(count);
             all.resize(count + 1, Adjacency::NONE);
@@ -66,7 +70,8 @@ impl Hops {
         }
         for (index, row) in rows {
             self.end_group(*index);
-            if let Some(place) = self.rows.get_mut(..count).and_then(|all| all.get_mut(usize::from(index.get())))
+            if let Some(place) =
+                self.rows.get_mut(..count).and_then(|all| all.get_mut(usize::from(index.get())))
             {
                 *place = *row;
             }

@@ -197,7 +197,12 @@ impl Program {
     /// The same program without next hops and entries.
     #[must_use]
     pub fn without_tables(&self) -> Self {
-        Self { next_hops: Vec::new(), groups: Vec::new(), entries: Entries::none(self.kind()), ..self.clone() }
+        Self {
+            next_hops: Vec::new(),
+            groups: Vec::new(),
+            entries: Entries::none(self.kind()),
+            ..self.clone()
+        }
     }
 
     /// The ports on which group frames reach the network.
@@ -241,7 +246,9 @@ impl Program {
             return Err(ProgramError::NextHops { count, max });
         }
         self.check_groups()?;
-        for (index, hop) in self.next_hops.iter().enumerate().filter(|(_, hop)| hop.kind() != AdjacencyKind::Group) {
+        for (index, hop) in
+            self.next_hops.iter().enumerate().filter(|(_, hop)| hop.kind() != AdjacencyKind::Group)
+        {
             check_hop(&self.ports, hop).map_err(|what| ProgramError::NextHop { index, hop: *hop, what })?;
         }
         if self.entries.keys() != self.kind().limits().keys {

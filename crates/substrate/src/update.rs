@@ -180,8 +180,11 @@ impl Update<'_> {
             return Ok(());
         }
         // Members that became "no route" may stay.
-        let kind = |row: NextHop| kind(row).map(|kind| if kind == AdjacencyKind::None { AdjacencyKind::Local } else { kind });
-        kept.into_iter().try_for_each(|(row, slots)| check_members(slots, kind).or_else(|what| fault(*row, what)))
+        let kind = |row: NextHop| {
+            kind(row).map(|kind| if kind == AdjacencyKind::None { AdjacencyKind::Local } else { kind })
+        };
+        kept.into_iter()
+            .try_for_each(|(row, slots)| check_members(slots, kind).or_else(|what| fault(*row, what)))
     }
 }
 

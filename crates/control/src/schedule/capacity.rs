@@ -275,7 +275,12 @@ pub fn shared_rows(card: &CardSite, demands: &[&Demand]) -> Vec<(Vec<u64>, u64)>
     let mut rows = vec![(vec![1; demands.len()], u64::from(card.networks_max))];
     if let TableSite::Shared { words, hops } = card.table {
         let takes = |which: usize| demands.iter().map(|demand| needs(card, demand).0[which].1).collect();
-        rows.extend([(takes(0), words), (takes(1), hops.into()), (takes(3), card.macs.into()), (takes(4), card.slots.into())]);
+        rows.extend([
+            (takes(0), words),
+            (takes(1), hops.into()),
+            (takes(3), card.macs.into()),
+            (takes(4), card.slots.into()),
+        ]);
     }
     rows
 }

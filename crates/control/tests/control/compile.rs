@@ -184,7 +184,9 @@ fn several_routers_share_the_flows() {
         let sum: usize = shares.iter().map(|(_, count)| count).sum();
         let mut shares: Vec<_> = shares
             .into_iter()
-            .map(|(row, count)| (hop(row).dst().to_string(), (count as f64 * 10.0 / sum as f64).round() as u32))
+            .map(|(row, count)| {
+                (hop(row).dst().to_string(), (count as f64 * 10.0 / sum as f64).round() as u32)
+            })
             .collect();
         shares.sort();
         (shares, program.groups.len())
@@ -196,7 +198,10 @@ fn several_routers_share_the_flows() {
     assert_eq!(shares(&text(&all[1..].join(", "))), (vec![(mac(2, 2), 5), (mac(2, 3), 5)], 1));
     assert_eq!(shares(&text(&all[2])), (vec![(mac(2, 3), 10)], 0), "one is a single next hop");
     let none = compiled(&text(""));
-    assert_eq!(lookup(&none.programs[0], "10.9.1.1".parse().unwrap()), Some(Adjacency::glean(PortId::new(0))));
+    assert_eq!(
+        lookup(&none.programs[0], "10.9.1.1".parse().unwrap()),
+        Some(Adjacency::glean(PortId::new(0)))
+    );
 }
 
 #[test]

@@ -52,8 +52,10 @@ pub(super) fn routes(
             let StaticTarget::Vias(vias) = &route.target else { return None };
             // As above, if one is not on any link.
             let link = |via| on_link.longest(via).copied().unwrap_or(0);
-            let mut ways: Vec<Way> =
-                vias.iter().map(|(via, weight)| Way { via: *via, link: link(*via), weight: *weight }).collect();
+            let mut ways: Vec<Way> = vias
+                .iter()
+                .map(|(via, weight)| Way { via: *via, link: link(*via), weight: *weight })
+                .collect();
             ways.sort_unstable();
             Some(Multipath { prefix: route.prefix, ways })
         })

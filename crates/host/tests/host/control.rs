@@ -187,7 +187,8 @@ fn routes_with_several_next_hops_are_corrected() {
     assert_eq!(control.configure(&config).unwrap().routes, 2);
     assert_eq!(control.configure(&config).unwrap(), Changes::default());
     // A gateway that is on no link.
-    config.routes[0] = route("10.9.0.0/16", StaticTarget::Vias(vec![(address("10.2.0.2"), 1), (address("172.16.0.1"), 1)]));
+    config.routes[0] =
+        route("10.9.0.0/16", StaticTarget::Vias(vec![(address("10.2.0.2"), 1), (address("172.16.0.1"), 1)]));
     let refused = control.configure(&config).unwrap().refused;
     assert!(refused[0].contains("add route to 10.9.0.0/16 via 10.2.0.2, 172.16.0.1"), "{refused:?}");
 }

@@ -476,7 +476,8 @@ fn duplicates_in_one_network() {
 #[test]
 fn routes_through_several_routers() {
     let links = "expected an address on a link of the network: 10.1.0.0/24 (left) or 10.2.0.0/24 (right)";
-    let via = |text: &str| one("{to: 10.9.0.0/16, via: 10.2.0.2}", &format!("{{to: 10.9.0.0/16, via: {text}}}"));
+    let via =
+        |text: &str| one("{to: 10.9.0.0/16, via: 10.2.0.2}", &format!("{{to: 10.9.0.0/16, via: {text}}}"));
     assert_eq!(
         via("[]"),
         "a.yaml:11:30: spec.routes[0].via: found no gateway, expected the address of a gateway, or a list with at least one"

@@ -113,7 +113,8 @@ impl Half {
     }
 
     fn groups(self, groups: Vec<(NextHop, Slots)>) -> Vec<(NextHop, Slots)> {
-        let renumbered = |(own, slots): (NextHop, Slots)| Some((self.hop(own)?, slots.renumbered(|own| self.hop(own))?));
+        let renumbered =
+            |(own, slots): (NextHop, Slots)| Some((self.hop(own)?, slots.renumbered(|own| self.hop(own))?));
         groups.into_iter().filter_map(renumbered).collect()
     }
 
@@ -276,10 +277,9 @@ impl AnyRib {
         match &self.0 {
             Families::V4(rib) => rib.published_groups(),
             Families::V6(rib) => rib.published_groups(),
-            Families::Dual(both) => joined(
-                Half::V4.groups(both.0.published_groups()),
-                Half::V6.groups(both.1.published_groups()),
-            ),
+            Families::Dual(both) => {
+                joined(Half::V4.groups(both.0.published_groups()), Half::V6.groups(both.1.published_groups()))
+            }
         }
     }
 

@@ -90,7 +90,14 @@ pub struct RibUpdate<K: Family = u32> {
 
 impl<K: Family> Default for RibUpdate<K> {
     fn default() -> Self {
-        Self { complete: false, hops: Vec::new(), groups: Vec::new(), routes: Vec::new(), neighbours: None, addresses: None }
+        Self {
+            complete: false,
+            hops: Vec::new(),
+            groups: Vec::new(),
+            routes: Vec::new(),
+            neighbours: None,
+            addresses: None,
+        }
     }
 }
 

@@ -145,7 +145,8 @@ impl<A: Copy + Eq + Hash> Rows<A> {
         if let Target::Ways(path) = target {
             paths.hold_again(path);
             self.ways += 1;
-            self.rows.get_mut(usize::from(row))?.ways = Some(Box::new(Ways { held: Vec::new(), group: None }));
+            self.rows.get_mut(usize::from(row))?.ways =
+                Some(Box::new(Ways { held: Vec::new(), group: None }));
         }
         Some(row)
     }
@@ -229,7 +230,11 @@ impl<A: Copy + Eq + Hash> Rows<A> {
     }
 
     /// The rows with routes whose action differs from the published one, in order.
-    pub(super) fn take(&mut self, paths: &mut Paths, action: impl Fn(Target<A>, &Paths) -> Action<A>) -> ChangedRows {
+    pub(super) fn take(
+        &mut self,
+        paths: &mut Paths,
+        action: impl Fn(Target<A>, &Paths) -> Action<A>,
+    ) -> ChangedRows {
         let mut changed = ChangedRows::default();
         for row in std::mem::take(&mut self.ended) {
             // A row that is used again is published below.
@@ -239,7 +244,8 @@ impl<A: Copy + Eq + Hash> Rows<A> {
         }
         // Groups first, because members get rows.
         let is_ways = |row: &u16| self.rows.get(usize::from(*row)).is_some_and(|place| place.ways.is_some());
-        let (mut ways, mut rest): (Vec<u16>, Vec<u16>) = std::mem::take(&mut self.dirty).into_iter().partition(is_ways);
+        let (mut ways, mut rest): (Vec<u16>, Vec<u16>) =
+            std::mem::take(&mut self.dirty).into_iter().partition(is_ways);
         ways.sort_unstable();
         for row in ways {
             let Some(place) = self.rows.get_mut(usize::from(row)) else { continue };
@@ -250,7 +256,9 @@ impl<A: Copy + Eq + Hash> Rows<A> {
                     self.hold_members(row, &[], paths);
                     Sent::Row(hop)
                 }
-                Action::Group(members, instead) => self.group(row, &members, instead, paths, &mut changed.exhausted),
+                Action::Group(members, instead) => {
+                    self.group(row, &members, instead, paths, &mut changed.exhausted)
+                }
             };
             self.send(row, now, &mut changed);
         }
@@ -306,7 +314,9 @@ impl<A: Copy + Eq + Hash> Rows<A> {
         };
         ways.group = now.or(ways.group.take());
         match &ways.group {
-            Some(group) if held.len() > 1 && !full && group.members() == held => Sent::Group(group.slots().clone()),
+            Some(group) if held.len() > 1 && !full && group.members() == held => {
+                Sent::Group(group.slots().clone())
+            }
             _ => Sent::Row(instead),
         }
     }

@@ -220,7 +220,8 @@ fn random_ipv6_commands_agree_with_the_kernel() {
                         let does = kernel_does::<u128>(answer, &neighbours, *address);
                         let ways = ways(rib, &neighbours, *address);
                         ours == Some(does)
-                            || (ways.contains(&does) && ours.is_some_and(|ours| is_group(&ours) || ways.contains(&ours)))
+                            || (ways.contains(&does)
+                                && ours.is_some_and(|ours| is_group(&ours) || ways.contains(&ours)))
                     }
                 };
                 (!good)

@@ -29,7 +29,9 @@ impl<K: Family> Plane<K> {
     fn does(&self, row: u16) -> Vec<Adjacency> {
         match self.groups.get(&NextHop::new(row).unwrap()) {
             None => vec![self.rows[usize::from(row)]],
-            Some(slots) => sorted(slots.members().into_iter().map(|(row, _)| self.rows[usize::from(row.get())]).collect()),
+            Some(slots) => sorted(
+                slots.members().into_iter().map(|(row, _)| self.rows[usize::from(row.get())]).collect(),
+            ),
         }
     }
 
@@ -55,7 +57,11 @@ impl<K: Family> Plane<K> {
                 self.rows.resize(usize::from(row.get()) + 1, Adjacency::NONE);
             }
             self.rows[usize::from(row.get())] = Adjacency::group(0);
-            assert_ne!(self.groups.insert(*row, slots.clone()).as_ref(), Some(slots), "group {row:?} is as before");
+            assert_ne!(
+                self.groups.insert(*row, slots.clone()).as_ref(),
+                Some(slots),
+                "group {row:?} is as before"
+            );
         }
         for (row, slots) in &self.groups {
             let members = slots.members();
@@ -342,7 +348,11 @@ fn several(gateways: &[u8], dead: &[u8]) -> hue_host::netlink::Route {
 
 /// By slot, the last byte of the member's MAC address.
 fn ways(plane: &Plane<u32>) -> Vec<u8> {
-    let row = *plane.routes.values().find(|row| plane.rows[usize::from(**row)].kind() == AdjacencyKind::Group).unwrap();
+    let row = *plane
+        .routes
+        .values()
+        .find(|row| plane.rows[usize::from(**row)].kind() == AdjacencyKind::Group)
+        .unwrap();
     let slots = plane.groups[&NextHop::new(row).unwrap()].rows();
     slots.iter().map(|row| plane.rows[usize::from(row.get())].dst().0[5]).collect()
 }
@@ -350,7 +360,8 @@ fn ways(plane: &Plane<u32>) -> Vec<u8> {
 /// The members whose slots have another one now.
 fn losers(before: &[u8], after: &[u8]) -> Vec<u8> {
     assert_eq!(before.len(), after.len());
-    let mut lost: Vec<u8> = before.iter().zip(after).filter(|(one, other)| one != other).map(|(one, _)| *one).collect();
+    let mut lost: Vec<u8> =
+        before.iter().zip(after).filter(|(one, other)| one != other).map(|(one, _)| *one).collect();
     lost.sort_unstable();
     lost.dedup();
     lost

@@ -167,7 +167,8 @@ fn unsound_groups_are_refused_and_change_nothing() {
     switch.next_hops = switch.ports.iter().map(|port| Adjacency::out(port.port, 1500)).collect();
     switch.entries = Entries::none(Kind::L2);
     soft.load(&[switch]).unwrap();
-    let error = soft.update(vid(2), &Update::default().with_groups(&group(1, &[0, 2]))).unwrap_err().to_string();
+    let error =
+        soft.update(vid(2), &Update::default().with_groups(&group(1, &[0, 2]))).unwrap_err().to_string();
     assert!(error.contains("the next hops of a network that learns are its ports"), "{error}");
 }
 

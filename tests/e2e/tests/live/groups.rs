@@ -18,7 +18,10 @@ const FLOWS: u16 = 240;
 /// Source port of the first flow.
 const FIRST: u16 = 20_000;
 
-/// By flow, the router that got it; of the round whose number is the destination port.
+/// Destination port of all flows.
+const PORT: u16 = 7;
+
+/// By round (the first bytes of the payload) and flow (the source port), the router that got the packet.
 type Arrivals = Arc<Mutex<BTreeMap<(u16, u16), u8>>>;
 
 /// A source of flows on port 0, and routers on the others.
@@ -46,20 +49,28 @@ impl Site {
             mac: text(mac(way)),
             addresses: vec![format!("10.0.{way}.1/24")],
         });
-        let document = Document { name: lab.name("red"), kind: "ipv4", ports: ports.collect(), more: Vec::new() };
+        let document =
+            Document { name: lab.name("red"), kind: "ipv4", ports: ports.collect(), more: Vec::new() };
         let host = |way: u8| {
             let address = format!("10.0.{way}.2/24");
-            lab.host(&format!("h{way}"), usize::from(way), [2, 0x68, 9, way, 0, 2], &address, Ipv4Addr::new(10, 0, way, 1))
+            lab.host(
+                &format!("h{way}"),
+                usize::from(way),
+                [2, 0x68, 9, way, 0, 2],
+                &address,
+                Ipv4Addr::new(10, 0, way, 1),
+            )
         };
         let (source, routers): (Host, Vec<Host>) = (host(0), (1..=WAYS).map(host).collect());
         let arrivals = Arrivals::default();
         let sniffers = routers.iter().zip(1u8..).map(|(router, way)| {
             let arrivals = arrivals.clone();
             Sniffer::start(&router.space, "eth0", move |frame| {
-                let is_ours = frame.len() >= 42 && frame[23] == 17 && frame[30] == 10 && (7..10).contains(&frame[31]);
+                let is_ours =
+                    frame.len() >= 44 && frame[23] == 17 && frame[30] == 10 && (7..10).contains(&frame[31]);
                 if is_ours {
                     let port = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
-                    arrivals.lock().unwrap().insert((port(36), port(34)), way);
+                    arrivals.lock().unwrap().insert((port(42), port(34)), way);
                 }
                 is_ours
             })
@@ -73,7 +84,8 @@ impl Site {
         self.round += 1;
         let macs = [[2, 0x72, 9, 0, 0, 1], self.source.mac];
         let ends = Ends { macs, addresses: [self.source.address, to], ttl: 9 };
-        let frames: Vec<_> = (0..FLOWS).map(|flow| udp(ends, [FIRST + flow, self.round], &[0; 20])).collect();
+        let payload = [&self.round.to_be_bytes()[..], &[0; 18]].concat();
+        let frames: Vec<_> = (0..FLOWS).map(|flow| udp(ends, [FIRST + flow, PORT], &payload)).collect();
         let mut raw = Raw::open(&self.source.space, "eth0");
         let _ = raw.send(frames.iter().map(Vec::as_slice));
         for _ in 0..40 {
@@ -117,7 +129,8 @@ fn flows_use_all_next_hops_and_stay_with_theirs() {
     }
     let mut site = Site::new();
     let vias: Vec<String> = (1..=WAYS).map(|way| format!("{{via: {}}}", gateway(way))).collect();
-    let document = site.document.clone().with("routes", &format!("[{{to: 10.9.0.0/16, via: [{}]}}]", vias.join(", ")));
+    let document =
+        site.document.clone().with("routes", &format!("[{{to: 10.9.0.0/16, via: [{}]}}]", vias.join(", ")));
     let daemon = Daemon::start(&site.lab, &all(&[site.lab.node_document(""), document.yaml()]));
     let to = Ipv4Addr::new(10, 9, 0, 1);
     let before = site.settled(to, &[1, 2, 3, 4]);
@@ -133,7 +146,10 @@ fn flows_use_all_next_hops_and_stay_with_theirs() {
     only_from(2, &before, &less);
     site.lab.plug(2);
     let again = site.settled(to, &[1, 2, 3, 4]);
-    assert!(less.iter().zip(&again).all(|(one, other)| one == other || *other == 2), "it takes just its share");
+    assert!(
+        less.iter().zip(&again).all(|(one, other)| one == other || *other == 2),
+        "it takes just its share"
+    );
 
     // A group of next-hop objects in the kernel, as FRR makes them; a member leaves it.
     let exec = |line: String| {
@@ -141,7 +157,10 @@ fn flows_use_all_next_hops_and_stay_with_theirs() {
         let _ = daemon.cli.exec(&document.name, &words).expect_ok();
     };
     for way in 1..=WAYS {
-        exec(format!("ip nexthop add id {way} via {}", gateway(way)) + &format!(" dev {}", interface(&daemon, &document, way)));
+        exec(
+            format!("ip nexthop add id {way} via {}", gateway(way))
+                + &format!(" dev {}", interface(&daemon, &document, way)),
+        );
     }
     exec("ip nexthop add id 9 group 1/2/3/4".to_owned());
     exec("ip route add 10.8.0.0/16 nhid 9".to_owned());
@@ -154,8 +173,13 @@ fn flows_use_all_next_hops_and_stay_with_theirs() {
     // What `trace` says is what happens.
     let port = document.ports[0].port.clone();
     for flow in [0u16, 1, 2, 3] {
-        let ends = Ends { macs: [[2, 0x72, 9, 0, 0, 1], site.source.mac], addresses: [site.source.address, to], ttl: 9 };
-        let frame: String = udp(ends, [FIRST + flow, 1], &[0; 20]).iter().map(|byte| format!("{byte:02x}")).collect();
+        let ends = Ends {
+            macs: [[2, 0x72, 9, 0, 0, 1], site.source.mac],
+            addresses: [site.source.address, to],
+            ttl: 9,
+        };
+        let frame: String =
+            udp(ends, [FIRST + flow, PORT], &[0; 20]).iter().map(|byte| format!("{byte:02x}")).collect();
         let out = daemon.cli.run(&["trace", "--live", "--in-port", &port, "--hex", &frame]).expect_ok();
         assert!(out.stdout.contains("group of 3 members, hash 0x"), "{}", out.stdout);
         let way = document.ports[usize::from(after[usize::from(flow)])].port.clone();

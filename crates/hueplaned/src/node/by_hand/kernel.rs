@@ -66,7 +66,9 @@ pub fn snapshot(config: &Config) -> Vec<Event> {
             StaticTarget::Port(port) => vec![on(*port, None)],
             StaticTarget::ViaPort(via, port) => vec![on(*port, Some(*via))],
             StaticTarget::Via(address) => via(*address, 1).into_iter().collect(),
-            StaticTarget::Vias(vias) => vias.iter().filter_map(|(address, weight)| via(*address, *weight)).collect(),
+            StaticTarget::Vias(vias) => {
+                vias.iter().filter_map(|(address, weight)| via(*address, *weight)).collect()
+            }
         };
         if !hops.is_empty() {
             let listed = Route { hops, ..route(known.prefix, 0, None, 0) };

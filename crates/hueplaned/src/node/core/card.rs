@@ -8,9 +8,9 @@ use std::time::Instant;
 use hue_card::{CardCommand, CardEvent, CardQuestion, CardReply, Moved, OnFailure, SeatId};
 use hue_demux::PortId;
 use hue_ports::{Driver, Port};
-use hue_substrate::{Changes, HopChanges};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::wake::Wake;
+use hue_substrate::{Changes, HopChanges};
 use hue_tables::{Delta, Vid};
 use tokio::sync::oneshot;
 
