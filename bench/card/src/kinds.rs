@@ -187,7 +187,6 @@ fn program(
     on: &[u8],
     select: impl Fn(u8) -> Match,
     next_hops: Vec<Adjacency>,
-    groups: Vec::new(),
     entries: Entries,
 ) -> Option<Program> {
     let vid = Vid::new(net)?;

@@ -179,7 +179,7 @@ fn several_routers_share_the_flows() {
             "10.9.0.0/16 via 10.1.0.2 dev left weight 3, via 10.2.0.2 dev right weight 1, via 10.2.0.3 dev right weight 1"
         );
         let group = program.groups.iter().find(|(row, _)| *row == route.hop);
-        let hop = |row: hue_tables::NextHop| program.next_hops[usize::from(row.get())];
+        let hop = |row: NextHop| program.next_hops[usize::from(row.get())];
         let shares = group.map(|(_, slots)| slots.members()).unwrap_or(vec![(route.hop, 1)]);
         let sum: usize = shares.iter().map(|(_, count)| count).sum();
         let mut shares: Vec<_> = shares
