@@ -502,7 +502,7 @@ fn routes_through_several_routers() {
         via("[{via: 10.2.0.1}, {via: 10.1.0.2}]"),
         "a.yaml:11:37: spec.routes[0].via[0].via: found 10.2.0.1, the address of \"right\", expected the address of another router"
     );
-    assert!(via("[10.2.0.2, 10.1.0.2]").starts_with("a.yaml:11:31: spec.routes[0].via[0]: found "));
+    assert!(via("[10.2.0.2, {via: 10.1.0.2}]").starts_with("a.yaml:11:31: spec.routes[0].via[0]: found "));
     assert!(via("[{weight: 2}, {via: 10.1.0.2}]").contains("spec.routes[0].via[0]"));
     let many: Vec<String> = (0..257).map(|number| format!("{{via: 10.2.0.{}}}", 2 + number % 200)).collect();
     assert_eq!(
