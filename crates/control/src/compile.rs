@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use hue_demux::{Match, PortId, Row};
-use hue_intent::{Intent, Martians, Network, NetworkSpec, RateLimit, Select};
+use hue_intent::{Intent, Martians, Mtus, Network, NetworkSpec, On, RateLimit, Select};
 use hue_planes::{Adjacency, MeterError, Rate, Settings, ipv4, l2};
 use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::{Key, NextHop, Prefix, Vid};
@@ -16,6 +16,7 @@ use crate::error::CompileError;
 use crate::ids::Ids;
 use crate::names::{Names, NetworkNames, PhysicalPort, RouteName, palette};
 use crate::routes::{self, RouteFault};
+use crate::tunnels;
 
 /// The programs of a node.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -41,9 +42,12 @@ pub fn compile(intent: &Intent) -> Result<Compiled, CompileError> {
 pub fn compile_with(intent: &Intent, before: &Ids) -> Result<Compiled, CompileError> {
     let mut compiled = Compiled::default();
     let mut ids = HashMap::new();
+    let physical = intent.node.spec.ports.iter().map(|port| (port.name.as_str(), port.mtu)).collect();
+    let networks = intent.networks.iter();
+    let mtus = Mtus::new(physical, networks.map(|one| (one.name(), one.spec.ports.iter().collect())));
     let numbers = before.ports(&intent.node.spec.ports)?;
     for (port, id) in intent.node.spec.ports.iter().zip(&numbers) {
-        ids.insert(port.name.as_str(), (*id, port.mtu));
+        ids.insert(port.name.as_str(), *id);
     }
     for index in 0..numbers.iter().map(|id| id.index() + 1).max().unwrap_or(0) {
         // An id without a port stays unused, so that the other ids do not change.
@@ -51,11 +55,11 @@ pub fn compile_with(intent: &Intent, before: &Ids) -> Result<Compiled, CompileEr
         compiled.names.ports.push(port.map_or_else(PhysicalPort::default, |(port, _)| PhysicalPort {
             name: port.name.to_string(),
             mtu_bytes: port.mtu,
-            peer: port.peer.as_ref().and_then(|peer| Some(ids.get(peer.as_str())?.0)),
+            peer: port.peer.as_ref().and_then(|peer| ids.get(peer.as_str()).copied()),
         }));
     }
     for (network, vid) in intent.networks.iter().zip(before.networks(&intent.networks)?) {
-        let (program, names) = one(network, vid, &ids)?;
+        let (program, names) = one(network, vid, &ids, &mtus)?;
         compiled.programs.push(program);
         compiled.names.networks.push(names);
     }
@@ -66,16 +70,25 @@ pub fn compile_with(intent: &Intent, before: &Ids) -> Result<Compiled, CompileEr
 fn one(
     network: &Network,
     vid: Vid,
-    ids: &HashMap<&str, (PortId, u16)>,
+    ids: &HashMap<&str, PortId>,
+    mtus: &Mtus<'_>,
 ) -> Result<(Program, NetworkNames), CompileError> {
     let (name, spec) = (network.name().to_owned(), &network.spec);
     let mut ports = Vec::with_capacity(spec.ports.len());
+    let mut tunnels = 0;
     for port in &spec.ports {
-        let Some((id, mtu)) = ids.get(port.port.as_str()) else {
-            return Err(CompileError::Port { network: name, port: port.port.to_string() });
+        let id = match &port.on {
+            On::Port(name) => ids.get(name.as_str()).copied(),
+            On::Tunnel(_) => {
+                tunnels += 1;
+                tunnels::port_id(tunnels - 1)
+            }
         };
-        let mtu_bytes = port.mtu.unwrap_or(*mtu);
-        ports.push(VirtualPort { name: port.name.to_string(), port: *id, mac: port.mac, mtu_bytes });
+        let (Some(id), Some(mtu_bytes)) = (id, mtus.of(port)) else {
+            let port = port.physical().unwrap_or(&port.name).to_string();
+            return Err(CompileError::Port { network: name, port });
+        };
+        ports.push(VirtualPort { name: port.name.to_string(), port: id, mac: port.mac, mtu_bytes });
     }
     let mut set = routes::build(spec, &ports).map_err(|fault| {
         let network = name.clone();

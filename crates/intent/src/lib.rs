@@ -17,6 +17,7 @@ mod load;
 mod needs;
 mod schema;
 mod table;
+mod tunnel;
 mod types;
 mod validate;
 mod yaml;
@@ -31,8 +32,9 @@ pub use load::{Intent, STDIN, Source, load, parse, parse_accepted};
 pub use needs::{Bandwidth, BandwidthError, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
 pub use schema::{schema, schema_text};
 pub use table::{TableBytes, TableBytesError, TableLimit};
+pub use tunnel::{Dscp, Encapsulation, Mtus, Tunnel};
 pub use types::{
     ApiVersion, Bucket, Colour, ColourError, Martians, Metadata, Name, NameError, Neighbour, Network,
-    NetworkPort, NetworkSpec, NetworkTag, Node, NodeLink, NodePort, NodeSpec, NodeTag, Plane, RateLimit,
+    NetworkPort, NetworkSpec, NetworkTag, Node, NodeLink, NodePort, NodeSpec, NodeTag, On, Plane, RateLimit,
     Route, Select, StaticMac, Target,
 };

@@ -22,6 +22,12 @@ pub const NODE_PORTS_MAX: usize = 256;
 pub const NODE_LINKS_MAX: usize = NODE_PORTS_MAX / 2;
 /// Most virtual ports of one network.
 pub const NETWORK_PORTS_MAX: usize = 256;
+/// Most tunnels in each other: a tunnel, the tunnel that carries its outer packets, and so on.
+pub const TUNNELS_NESTED_MAX: usize = 4;
+/// Default TTL of a tunnel's outer packets.
+pub const TUNNEL_TTL_DEFAULT: u8 = 64;
+/// Largest DSCP: it has 6 bits (RFC 2474 §3).
+pub const DSCP_MAX: u8 = 63;
 /// Most addresses of one virtual port.
 pub const PORT_ADDRESSES_MAX: usize = 256;
 /// Most neighbours of a network; each needs one of 65,535 next-hop indices.

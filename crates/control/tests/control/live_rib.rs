@@ -122,6 +122,7 @@ fn config(intent: &Intent, program: &Program) -> Config {
         interface: port.name.clone(),
         mac: port.mac,
         mtu_bytes: port.mtu_bytes,
+        no_arp: false,
         addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
     });
     let routes = spec.routes.iter().map(|route| StaticRoute {
@@ -192,6 +193,7 @@ fn learned_routes_match_the_document() {
             port: port.port,
             mac: port.mac,
             mtu_bytes: port.mtu_bytes,
+            peer: None,
         };
         let mut rib = Rib::new(program.ports.iter().map(port).collect());
         // Half of the networks are monitored before anything is configured.

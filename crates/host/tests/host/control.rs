@@ -31,6 +31,7 @@ fn port(interface: &str, last: u8, addresses: &[&str]) -> PortConfig {
         interface: interface.to_owned(),
         mac: Mac([2, 0, 0, 0, 1, last]),
         mtu_bytes: 1500,
+        no_arp: false,
         addresses: addresses.collect(),
     }
 }
@@ -485,4 +486,39 @@ fn interface_names_are_stable() {
     unique.dedup();
     assert_eq!(unique.len(), names.len());
     assert!(names.iter().all(|name| hue_host::links::checked(name).is_ok()));
+}
+
+/// An IP tunnel leads to one router, whose MAC address does not matter: the kernel sends at once, with both families.
+#[test]
+fn a_port_without_arp_resolves_nothing() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let ensured =
+        ControlNamespace::ensure(&owner(&names), "both", &Limits::default(), Families::BOTH).unwrap();
+    let control = ensured.control;
+    let namespace = &control.namespace;
+    ip(namespace, "link add left type veth peer name left-far");
+    ip(namespace, "link set left-far up");
+    let mut left = port("left", 1, &["10.1.0.1/24", "2001:db8:1::1/64"]);
+    let with_arp = Config { families: Families::BOTH, ports: vec![left.clone()], ..Config::default() };
+    left.no_arp = true;
+    let config = Config { ports: vec![left], ..with_arp.clone() };
+    let first = control.configure(&config).unwrap();
+    assert!(first.words.contains(&"left: ARP switched off".to_owned()), "{first:?}");
+    assert_eq!(control.configure(&config).unwrap(), Changes::default());
+    assert!(control.look(&config, &[]).unwrap().ports.is_empty());
+    for address in ["10.1.0.2", "2001:db8:1::2"] {
+        let _ = namespace.run(|| Command::new("ping").args(["-c1", "-W0.1", address]).output()).unwrap();
+        // A neighbour that needs no resolution, with the interface's own address.
+        let shown = ip(namespace, &format!("neigh show {address} nud noarp"));
+        assert!(shown.contains("lladdr 02:00:00:00:01:01 NOARP"), "{address}: {shown}");
+    }
+    // Somebody switches it on.
+    ip(namespace, "link set left arp on");
+    let drift = control.look(&config, &[]).unwrap().ports;
+    assert_eq!(drift.iter().map(|(_, what)| what.to_string()).collect::<Vec<_>>(), ["has ARP switched on"]);
+    assert_eq!(control.configure(&config).unwrap().words, ["left: ARP switched off"]);
+    assert_eq!(control.configure(&with_arp).unwrap().words, ["left: ARP switched on"]);
 }

@@ -151,7 +151,10 @@ pub fn prepare_delete(now: &Desired, name: &str, owner: &Owner) -> Result<Prepar
     if !intent.node_given {
         // Without a node document, the node has the ports that networks name.
         let named = |port: &hue_intent::NodePort| {
-            intent.networks.iter().any(|network| network.spec.ports.iter().any(|on| on.port == port.name))
+            intent
+                .networks
+                .iter()
+                .any(|network| network.spec.ports.iter().any(|on| on.physical() == Some(&port.name)))
         };
         let ports = std::mem::take(&mut intent.node.spec.ports);
         let ports = ports.into_iter().filter(named).collect();

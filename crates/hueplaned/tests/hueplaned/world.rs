@@ -189,6 +189,7 @@ fn network(name: &str) -> Network {
     let virtual_port = |name: &str, port: &str, mac: &str| VirtualPort {
         name: name.to_owned(),
         port: port.to_owned(),
+        tunnel: None,
         interface: name.to_owned(),
         mac: mac.to_owned(),
         mtu: 1500,

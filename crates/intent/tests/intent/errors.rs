@@ -107,7 +107,7 @@ fn unknown_fields_with_a_suggestion() {
     );
     assert_eq!(
         one("{name: left,  port:", "{nmae: x, name: left,  port:"),
-        "a.yaml:8:8: spec.ports[0].nmae: found an unknown field, expected name, port, mac, addresses or mtu (did you mean \"name\"?)"
+        "a.yaml:8:8: spec.ports[0].nmae: found an unknown field, expected name, port, tunnel, over, mac, addresses or mtu (did you mean \"name\"?)"
     );
     assert_eq!(
         one("metadata: {", "metadata: {\"a b\": 1, "),
