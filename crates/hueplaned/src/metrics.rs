@@ -235,6 +235,12 @@ fn networks(text: &mut Text, snapshot: &MetricsSnapshot) {
     for network in networks {
         text.sample(&[("network", &network.name)], u8::from(network.state == NetworkState::Running));
     }
+    let help = "Whether a virtual port can receive and send, 1 or 0; the end of a tunnel: whether there is a route to the far end.";
+    text.metric("hueplane_network_port_up", Kind::Gauge, help);
+    for (network, port) in networks.iter().flat_map(|one| one.ports.iter().map(move |port| (&one.name, port)))
+    {
+        text.sample(&[("network", network), ("port", &port.name)], u8::from(port.up));
+    }
     text.metric("hueplane_network_neighbours", Kind::Gauge, "Neighbours whose MAC address is known.");
     networks.iter().for_each(|network| text.sample(&[("network", &network.name)], network.neighbours));
     let usage =

@@ -16,8 +16,10 @@ pub const ERRORS_MAX: usize = 1_000;
 pub const NAME_CHARS_MAX: usize = 63;
 /// Most networks of a node: ids have 12 bits, and 0 means "none".
 pub const NETWORKS_MAX: usize = hue_tables::Vid::MAX as usize;
-/// Most physical ports of a node: port ids have 8 bits.
-pub const NODE_PORTS_MAX: usize = 256;
+/// Most tunnels of a network.
+pub const TUNNELS_MAX: usize = 64;
+/// Most physical ports of a node: port ids have 8 bits, and each network has some for its tunnels.
+pub const NODE_PORTS_MAX: usize = 256 - TUNNELS_MAX;
 /// Most links inside a node: each has two ports.
 pub const NODE_LINKS_MAX: usize = NODE_PORTS_MAX / 2;
 /// Most virtual ports of one network.

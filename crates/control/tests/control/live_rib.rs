@@ -135,6 +135,7 @@ fn config(intent: &Intent, program: &Program) -> Config {
     let neighbours =
         spec.neighbours.iter().map(|known| (vport(known.port.as_str()), known.address, known.mac));
     Config {
+        carries: false,
         families: Families::V4,
         ports: ports.collect(),
         routes: routes.collect(),

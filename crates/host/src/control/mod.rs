@@ -157,6 +157,8 @@ pub struct Config {
     pub ports: Vec<PortConfig>,
     /// Static routes.
     pub routes: Vec<StaticRoute>,
+    /// Whether it carries tunnels: its kernel gets packets from its own addresses, to resolve the neighbour that they go to.
+    pub carries: bool,
     /// Static neighbours: index of the virtual port, address, MAC address.
     pub neighbours: Vec<(usize, IpAddr, Mac)>,
 }

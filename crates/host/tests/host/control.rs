@@ -43,6 +43,7 @@ fn route(prefix: &str, target: StaticTarget) -> StaticRoute {
 fn config() -> Config {
     Config {
         families: Families::V4,
+        carries: false,
         ports: vec![port("left", 1, &["10.1.0.1/24"]), port("right", 2, &["10.2.0.1/24", "10.2.0.9/24"])],
         // Through a gateway on the link of the second route.
         routes: vec![
@@ -161,6 +162,7 @@ fn only_differences_are_corrected() {
 fn config6() -> Config {
     Config {
         families: Families::V6,
+        carries: false,
         ports: vec![port("left", 1, &["2001:db8:1::1/64"]), port("right", 2, &["2001:db8:2::1/64"])],
         routes: vec![
             route("2001:db8:9::/48", StaticTarget::Via(address("2001:db8:77::1"))),
@@ -521,4 +523,25 @@ fn a_port_without_arp_resolves_nothing() {
     assert_eq!(drift.iter().map(|(_, what)| what.to_string()).collect::<Vec<_>>(), ["has ARP switched on"]);
     assert_eq!(control.configure(&config).unwrap().words, ["left: ARP switched off"]);
     assert_eq!(control.configure(&with_arp).unwrap().words, ["left: ARP switched on"]);
+}
+
+/// The kernel of a network that carries tunnels resolves neighbours for packets from its own address, and no other does.
+#[test]
+fn only_a_carrier_takes_packets_from_itself() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let control = ready(&names, &["left", "right"]);
+    let key = "net/ipv4/conf/all/accept_local";
+    let value = || sysctl::get(&control.namespace, key).unwrap();
+    control.configure(&config()).unwrap();
+    assert_eq!(value().as_deref(), Some("0"));
+    for (carries, expected) in [(true, "1"), (false, "0")] {
+        let changes = control.configure(&Config { carries, ..config() }).unwrap();
+        assert_eq!(
+            (changes.words, value()),
+            (vec![format!("{key} set to {expected}")], Some(expected.to_owned()))
+        );
+    }
 }

@@ -45,7 +45,8 @@ pub fn all(networks: &[Network], compiled: &Compiled, owner: &Owner) -> Vec<(Str
         .filter_map(|network| {
             let program = *programs.get(network.name())?;
             let tunnels = uses.get(network.name()).copied();
-            let wanted = Wanted { tunnels, ..wanted(network, program, compiled, owner) };
+            let mut wanted = Wanted { tunnels, ..wanted(network, program, compiled, owner) };
+            wanted.config.carries = tunnels == Some(TunnelUse::Carries);
             Some((network.name().to_owned(), Arc::new(wanted)))
         })
         .collect()
@@ -105,6 +106,7 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
         ports: ports.collect(),
         routes: routes.collect(),
         neighbours: neighbours.collect(),
+        carries: false,
     }
 }
 

@@ -51,6 +51,12 @@ pub(super) fn all(networks: &[NetworkDraft<'_>]) {
     if ends.is_empty() {
         return;
     }
+    for beyond in
+        ends.chunk_by(|one, next| one.network == next.network).filter_map(|own| own.get(limits::TUNNELS_MAX))
+    {
+        let found = format!("tunnel {} of the network", limits::TUNNELS_MAX + 1);
+        beyond.at.field_or_self("tunnel").fault(found, format!("at most {}", limits::TUNNELS_MAX), None);
+    }
     let mut by_name = HashMap::new();
     for (index, draft) in networks.iter().enumerate() {
         if let Some(name) = &draft.name {

@@ -1087,16 +1087,16 @@ fn links_inside_a_node() {
     ] {
         assert_eq!(one(more), format!("a.yaml:{expected}"));
     }
-    let many: Vec<String> = (0..128).map(|n| format!("{{ends: [a{n}, b{n}]}}")).collect();
+    let many: Vec<String> = (0..96).map(|n| format!("{{ends: [a{n}, b{n}]}}")).collect();
     let found = one(&format!("links: [{}]", many.join(", ")));
     assert!(
         found.ends_with(
-            "spec.links[127]: found 2 ports and 128 links, each with two ports, expected at most 256 ports"
+            "spec.links[95]: found 2 ports and 96 links, each with two ports, expected at most 192 ports"
         ),
         "{found}"
     );
-    let many: Vec<String> = (0..127).map(|n| format!("{{ends: [a{n}, b{n}]}}")).collect();
-    assert_eq!(load(&[&node(&format!("links: [{}]", many.join(", ")))]).unwrap().node.spec.ports.len(), 256);
+    let many: Vec<String> = (0..95).map(|n| format!("{{ends: [a{n}, b{n}]}}")).collect();
+    assert_eq!(load(&[&node(&format!("links: [{}]", many.join(", ")))]).unwrap().node.spec.ports.len(), 192);
 
     let valid = node("links: [{ends: [red-blue, blue-red], mtu: 1400}]");
     let on =

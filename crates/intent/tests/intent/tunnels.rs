@@ -437,6 +437,25 @@ fn tunnels_in_each_other_have_a_limit() {
 }
 
 #[test]
+fn a_network_has_a_limit_of_tunnels() {
+    let many = |count: usize| {
+        let port = |n: usize| {
+            format!(
+                "{{name: t{n}, tunnel: {{type: ipip, local: 192.0.2.1, remote: 192.0.2.{}}}, over: wan}}",
+                n + 2
+            )
+        };
+        let ports: Vec<String> = (0..count).map(port).collect();
+        network("red", "ipv4", &ports.iter().map(String::as_str).collect::<Vec<_>>(), "")
+    };
+    assert!(load(&[&wan(), &many(limits::TUNNELS_MAX)]).is_ok());
+    assert_eq!(
+        errors(&[&wan(), &many(limits::TUNNELS_MAX + 1)]),
+        ["b.yaml:71:27: spec.ports[64].tunnel: found tunnel 65 of the network, expected at most 64"]
+    );
+}
+
+#[test]
 fn the_card_has_no_tunnels() {
     let card = |text: String| text + "  placement: card\n";
     assert_eq!(
