@@ -53,7 +53,7 @@ fn program(number: u16, hops: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
         vid,
         name: format!("net{number}"),
         settings: Settings::of(Kind::Ipv4),
-        ports: vec![VirtualPort { name: "v".to_owned(), port: PORT, mac: own(number), mtu_bytes: 1500 }],
+        ports: vec![VirtualPort { name: "v".to_owned(), port: PORT, mac: own(number), mtu_bytes: 1500, tunnel: None }],
         rows: vec![Claim { vid, vport: 0, select }],
         next_hops: (0..hops).map(|seed| neighbour(number, seed)).collect(),
         entries: Entries::Lpm32(routes),
