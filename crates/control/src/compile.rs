@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use hue_demux::{Match, PortId, Row};
-use hue_intent::{Intent, Martians, Mtus, Network, NetworkSpec, On, RateLimit, Select};
+use hue_intent::{Intent, Martians, Mtus, Name, Network, NetworkSpec, On, RateLimit, Select};
 use hue_planes::{Adjacency, MeterError, Rate, Settings, ipv4, l2};
 use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::{Key, NextHop, Prefix, Vid};
@@ -16,7 +16,6 @@ use crate::error::CompileError;
 use crate::ids::Ids;
 use crate::names::{Names, NetworkNames, PhysicalPort, RouteName, palette};
 use crate::routes::{self, RouteFault};
-use crate::tunnels;
 
 /// The programs of a node.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -58,37 +57,42 @@ pub fn compile_with(intent: &Intent, before: &Ids) -> Result<Compiled, CompileEr
             peer: port.peer.as_ref().and_then(|peer| ids.get(peer.as_str()).copied()),
         }));
     }
-    for (network, vid) in intent.networks.iter().zip(before.networks(&intent.networks)?) {
-        let (program, names) = one(network, vid, &ids, &mtus)?;
+    let vids = before.networks(&intent.networks)?;
+    let by_name = intent.networks.iter().map(Network::name).zip(vids.iter().copied()).collect();
+    let known = Known { ports: ids, networks: by_name, mtus };
+    for (network, vid) in intent.networks.iter().zip(vids) {
+        let (program, names) = one(network, vid, &known)?;
         compiled.programs.push(program);
         compiled.names.networks.push(names);
     }
     Ok(compiled)
 }
 
+/// What documents of networks refer to by name.
+struct Known<'i> {
+    ports: HashMap<&'i str, PortId>,
+    networks: HashMap<&'i str, Vid>,
+    mtus: Mtus<'i>,
+}
+
 /// Compiles one network.
-fn one(
-    network: &Network,
-    vid: Vid,
-    ids: &HashMap<&str, PortId>,
-    mtus: &Mtus<'_>,
-) -> Result<(Program, NetworkNames), CompileError> {
+fn one(network: &Network, vid: Vid, known: &Known<'_>) -> Result<(Program, NetworkNames), CompileError> {
     let (name, spec) = (network.name().to_owned(), &network.spec);
     let mut ports = Vec::with_capacity(spec.ports.len());
-    let mut tunnels = 0;
     for port in &spec.ports {
-        let id = match &port.on {
-            On::Port(name) => ids.get(name.as_str()).copied(),
-            On::Tunnel(_) => {
-                tunnels += 1;
-                tunnels::port_id(tunnels - 1)
+        let unknown = |what: &Name| CompileError::Port { network: name.clone(), port: what.to_string() };
+        let (id, tunnel) = match &port.on {
+            On::Port(on) => (known.ports.get(on.as_str()).copied().ok_or_else(|| unknown(on))?, None),
+            On::Tunnel(tunnel) => {
+                let over = known.networks.get(tunnel.over.as_str()).copied();
+                let over = over.ok_or_else(|| unknown(&tunnel.over))?;
+                let nth = ports.iter().filter(|port: &&VirtualPort| port.tunnel.is_some()).count();
+                let id = u8::try_from(nth).ok().and_then(PortId::tunnel);
+                (id.ok_or_else(|| unknown(&port.name))?, Some(tunnel.over(over)))
             }
         };
-        let (Some(id), Some(mtu_bytes)) = (id, mtus.of(port)) else {
-            let port = port.physical().unwrap_or(&port.name).to_string();
-            return Err(CompileError::Port { network: name, port });
-        };
-        ports.push(VirtualPort { name: port.name.to_string(), port: id, mac: port.mac, mtu_bytes });
+        let mtu_bytes = known.mtus.of(port).ok_or_else(|| unknown(&port.name))?;
+        ports.push(VirtualPort { name: port.name.to_string(), port: id, mac: port.mac, mtu_bytes, tunnel });
     }
     let mut set = routes::build(spec, &ports).map_err(|fault| {
         let network = name.clone();

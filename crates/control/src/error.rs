@@ -25,7 +25,7 @@ pub enum CompileError {
     /// The node has more ports than there are port ids.
     #[error("{0} physical ports, more than the limit of {NODE_PORTS_MAX}")]
     Ports(usize),
-    /// A virtual port names a physical port that the node does not have.
+    /// A virtual port names a physical port, or a network that carries its tunnel, that the node does not have.
     #[error("network '{network}': the node has no physical port '{port}'")]
     Port {
         /// Name of the network.

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use hue_demux::PortId;
+use hue_demux::tunnel::IPIP_PEER;
 use hue_intent::{Network, NetworkPort, Tunnel};
 use hue_wire::Mac;
 
@@ -40,17 +40,8 @@ pub fn tunnel_uses(networks: &[Network]) -> HashMap<&str, TunnelUse> {
     uses
 }
 
-/// MAC address of the router at the other end of every IP tunnel. It never leaves the node: packets lose their Ethernet
-/// header in the tunnel.
-const PEER: Mac = Mac([0x02, 0, 0, 0, 0, 1]);
-
 /// The router that all packets of a virtual port go to, if there is only one: at the other end of an IP tunnel.
 #[must_use]
 pub fn peer(port: &NetworkPort) -> Option<Mac> {
-    port.tunnel().is_some_and(Tunnel::is_ip).then_some(PEER)
-}
-
-/// The id of a network's n-th tunnel, in place of a physical port's.
-pub(crate) fn port_id(index: u8) -> Option<PortId> {
-    u8::MAX.checked_sub(index).map(PortId::new)
+    port.tunnel().is_some_and(Tunnel::is_ip).then_some(IPIP_PEER)
 }

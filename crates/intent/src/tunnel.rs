@@ -7,8 +7,10 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use hue_demux::tunnel::{Dscp, Encapsulation};
+use hue_tables::Vid;
+use hue_wire::Mac;
 use hue_wire::vxlan::{self, Vni};
-use hue_wire::{Mac, ethernet, ipv4, ipv6, udp};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
@@ -36,30 +38,6 @@ pub struct Tunnel {
     pub over: Name,
 }
 
-/// How a tunnel encapsulates.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Encapsulation {
-    /// IP packets in IP packets.
-    Ipip,
-    /// Ethernet frames in UDP datagrams.
-    Vxlan {
-        /// Identifier of the virtual network, the same at both ends.
-        vni: Vni,
-        /// UDP destination port.
-        port: u16,
-    },
-}
-
-/// DSCP of a tunnel's outer packets.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Dscp {
-    /// That of the inner packet.
-    #[default]
-    Inherit,
-    /// Always this one.
-    Fixed(u8),
-}
-
 impl Tunnel {
     /// Whether the tunnel carries IP packets and no frames. Its port is a link between two routers without ARP and neighbor
     /// discovery.
@@ -70,14 +48,17 @@ impl Tunnel {
 
     /// How much longer the outer IP packet is than the inner one, in bytes.
     #[must_use]
-    pub const fn overhead_bytes(&self) -> u16 {
-        const VXLAN: usize = udp::HEADER_BYTES + vxlan::HEADER_BYTES + ethernet::HEADER_BYTES;
-        let outer = if self.local.is_ipv4() { ipv4::HEADER_BYTES } else { ipv6::HEADER_BYTES };
-        let bytes = match self.encapsulation {
-            Encapsulation::Ipip => outer,
-            Encapsulation::Vxlan { .. } => outer + VXLAN,
-        };
-        bytes as u16
+    pub fn overhead_bytes(&self) -> u16 {
+        // Whoever carries it.
+        let bytes = Vid::new(1).map_or(0, |carrier| self.over(carrier).overhead_bytes());
+        u16::try_from(bytes).unwrap_or(u16::MAX)
+    }
+
+    /// The tunnel as substrates know it, over the network with this id.
+    #[must_use]
+    pub const fn over(&self, over: Vid) -> hue_demux::tunnel::Tunnel {
+        let Self { encapsulation, local, remote, ttl, dscp, .. } = *self;
+        hue_demux::tunnel::Tunnel { over, encapsulation, local, remote, ttl, dscp }
     }
 
     /// The MAC address of a port whose document has none: locally administered, always the same for the same tunnel, and
@@ -217,7 +198,7 @@ pub(crate) struct TunnelText {
     #[schemars(default = "ttl_default", schema_with = "schema::ttl")]
     ttl: u8,
     /// DSCP of the outer packets: `inherit`, that of the inner packet, or a number.
-    #[serde(skip_serializing_if = "Dscp::is_inherited")]
+    #[serde(skip_serializing_if = "is_inherited", serialize_with = "dscp_text")]
     #[schemars(default, schema_with = "schema::dscp")]
     dscp: Dscp,
 }
@@ -235,14 +216,12 @@ impl From<&Tunnel> for TunnelText {
     }
 }
 
-impl Dscp {
-    /// The word for the DSCP of the inner packet.
-    const INHERIT: &'static str = "inherit";
+/// The word for the DSCP of the inner packet.
+const INHERIT: &str = "inherit";
 
-    #[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde requires
-    fn is_inherited(&self) -> bool {
-        *self == Self::Inherit
-    }
+#[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde requires
+fn is_inherited(dscp: &Dscp) -> bool {
+    *dscp == Dscp::Inherit
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde requires
@@ -254,12 +233,11 @@ fn ttl_default() -> u8 {
     limits::TUNNEL_TTL_DEFAULT
 }
 
-impl Serialize for Dscp {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Inherit => serializer.serialize_str(Self::INHERIT),
-            Self::Fixed(value) => serializer.serialize_u8(*value),
-        }
+#[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde requires
+fn dscp_text<S: Serializer>(dscp: &Dscp, serializer: S) -> Result<S::Ok, S::Error> {
+    match dscp {
+        Dscp::Inherit => serializer.serialize_str(INHERIT),
+        Dscp::Fixed(value) => serializer.serialize_u8(*value),
     }
 }
 
@@ -296,7 +274,7 @@ pub(crate) fn tunnel(at: &Cursor<'_>, over: Option<Name>) -> Option<Tunnel> {
     };
     let ttl = number("ttl", 1, u8::MAX.into());
     let dscp = match at.field("dscp") {
-        Some(field) => field.number_or_word(limits::DSCP_MAX.into(), Dscp::INHERIT),
+        Some(field) => field.number_or_word(limits::DSCP_MAX.into(), INHERIT),
         None => Some(None),
     };
     let (ttl, dscp) = (u8::try_from(ttl?.unwrap_or(limits::TUNNEL_TTL_DEFAULT.into())).ok()?, dscp?);

@@ -96,7 +96,7 @@ mod tests {
             vid,
             name: name.to_owned(),
             settings: Settings::of(Kind::Ipv4),
-            ports: vec![VirtualPort { name: "left".to_owned(), port, mac, mtu_bytes: 1500 }],
+            ports: vec![VirtualPort { name: "left".to_owned(), port, mac, mtu_bytes: 1500, tunnel: None }],
             rows: vec![Row { vid, vport: 0, select: Match::Mac { port, mac } }],
             next_hops: Vec::new(),
             entries: Entries::Lpm32(Vec::new()),

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use hue_demux::tunnel::Encapsulation;
 use hue_planes::Kind;
 use hue_tables::Prefix4;
 
@@ -15,7 +16,7 @@ use crate::decode::Cursor;
 use crate::document::NetworkDraft;
 use crate::error::{did_you_mean, one_of};
 use crate::limits;
-use crate::tunnel::{Encapsulation, Tunnel};
+use crate::tunnel::Tunnel;
 use crate::types::Select;
 
 /// The end of a tunnel.

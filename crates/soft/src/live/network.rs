@@ -249,6 +249,7 @@ mod tests {
             port: PortId::new(*port),
             mac: Mac([2, 0, 0, 0, 0, *mac]),
             mtu_bytes: 1500,
+            tunnel: None,
         });
         Program {
             vid: Vid::new(1).unwrap(),
