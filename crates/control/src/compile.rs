@@ -75,7 +75,13 @@ fn one(
             return Err(CompileError::Port { network: name, port: port.port.to_string() });
         };
         let mtu_bytes = port.mtu.unwrap_or(*mtu);
-        ports.push(VirtualPort { name: port.name.to_string(), port: *id, mac: port.mac, mtu_bytes, tunnel: None });
+        ports.push(VirtualPort {
+            name: port.name.to_string(),
+            port: *id,
+            mac: port.mac,
+            mtu_bytes,
+            tunnel: None,
+        });
     }
     let mut set = routes::build(spec, &ports).map_err(|fault| {
         let network = name.clone();

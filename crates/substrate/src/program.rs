@@ -286,8 +286,7 @@ impl Program {
         }
         for port in &self.ports {
             check_name(&port.name)?;
-            self.check_tunnel(port)
-                .map_err(|what| ProgramError::Tunnel { port: port.name.clone(), what })?;
+            self.check_tunnel(port).map_err(|what| ProgramError::Tunnel { port: port.name.clone(), what })?;
             if !port.mac.is_unicast() {
                 return Err(ProgramError::PortMac { port: port.name.clone(), mac: port.mac });
             }
@@ -408,7 +407,13 @@ mod tests {
             vid,
             name: "red".to_owned(),
             settings: Settings::of(Kind::Ipv4),
-            ports: vec![VirtualPort { name: "left".to_owned(), port: P0, mac: OWN, mtu_bytes: 1500, tunnel: None }],
+            ports: vec![VirtualPort {
+                name: "left".to_owned(),
+                port: P0,
+                mac: OWN,
+                mtu_bytes: 1500,
+                tunnel: None,
+            }],
             rows: vec![
                 Row { vid, vport: 0, select: Match::Mac { port: P0, mac: OWN } },
                 Row {

@@ -16,9 +16,7 @@ pub const PORT: u16 = 4789;
 pub const FLAG_VNI: u8 = 0x08;
 
 /// A VXLAN network identifier (VNI): 24 bits.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct Vni(u32);
 
