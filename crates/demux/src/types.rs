@@ -108,6 +108,19 @@ pub struct Row {
     pub select: Match,
 }
 
+impl Row {
+    /// Whether it selects frames that come by a tunnel.
+    #[must_use]
+    pub const fn is_of_tunnel(&self) -> bool {
+        match self.select {
+            Match::Mac { port, .. } | Match::Inner { port: Some(port), .. } | Match::Port(port) => {
+                port.is_tunnel()
+            }
+            Match::Inner { port: None, .. } => false,
+        }
+    }
+}
+
 /// Attaches a network's virtual port to a physical port, whose group frames then reach it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Attachment {

@@ -205,6 +205,12 @@ fn network_bytes(text: &mut Text, snapshot: &MetricsSnapshot) {
         "Packets that the control plane of a network sent.",
     );
     networks.iter().for_each(|network| text.sample(&[("network", &network.network)], network.from_control));
+    text.metric(
+        "hueplane_network_to_tunnels_packets_total",
+        Kind::Counter,
+        "Punted packets of tunnels that a network carries, which went on to the networks in the tunnels.",
+    );
+    networks.iter().for_each(|network| text.sample(&[("network", &network.network)], network.to_tunnels));
 }
 
 fn virtual_ports(text: &mut Text, snapshot: &MetricsSnapshot) {

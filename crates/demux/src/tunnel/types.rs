@@ -34,7 +34,7 @@ pub struct Tunnel {
 }
 
 /// How a tunnel encapsulates.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Encapsulation {
     /// IPv4 and IPv6 packets in IP packets (RFC 2003, 4213, 2473).
     Ipip,

@@ -250,6 +250,7 @@ pub fn network_stats(name: &str) -> NetworkStats {
         sent: base + 1,
         sent_bytes: 64 * (base + 1),
         from_control: 1,
+        to_tunnels: 0,
         punts: map(&[("arp", 2), ("ttl", 3)]),
         drops: map(&[("no_route", 4), ("checksum", 6)]),
         losses: map(&[("queue_full", 9)]),

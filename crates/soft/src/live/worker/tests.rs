@@ -144,6 +144,7 @@ impl Solo {
             empty.network_homes,
             empty.port_homes,
             empty.beside,
+            empty.tunnels,
             none.0,
             none.1,
         )));
