@@ -29,7 +29,7 @@ pub use links::{Link, Links};
 pub use live::{
     Cores, InterfaceName, InterfaceNameError, Memory, MemoryError, PortDriver, PuntLimit, Resources,
 };
-pub use load::{Intent, STDIN, Source, load, parse, parse_accepted};
+pub use load::{Intent, STDIN, Source, load, parse, parse_accepted, parse_part};
 pub use needs::{Bandwidth, BandwidthError, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
 pub use schema::{schema, schema_text};
 pub use table::{TableBytes, TableBytesError, TableLimit};

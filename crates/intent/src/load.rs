@@ -64,6 +64,15 @@ pub fn parse(sources: Vec<Source>) -> Result<Intent, Errors> {
     parse_reported(&sources.into_iter().enumerate().collect::<Vec<_>>(), Report::default(), Rules::All)
 }
 
+/// Validates new documents that will be a part of a desired state: networks that they name may be in documents in force.
+/// The whole must be validated too.
+///
+/// # Errors
+/// All errors of the files.
+pub fn parse_part(sources: Vec<Source>) -> Result<Intent, Errors> {
+    parse_reported(&sources.into_iter().enumerate().collect::<Vec<_>>(), Report::default(), Rules::Some)
+}
+
 /// Validates documents that are in force or stored, by the rules that always existed. What was accepted once must
 /// load again: a daemon could not start otherwise.
 ///

@@ -58,6 +58,8 @@ const LOOPBACK: &str = "lo";
 pub(crate) enum Rules {
     /// Those for new documents.
     All,
+    /// Those for new documents of a desired state that has others too: what they refer to may be there.
+    Some,
     /// Those for documents that an earlier version may have accepted.
     Accepted,
 }
@@ -88,8 +90,8 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>], rules:
     }
     physical_ports(nodes, networks);
     shared_ports(networks);
-    tunnels::all(networks);
-    if rules == Rules::All {
+    tunnels::all(networks, rules);
+    if rules != Rules::Accepted {
         loopback(nodes, networks);
     }
 }

@@ -239,7 +239,7 @@ fn merged(now: &Intent, request: &ApplyRequest) -> Result<(Intent, BTreeSet<Stri
         .map(|source| Source { name: source.name.clone(), bytes: source.text.clone().into_bytes() })
         .collect();
     // All rules apply to the new documents; their names say which documents in force they replace.
-    let new = hue_intent::parse(sources.clone()).map_err(|errors| Problem::from(&errors))?;
+    let new = hue_intent::parse_part(sources.clone()).map_err(|errors| Problem::from(&errors))?;
     let named: BTreeSet<String> = new.networks.iter().map(|network| network.name().to_owned()).collect();
     if now.node_given && !new.node_given {
         sources.push(in_force_node(now)?);
@@ -363,6 +363,10 @@ mod tests {
         assert_eq!(problem.kind, ProblemKind::Conflict);
         let expected = "network wan carries tunnels of red: delete them first, or apply their documents with another `over`";
         assert_eq!(problem.detail, expected);
+        // The new documents alone need not have it.
+        let other = red.replace("10.4.1.2", "10.4.1.3");
+        let sources = vec![SourceText { name: "test".to_owned(), text: other }];
+        assert!(prepare(&now, &ApplyRequest { sources, ..ApplyRequest::default() }, &owner).is_ok());
         // Neither can a change leave it out.
         let sources = vec![SourceText { name: "test".to_owned(), text: red.to_owned() }];
         let request = ApplyRequest { sources, prune: true, ..ApplyRequest::default() };

@@ -10,7 +10,7 @@ use hue_demux::tunnel::Encapsulation;
 use hue_planes::Kind;
 use hue_tables::Prefix4;
 
-use super::{duplicate, present};
+use super::{Rules, duplicate, present};
 use crate::card::Placement;
 use crate::decode::Cursor;
 use crate::document::NetworkDraft;
@@ -40,7 +40,7 @@ impl<'t> End<'_, 't> {
 }
 
 /// Runs all checks.
-pub(super) fn all(networks: &[NetworkDraft<'_>]) {
+pub(super) fn all(networks: &[NetworkDraft<'_>], rules: Rules) {
     let ends: Vec<End<'_, '_>> = networks
         .iter()
         .enumerate()
@@ -68,7 +68,7 @@ pub(super) fn all(networks: &[NetworkDraft<'_>]) {
     let mut carriers = Vec::with_capacity(ends.len());
     for end in &ends {
         own_ends(end, &networks[end.network]);
-        let carrier = carrier(end, networks, &by_name);
+        let carrier = carrier(end, networks, &by_name, rules);
         if let Some(index) = carrier {
             at_carrier(end, &networks[index]);
         }
@@ -114,11 +114,12 @@ fn carrier(
     end: &End<'_, '_>,
     networks: &[NetworkDraft<'_>],
     by_name: &HashMap<&str, usize>,
+    rules: Rules,
 ) -> Option<usize> {
     let (name, at) = (end.tunnel.over.as_str(), end.over());
     let Some(index) = by_name.get(name).copied() else {
         // A network whose name is wrong may be the one.
-        if networks.iter().all(|draft| draft.name.is_some()) {
+        if rules != Rules::Some && networks.iter().all(|draft| draft.name.is_some()) {
             let own = networks[end.network].name.as_ref();
             let mut others: Vec<&str> = by_name
                 .keys()

@@ -55,7 +55,7 @@ fn site() -> Site {
     let linux = lab.bare_host("linux", 0, [2, 0x68, 0, 0, 0, 2], &format!("{LINUX}/24"));
     linux.space.enable_ipv6();
     linux.space.ip_batch(&format!(
-        "-6 address add 2001:db8::2/64 dev eth0 nodad\n\
+        "address add 2001:db8::2/64 dev eth0 nodad\n\
          link add vx7 type vxlan id 7 local {LINUX} remote 192.0.2.1 dstport 4789\n\
          address add {AT_SWITCH}/24 dev vx7\n\
          link set vx7 up\n\
