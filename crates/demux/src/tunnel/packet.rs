@@ -318,3 +318,181 @@ fn hand_ecn_on(outer: u8, ethertype: ethernet::EtherType, packet: &mut [u8]) -> 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use hue_tables::Vid;
+    use hue_wire::checksum;
+    use hue_wire::vxlan::Vni;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MAC: Mac = Mac([2, 0, 0, 0, 0, 9]);
+
+    fn tunnel(wide: bool, encapsulation: Encapsulation, dscp: Dscp) -> Tunnel {
+        let end = |last: u8| match wide {
+            true => IpAddr::V6(std::net::Ipv6Addr::from([
+                0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last,
+            ])),
+            false => IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, last)),
+        };
+        let over = Vid::new(1).unwrap();
+        Tunnel { over, encapsulation, local: end(1), remote: end(2), ttl: 64, dscp }
+    }
+
+    fn vxlan() -> Encapsulation {
+        Encapsulation::Vxlan { vni: Vni::new(0x01_0203).unwrap(), port: 4789 }
+    }
+
+    /// A frame with an IPv4 packet (or IPv6, `wide`) of this type of service.
+    fn frame(wide: bool, tos: u8, payload: &[u8]) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8];
+        let len = payload.len() as u16;
+        if wide {
+            let ends = [1, 2].map(|last| std::net::Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, last));
+            let mut header = ipv6::Header::new(ends[0], ends[1], ip::Protocol::UDP, 9, len);
+            header.version_class_flow = (6 << 28 | u32::from(tos) << 20).into();
+            frame.extend([0x86, 0xdd]);
+            frame.extend(header.as_bytes());
+        } else {
+            let ends = [1, 2].map(|last| std::net::Ipv4Addr::new(10, 0, 0, last));
+            let mut header = ipv4::Header::new(ends[0], ends[1], ip::Protocol::UDP, 9, 20 + len);
+            header.tos = tos;
+            header.fill_checksum_plain();
+            frame.extend([8, 0]);
+            frame.extend(header.as_bytes());
+        }
+        frame.extend(payload);
+        frame
+    }
+
+    /// The frame on the wire.
+    fn encapsulated(tunnel: &Tunnel, frame: &[u8]) -> Vec<u8> {
+        let made = tunnel.encapsulate(frame).unwrap();
+        [made.headers(), &frame[made.payload.clone()]].concat()
+    }
+
+    fn all_types(_: Type) -> bool {
+        true
+    }
+
+    /// Where the ECN field of a packet is, as its value.
+    fn ecn(frame: &[u8]) -> u8 {
+        if frame[12] == 8 { frame[15] & 3 } else { frame[15] >> 4 & 3 }
+    }
+
+    #[test]
+    fn headers_are_those_of_the_standards() {
+        let bytes =
+            encapsulated(&tunnel(false, Encapsulation::Ipip, Dscp::Inherit), &frame(false, 0xb9, &[7; 4]));
+        let expected = [
+            &[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1, 8, 0][..],
+            // RFC 2003 section 3.1: type of service copied, do not fragment, protocol 4.
+            &[0x45, 0xb9, 0, 44, 0, 0, 0x40, 0, 65, 4],
+        ];
+        assert_eq!(bytes[..24], expected.concat());
+        assert_eq!((checksum::full(&bytes[14..34]), bytes.len()), (0, 58));
+        assert_eq!(bytes[26..34], [192, 0, 2, 1, 192, 0, 2, 2]);
+        // RFC 4213: protocol 41. RFC 2473: next header 4.
+        assert_eq!(
+            encapsulated(&tunnel(false, Encapsulation::Ipip, Dscp::Inherit), &frame(true, 0, &[]))[23],
+            41
+        );
+        let bytes = encapsulated(&tunnel(true, Encapsulation::Ipip, Dscp::Fixed(46)), &frame(false, 1, &[]));
+        assert_eq!((bytes[14], bytes[15] >> 4, &bytes[18..22]), (0x6b, 9, &[0, 20, 4, 65][..]));
+        let bytes = encapsulated(&tunnel(true, vxlan(), Dscp::Inherit), &frame(false, 0, &[7; 4]));
+        assert_eq!(bytes[18..22], [0, 54, 17, 65]);
+        // RFC 7348 section 5: the port, no checksum (RFC 6935), the I flag, the VNI.
+        assert_eq!(bytes[56..70], [0x12, 0xb5, 0, 54, 0, 0, 8, 0, 0, 0, 1, 2, 3, 0]);
+        // A frame's padding stays outside an IP tunnel.
+        let mut padded = frame(false, 0, &[]);
+        padded.resize(60, 0);
+        assert_eq!(encapsulated(&tunnel(false, Encapsulation::Ipip, Dscp::Inherit), &padded).len(), 54);
+        let arp = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1, 8, 6], &[0; 28]].concat();
+        assert!(tunnel(false, Encapsulation::Ipip, Dscp::Inherit).encapsulate(&arp).is_err());
+        assert!(tunnel(false, vxlan(), Dscp::Inherit).encapsulate(&arp).is_ok());
+    }
+
+    #[test]
+    fn congestion_is_handed_on_as_rfc_6040_says() {
+        // Figure 4: rows are the inner field, columns the outer one; 4 is "drop".
+        let table = [[0, 0, 0, 4], [1, 1, 1, 3], [2, 1, 2, 3], [3, 3, 3, 3]];
+        for wide in [false, true] {
+            for encapsulation in [Encapsulation::Ipip, vxlan()] {
+                for (inner, row) in (0u8..).zip(table) {
+                    for (outer, expected) in (0u8..).zip(row) {
+                        let tunnel = tunnel(wide, encapsulation, Dscp::Inherit);
+                        let mut bytes = encapsulated(&tunnel, &frame(!wide, 0xb8 | inner, &[5; 9]));
+                        assert_eq!(ecn(&bytes), inner, "RFC 6040 section 4.1");
+                        if wide {
+                            bytes[15] = bytes[15] & !0x30 | outer << 4;
+                        } else {
+                            bytes[15] = bytes[15] & !3 | outer;
+                        }
+                        let found = Outer::parse(&bytes, all_types).unwrap().unwrap();
+                        let made = found.decapsulate(&mut bytes, MAC);
+                        if expected == 4 {
+                            assert_eq!(made, Err(Fault::Ecn), "{inner}, {outer}");
+                            continue;
+                        }
+                        let inner_frame = &bytes[made.unwrap()];
+                        assert_eq!(ecn(inner_frame), expected, "{inner}, {outer}");
+                        assert!(!wide || checksum::verify(&inner_frame[14..34]), "the checksum follows");
+                    }
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(
+            wide: bool,
+            wide_inner: bool,
+            plain: bool,
+            tos in 0u8..64,
+            payload in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let encapsulation = if plain { Encapsulation::Ipip } else { vxlan() };
+            let tunnel = tunnel(wide, encapsulation, Dscp::Inherit);
+            let sent = frame(wide_inner, tos << 2, &payload);
+            let mut bytes = encapsulated(&tunnel, &sent);
+            let outer_bytes = bytes.len() - 14;
+            let inner_bytes = sent.len() - 14;
+            prop_assert_eq!(outer_bytes - inner_bytes, tunnel.overhead_bytes());
+            let outer = Outer::parse(&bytes, all_types).unwrap().unwrap();
+            prop_assert_eq!((outer.source, outer.destination), (tunnel.local, tunnel.remote));
+            prop_assert_eq!(outer.encapsulation, encapsulation);
+            let inner = outer.decapsulate(&mut bytes, MAC).unwrap();
+            // IP in IP has the tunnel's MAC addresses.
+            prop_assert_eq!(&bytes[inner.clone()][14..], &sent[14..]);
+            prop_assert_eq!(&bytes[inner][..6], &sent[..6]);
+        }
+
+        #[test]
+        fn no_bytes_lead_outside_the_frame(
+            wide: bool,
+            plain: bool,
+            changes in proptest::collection::vec((0usize..110, any::<u8>()), 0..6),
+            cut in 0usize..120,
+        ) {
+            let encapsulation = if plain { Encapsulation::Ipip } else { vxlan() };
+            let mut bytes = encapsulated(&tunnel(wide, encapsulation, Dscp::Inherit), &frame(!wide, 0, &[3; 20]));
+            for (at, value) in changes {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = value;
+                }
+            }
+            bytes.truncate(cut);
+            let whole = bytes.len();
+            if let Some(Ok(outer)) = Outer::parse(&bytes, all_types)
+                && let Ok(inner) = outer.decapsulate(&mut bytes, MAC)
+            {
+                prop_assert!(inner.start <= inner.end && inner.end <= whole);
+                prop_assert!(inner.len() >= ethernet::HEADER_BYTES);
+            }
+            let _ = tunnel(wide, encapsulation, Dscp::Inherit).encapsulate(&bytes);
+        }
+    }
+}
