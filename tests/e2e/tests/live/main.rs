@@ -39,4 +39,5 @@ mod remote;
 mod report;
 mod routing;
 mod status;
+mod tunnels;
 mod upgrade;
