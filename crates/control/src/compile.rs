@@ -114,6 +114,7 @@ fn one(
         rows: rows(vid, &spec.select, &ports),
         ports,
         next_hops: set.next_hops,
+        groups: set.groups,
         entries,
         rate_limit: rate_limit.map_err(|error| CompileError::RateLimit { network: name.clone(), error })?,
         weight: spec.weight,

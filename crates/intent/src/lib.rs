@@ -34,5 +34,5 @@ pub use table::{TableBytes, TableBytesError, TableLimit};
 pub use types::{
     ApiVersion, Bucket, Colour, ColourError, Martians, Metadata, Name, NameError, Neighbour, Network,
     NetworkPort, NetworkSpec, NetworkTag, Node, NodeLink, NodePort, NodeSpec, NodeTag, Plane, RateLimit,
-    Route, Select, StaticMac, Target,
+    Route, RouteMember, Select, StaticMac, Target,
 };

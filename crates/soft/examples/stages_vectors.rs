@@ -433,6 +433,7 @@ impl Scenario<'_> {
             ports,
             rows,
             next_hops,
+            groups: Vec::new(),
             entries: Entries::Lpm32(routes),
             rate_limit,
             weight: 1,

@@ -56,6 +56,7 @@ fn program(number: u16, hops: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
         ports: vec![VirtualPort { name: "v".to_owned(), port: PORT, mac: own(number), mtu_bytes: 1500 }],
         rows: vec![Claim { vid, vport: 0, select }],
         next_hops: (0..hops).map(|seed| neighbour(number, seed)).collect(),
+        groups: Vec::new(),
         entries: Entries::Lpm32(routes),
         rate_limit: None,
         weight: 1,
