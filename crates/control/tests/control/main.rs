@@ -4,3 +4,4 @@
 
 mod compile;
 mod live_rib;
+mod topology;

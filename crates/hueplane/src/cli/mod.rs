@@ -14,6 +14,7 @@ mod live;
 mod parse;
 mod plan;
 mod status;
+mod topo;
 
 use std::path::PathBuf;
 
@@ -29,6 +30,7 @@ pub use live::*;
 pub use parse::parse;
 pub use plan::*;
 pub use status::*;
+pub use topo::*;
 
 use crate::complete;
 use crate::named::{Bytes, NamedFile};
@@ -104,6 +106,7 @@ pub enum Command {
     Schema(Schema),
     Run(Run),
     Lab(Lab),
+    Topo(Topo),
     Table(Table),
     Certs(Certs),
     Completions(Completions),
@@ -135,15 +138,20 @@ pub struct Output {
 /// Check configuration files
 ///
 /// Reads Node and Network documents, checks them individually and together, and prints a summary. Each error
-/// has file, line, column, field, the value found and the value expected.
+/// has file, line, column, field, the value found and the value expected. A Topology document is checked with the documents that
+/// follow from it for every node.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hueplane validate -f red.yaml -f blue.yaml
-  hueplane validate -f networks/*.yaml -o json")]
+  hueplane validate -f networks/*.yaml -o json
+  hueplane validate -f labs/topology/topology.yaml")]
 pub struct Validate {
     #[command(flatten)]
     pub files: Files,
+    /// Of a Topology, check the part of this node, together with the other files
+    #[arg(long, value_name = "NODE")]
+    pub node: Option<String>,
     #[command(flatten)]
     pub output: Output,
 }
@@ -154,6 +162,14 @@ pub struct Files {
     /// Configuration files (YAML, one or more documents each)
     #[arg(short = 'f', long = "file", value_name = "FILE", required = true, num_args = 1..)]
     pub files: Vec<PathBuf>,
+}
+
+/// The `--node` option.
+#[derive(Args, Clone, Debug, Default)]
+pub struct AsNode {
+    /// Of a Topology, take the part of this node; default: the name in the node's document, or the machine's host name
+    #[arg(long, value_name = "NODE")]
+    pub node: Option<String>,
 }
 
 /// Print the JSON Schema of the configuration

@@ -8,3 +8,4 @@ mod evaluate;
 mod fuzz;
 mod load;
 mod schema;
+mod topology;
