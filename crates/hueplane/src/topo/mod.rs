@@ -28,7 +28,7 @@ pub use place::Place;
 pub use show::show;
 
 /// Packet slots of each worker: short rings, so that many nodes fit into one machine.
-pub const PACKET_SLOTS: u32 = 4_096;
+pub const PACKET_SLOTS: u32 = 8_192;
 
 /// Runs the command.
 pub fn topo(command: &TopoCommand) -> Result<(), Failure> {

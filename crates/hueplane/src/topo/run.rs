@@ -27,7 +27,7 @@ const PARALLEL: usize = 8;
 const SETTLE_MAX: Duration = Duration::from_secs(180);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Memory of a node, bytes: the program, its tables and its stacks, without packet slots; with some to spare.
-const NODE_BYTES: u64 = 40 << 20;
+const NODE_BYTES: u64 = 24 << 20;
 /// Bytes of a packet slot.
 const SLOT_BYTES: u64 = 2_048;
 

@@ -37,4 +37,5 @@ mod remote;
 mod report;
 mod routing;
 mod status;
+mod topology;
 mod upgrade;

@@ -285,7 +285,8 @@ impl Ports {
             Ok(plug) => plug,
             Err(error) => return self.refused(name, error.to_string(), around.now, out),
         };
-        let each = self.ports.len().div_ceil(around.workers.max(1));
+        // Those that come later need their share too.
+        let each = self.ports.len().max(around.desired.len()).div_ceil(around.workers.max(1));
         let Some(queues) = self.ports.get(name).map(|port| self.need(&port.want, around).queues) else {
             return;
         };
