@@ -112,7 +112,7 @@ pub(crate) fn topology_cost(_: &mut SchemaGenerator) -> Schema {
     range(1, limits::TOPOLOGY_COST_MAX.into())
 }
 
-pub(crate) fn vni(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn topology_vni(_: &mut SchemaGenerator) -> Schema {
     range(1, limits::TOPOLOGY_VNI_MAX.into())
 }
 

@@ -39,14 +39,14 @@ use crate::named::{Bytes, NamedFile};
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  success
-  1  failure: an output cannot be written, or a check failed (also `demo` and `doctor`)
+  1  failure: an output cannot be written, or a check failed (also `demo`, `doctor` and `topo ping`)
   2  usage: the command line is wrong, or names a network or port that does not exist
   3  bad input: a configuration, capture, route, update or query file is wrong
   4  full: a named limit of a table or of the node is reached
   5  no daemon: it does not answer, denies access, or is already running (`up`)
   6  differences: found by `diff --exit-code`
   7  not well: `status` found something that is not as desired
-  130  interrupted: `demo`, after it has removed everything, and `lab run --live`, after its report
+  130  interrupted: `demo` and `topo up`, after they have removed everything, and `lab run --live`, after its report
 `exec` returns the code of its command, 126 if it cannot be run, 127 if it does not exist.";
 
 const STYLES: styling::Styles = styling::Styles::styled()

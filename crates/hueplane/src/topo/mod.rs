@@ -24,7 +24,8 @@ use crate::commands::source;
 use crate::failure::Failure;
 use crate::print::{self, count};
 
-pub use place::Place;
+pub use graphml::FILE_BYTES_MAX as GRAPH_BYTES_MAX;
+use place::Place;
 pub use show::show;
 
 /// Packet slots of each worker: short rings, so that many nodes fit into one machine.

@@ -169,7 +169,7 @@ impl Part<'_> {
         let own = std::env::current_exe()
             .map_err(|error| Failure::Broken(format!("the program's own file: {error}")))?;
         let mut command = self.exec()?;
-        command.arg(own).arg("pwospf").stdout(log).stderr(errors);
+        command.arg(own).args(["pwospf", "--hello-interval", "1"]).stdout(log).stderr(errors);
         command
             .spawn()
             .map(drop)

@@ -224,6 +224,7 @@ fn fits(at: &Cursor<'_>, prefix: AnyPrefix, kind: Option<Kind>) -> Option<AnyPre
         at.fault(at.description(), format!("a prefix of at most {most} bits"), None);
         return None;
     }
+    address::possible(at, prefix.addr(), prefix.to_string())?;
     Some(prefix)
 }
 

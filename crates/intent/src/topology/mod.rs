@@ -155,7 +155,7 @@ pub struct VirtualLink {
     pub over: Option<Name>,
     /// VXLAN network identifier; by default the place of the network in the list, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(default, schema_with = "schema::vni")]
+    #[schemars(default, schema_with = "schema::topology_vni")]
     pub vni: Option<u32>,
     /// Cost of the link in shortest paths; by default 1.
     #[serde(skip_serializing_if = "Option::is_none")]

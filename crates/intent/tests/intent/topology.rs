@@ -88,7 +88,7 @@ fn errors_name_the_place() {
         (
             "    - {ends: [a, b]}\n",
             "",
-            "spec.networks[0].nodes: found no path from node \"a\" to \"b\", \"c\", expected links that connect all nodes",
+            "spec.networks[0]: found no path from node \"a\" to \"b\", \"c\", expected links that connect all nodes",
         ),
         (
             "over: wan",
