@@ -70,6 +70,11 @@ def include():
     return pathlib.Path(found[1]) / "include"
 
 
+def runs_once(unit):
+    """Whether a file has code that runs once. It is not optimised, because that takes the compiler long."""
+    return "__Slow" in unit.name or "__Trace" in unit.name or "Syms" in unit.name
+
+
 def compile_units(cxx, units, folder, log, flags, jobs=2):
     """Compiles C++ files in parallel, at most one for each processor. Returns the objects' paths."""
     objects, running, queue = [], [], list(units)
@@ -78,9 +83,7 @@ def compile_units(cxx, units, folder, log, flags, jobs=2):
         while queue and not failed and len(running) < min(jobs, os.cpu_count() or 1):
             unit = queue.pop(0)
             target = folder / f"{unit.stem}.o"
-            # Code that runs once is not optimised, because that takes the compiler long.
-            slow = "__Slow" in unit.name or "__Trace" in unit.name or "Syms" in unit.name
-            command = [cxx, "-c", *flags, *(["-O0"] if slow else []), "-o", str(target), str(unit)]
+            command = [cxx, "-c", *flags, *(["-O0"] if runs_once(unit) else []), "-o", str(target), str(unit)]
             running.append((unit, subprocess.Popen(command, stdout=log.open("a"), stderr=subprocess.STDOUT)))
             objects.append(str(target))
         if not running:

@@ -2,6 +2,7 @@
 // turns and shares.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 
@@ -271,6 +272,8 @@ Frame frame_of(bench::Random& random, uint32_t tag, unsigned len) {
 
 int main(int argc, char** argv) {
   const uint64_t seed = bench::seed_of(argc, argv);
+  // Frames of an experiment.
+  const uint32_t frames = argc > 2 ? static_cast<uint32_t>(std::atoi(argv[2])) : 1500;
   bench::Tests tests(seed);
   bench::Random random(seed);
   top = std::make_unique<Vtop>();
@@ -288,7 +291,7 @@ int main(int argc, char** argv) {
       // A frame of a MAC port comes first, so that a copy's time is known.
       bench.send(0, frame_of(random, 0, 100));
       for (int i = 0; i < 100; ++i) bench.clock({0, 0});
-      for (uint32_t i = 0; i < 1500; ++i) {
+      for (uint32_t i = 0; i < frames; ++i) {
         const unsigned source = random.below(Sources);
         bench.send(source, frame_of(random, i, random.percent(10) ? random.between(LongBytes - 2, 4000) : stream::random_length(random, Width, 1000)));
       }
