@@ -24,7 +24,7 @@ fn a_topology_is_validated_with_the_documents_of_its_nodes() {
     );
     let of_a = dir.hueplane("validate -f t.yaml --node a -o json").ok().json();
     assert_eq!((&of_a["node"]["name"], &of_a["networks"][0]["routes"]), (&"a".into(), &1.into()), "{of_a}");
-    dir.write("bad.yaml", &TOPOLOGY.replace("node: b", "node: x"));
+    dir.write("bad.yaml", TOPOLOGY.replace("node: b", "node: x"));
     let bad = dir.hueplane("validate -f bad.yaml");
     assert_eq!(bad.code, 3);
     assert!(
@@ -34,7 +34,7 @@ fn a_topology_is_validated_with_the_documents_of_its_nodes() {
         "{}",
         bad.stderr
     );
-    dir.write("bad.yaml", &TOPOLOGY.replace("10.0.0.0/16", "127.0.0.0/16"));
+    dir.write("bad.yaml", TOPOLOGY.replace("10.0.0.0/16", "127.0.0.0/16"));
     let bad = dir.hueplane("validate -f bad.yaml");
     assert_eq!(bad.code, 3, "{}", bad.stdout);
     assert!(

@@ -335,8 +335,8 @@ impl TopologySpec {
             return Some(ResolvedLink { ends, on, cost: wanted.cost.unwrap_or(1) });
         }
         let before = links[..link].iter().filter(|one| one.tunnel.is_none() && same(&one.ends, &wanted.ends));
-        let between = self.links.iter().enumerate().filter(|(_, one)| same(&one.ends, &wanted.ends));
-        let (place, physical) = between.skip(before.count()).next()?;
+        let mut between = self.links.iter().enumerate().filter(|(_, one)| same(&one.ends, &wanted.ends));
+        let (place, physical) = between.nth(before.count())?;
         Some(ResolvedLink { ends, on: Under::Link(place), cost: wanted.cost.unwrap_or(physical.cost) })
     }
 }
