@@ -38,7 +38,7 @@ spec:
       hosts: [{name: wa, node: a}, {name: wc, node: c}]
     - name: red
       kind: ipv4
-      prefixes: [10.0.0.0/16]
+      prefixes: [10.9.0.0/16]
       nodes: [a, c, d]
       links:
         - {ends: [a, c], tunnel: vxlan, over: wan}
@@ -96,8 +96,8 @@ fn tunnels_end_at_addresses_of_the_carrier() {
         ),
         "{a}"
     );
-    assert!(a.contains("{to: \"10.0.1.0/24\", via: \"10.0.255.1\"}"), "{a}");
-    assert!(a.contains("{port: to-c, address: \"10.0.255.1\", mac:"), "{a}");
+    assert!(a.contains("{to: \"10.9.1.0/24\", via: \"10.9.255.1\"}"), "{a}");
+    assert!(a.contains("{port: to-c, address: \"10.9.255.1\", mac:"), "{a}");
     let d = document(&plan, "d", "red");
     assert!(
         d.contains("tunnel: {type: ipip, local: \"10.0.255.5\", remote: \"10.0.1.1\"}, over: wan"),

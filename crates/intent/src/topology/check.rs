@@ -409,31 +409,40 @@ impl<'t> Check<'_, 't> {
         }
     }
 
-    /// Networks on one physical link need different addresses: a port has both.
+    /// Networks on one physical link need different addresses: a port has both. So do a network and the one that carries it: the end
+    /// of a tunnel is no address of the network inside.
     fn overlaps(&self) {
-        let of: Vec<BTreeSet<usize>> = (0..self.spec.networks.len())
-            .map(|network| {
-                let links = self.spec.links_of(network);
-                let physical = links.iter().filter_map(|link| match link.on {
-                    Under::Link(link) => Some(link),
-                    Under::Tunnel { .. } => None,
-                });
-                physical.collect()
-            })
-            .collect();
+        let links: Vec<Vec<ResolvedLink>> =
+            (0..self.spec.networks.len()).map(|network| self.spec.links_of(network)).collect();
+        let on = |network: usize| -> BTreeSet<usize> {
+            let physical = links[network].iter().filter_map(|link| match link.on {
+                Under::Link(link) => Some(link),
+                Under::Tunnel { .. } => None,
+            });
+            physical.collect()
+        };
+        let over = |network: usize, other: usize| {
+            links[network].iter().any(|link| matches!(link.on, Under::Tunnel { over, .. } if over == other))
+        };
         for (place, network) in self.spec.networks.iter().enumerate() {
             for (before, other) in self.spec.networks.iter().enumerate().take(place) {
-                let Some(link) = of[place].intersection(&of[before]).next() else { continue };
+                let shared = on(place).intersection(&on(before)).next().copied();
+                let why = match shared {
+                    Some(link) => {
+                        let [one, two] = &self.spec.links[link].ends;
+                        format!("on the same physical link, \"{one}\" to \"{two}\"")
+                    }
+                    None if over(place, before) => "which carries it".to_owned(),
+                    None if over(before, place) => "which it carries".to_owned(),
+                    None => continue,
+                };
                 for (number, prefix) in network.prefixes.iter().enumerate() {
                     let Some(overlap) = other.prefixes.iter().find(|one| overlap(**one, *prefix)) else {
                         continue;
                     };
                     let at = self.network(place).field_or_self("prefixes").entry_or_self(number);
-                    let [one, two] = &self.spec.links[*link].ends;
-                    let found = format!(
-                        "{prefix}, which overlaps {overlap} of network \"{}\" on the same physical link, \"{one}\" to \"{two}\"",
-                        other.name
-                    );
+                    let found =
+                        format!("{prefix}, which overlaps {overlap} of network \"{}\" {why}", other.name);
                     let first = self.network(before).field_or_self("prefixes");
                     let hint = Some(format!("the other is in {}", first.location_for(&at)));
                     at.fault(found, "a prefix of its own", hint);

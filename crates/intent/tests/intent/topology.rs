@@ -204,9 +204,14 @@ fn networks_that_carry_each_other_or_share_a_link_are_refused() {
             && found[0].ends_with("(the other is in line 8)"),
         "{found:#?}"
     );
-    // Through a tunnel, any prefix is free: networks are apart.
-    let (x, y) = (direct("x", "10.0.0.0/16"), network("y", "10.0.0.0/16", "x"));
+    // Networks that are apart can have the same prefixes, but not one and its carrier.
+    let (x, y) = (direct("x", "10.0.0.0/16"), network("y", "10.1.0.0/16", "x"));
     assert_eq!(errors(&format!("{head}{x}{y}")), Vec::<String>::new());
+    let found = errors(&format!("{head}{x}{}", network("y", "10.0.0.0/16", "x")));
+    assert!(
+        found.len() == 1 && found[0].contains("overlaps 10.0.0.0/16 of network \"x\" which carries it"),
+        "{found:#?}"
+    );
     let again = network("z", "10.2.0.0/16", "x");
     let found = errors(&format!("{head}{x}{y}{again}"));
     assert!(

@@ -211,6 +211,53 @@ fn a_start_that_fails_leaves_nothing() {
     assert_eq!(topology.left(), Vec::<String>::new());
 }
 
+/// A router and a switch have links that do not exist physically, through the network wan.
+#[test]
+fn tunnels_join_nodes_without_a_link() {
+    if !can_run(&[]) {
+        return;
+    }
+    let topology = Topology::new(
+        "  nodes: [{name: a}, {name: b}, {name: c}]\n  links: [{ends: [a, b]}, {ends: [b, c]}]\n  networks:\n    - {name: wan, kind: ipv4, \
+         prefixes: [10.0.0.0/16], hosts: [{name: wa, node: a}, {name: wc, node: c}]}\n    - {name: red, kind: dual, prefixes: \
+         [192.168.0.0/16, \"2001:db8::/48\"], nodes: [a, c], links: [{ends: [a, c], tunnel: ipip, over: wan}], hosts: [{name: ra, node: a}, \
+         {name: rc, node: c}]}\n    - {name: lan, kind: l2, prefixes: [172.16.0.0/24], nodes: [a, c], links: [{ends: [a, c], tunnel: vxlan, \
+         over: wan}], hosts: [{name: la, node: a}, {name: lc, node: c}]}\n",
+    );
+    topology.up();
+    assert_eq!(topology.pairs(&[]), [(1, 1), (1, 1), (1, 1)]);
+    // Two routers of red, though three nodes are on the way; and none of lan.
+    let ttl = |host: &str, to: &str| {
+        let space = format!("topo@{}@h@{host}", topology.name);
+        let ping = ["netns", "exec", &space, "ping", "-n", "-c", "1", "-W", "5", to];
+        shell::run(shell::command("ip").args(ping)).expect_ok().stdout
+    };
+    assert!(ttl("ra", "192.168.1.2").contains("ttl=62"));
+    assert!(ttl("la", "172.16.0.2").contains("ttl=64"));
+    // The tunnels have no other way than wan.
+    topology.set_link("b", "to-c", "down");
+    assert_eq!(topology.pairs(&[]), [(0, 1), (0, 1), (0, 1)]);
+    topology.set_link("b", "to-c", "up");
+    until("all pairs again", 20, || topology.pairs(&[]) == [(1, 1), (1, 1), (1, 1)]);
+    topology.down();
+}
+
+#[test]
+#[ignore = "long: make test-full"]
+fn pwospf_finds_another_way_when_a_link_is_cut() {
+    if !can_run(&[]) {
+        return;
+    }
+    let net = "    - {name: net, kind: ipv4, prefixes: [10.0.0.0/16], routing: pwospf, hosts: [{name: ha, node: a}, {name: hb, node: b}, \
+               {name: hc, node: c}]}\n";
+    let topology = Topology::triangle(net);
+    topology.up();
+    assert_eq!(topology.pairs(&["--wait", "60s"]), [(3, 3)]);
+    topology.set_link("a", "to-b", "down");
+    assert_eq!(topology.pairs(&["--wait", "60s"]), [(3, 3)], "over c");
+    topology.down();
+}
+
 #[test]
 #[ignore = "long: make test-full"]
 fn frr_finds_another_way_when_a_link_is_cut() {
