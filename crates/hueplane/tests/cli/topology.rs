@@ -38,7 +38,7 @@ fn a_topology_is_validated_with_the_documents_of_its_nodes() {
     let bad = dir.hueplane("validate -f bad.yaml");
     assert_eq!(bad.code, 3, "{}", bad.stdout);
     assert!(
-        bad.stderr.contains("bad.yaml:8:43: spec.networks[0].prefixes[0]: found 127.0.0.0/16"),
+        bad.stderr.contains("bad.yaml:8:42: spec.networks[0].prefixes[0]: found 127.0.0.0/16"),
         "{}",
         bad.stderr
     );

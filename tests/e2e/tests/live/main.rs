@@ -30,6 +30,7 @@ mod migrate;
 mod multi;
 mod observe;
 mod outlive;
+mod pwospf;
 mod queue;
 mod quota;
 mod reconcile;
