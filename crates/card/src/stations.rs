@@ -245,6 +245,7 @@ mod tests {
             port: PortId::new(port),
             mac: Mac([2, 0, 0, 0, id as u8, port]),
             mtu_bytes: 1500,
+            tunnel: None,
         };
         Program {
             vid: Vid::new(id).unwrap(),

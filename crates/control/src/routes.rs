@@ -12,6 +12,8 @@
 //! 4. A neighbour gets its own host route if the longest route to it is a link of its port; a longer route to
 //!    another place takes precedence.
 //!
+//! All links and gateways of a port at the end of an IP tunnel lead to the router at its other end.
+//!
 //! Multicast, 255.255.255.255 and fe80::/10 need no routes, because the plane treats them specially.
 
 use std::collections::HashMap;
@@ -25,6 +27,7 @@ use hue_tables::{AnyPrefix, NextHop};
 use hue_wire::Mac;
 
 use crate::names::{Origin, RouteName};
+use crate::tunnels::peer;
 
 /// Why a network's routes cannot be compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +49,8 @@ pub(crate) struct RouteSet {
 
 /// Builds the routes of a network with the virtual ports `ports`, which are in the order of its document.
 pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSet, RouteFault> {
-    let mut builder = Builder { ports, hops: Hops::default(), routes: BTreeMap::new() };
+    let peers = spec.ports.iter().map(peer).collect();
+    let mut builder = Builder { ports, peers, hops: Hops::default(), routes: BTreeMap::new() };
     let index: HashMap<&str, usize> =
         ports.iter().zip(0..).map(|(port, vport)| (port.name.as_str(), vport)).collect();
     let mut macs = HashMap::with_capacity(spec.neighbours.len());
@@ -87,6 +91,8 @@ impl Hops {
 
 struct Builder<'p> {
     ports: &'p [VirtualPort],
+    /// Of ports that lead to one router only: its MAC address.
+    peers: Vec<Option<Mac>>,
     hops: Hops,
     routes: BTreeMap<AnyPrefix, RouteName>,
 }
@@ -112,7 +118,11 @@ impl Builder<'_> {
         self.ports.get(vport).ok_or(RouteFault::Port)
     }
 
+    /// The link of a port: its neighbours must be resolved, unless there is only one router.
     fn glean(&self, vport: usize) -> Result<Adjacency, RouteFault> {
+        if let Some(Some(peer)) = self.peers.get(vport) {
+            return self.forward(vport, *peer);
+        }
         self.port(vport).map(|port| Adjacency::glean(port.port))
     }
 

@@ -257,6 +257,21 @@ impl<'t> Cursor<'t> {
         value
     }
 
+    /// The value as a whole number from 0 to `max`, or `Some(None)` for `word`.
+    pub(crate) fn number_or_word(&self, max: u64, word: &str) -> Option<Option<u64>> {
+        let value = match &self.value().data {
+            Data::Scalar { text, plain: true } if plain_type(text) == Plain::Whole => {
+                whole(text).filter(|value| *value <= max).map(Some)
+            }
+            Data::Scalar { text, .. } => (**text == *word).then_some(None),
+            _ => None,
+        };
+        if value.is_none() {
+            self.unexpected(format!("{word}, or a whole number from 0 to {max}"));
+        }
+        value
+    }
+
     /// The value as a number in thousandths. Returns `None`, without reporting it, if it is not a plain
     /// decimal number or has more than three decimals.
     pub(crate) fn thousandths(&self) -> Option<u32> {

@@ -16,9 +16,10 @@ use crate::limits;
 use crate::live::{Cores, InterfaceName, Memory, PortDriver, PuntLimit, Resources};
 use crate::needs::{Bandwidth, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
 use crate::table::{TableBytes, TableLimit};
+use crate::tunnel;
 use crate::types::{
     ApiVersion, Bucket, Colour, Martians, Metadata, Name, Neighbour, NetworkPort, NetworkSpec, NodeLink,
-    NodePort, NodeSpec, Plane, RateLimit, Route, Select, StaticMac, Target,
+    NodePort, NodeSpec, On, Plane, RateLimit, Route, Select, StaticMac, Target,
 };
 
 const NAME: &str = "a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit";
@@ -518,10 +519,14 @@ fn needs(at: &Cursor<'_>) -> Option<Needs> {
 }
 
 fn network_port(at: &Cursor<'_>, family: Family) -> Option<NetworkPort> {
-    at.mapping(&["name", "port", "mac", "addresses", "mtu"])?;
+    at.mapping(&["name", "port", "tunnel", "over", "mac", "addresses", "mtu"])?;
     let name = at.required("name", NAME).and_then(|at| at.parse(NAME));
-    let port = at.required("port", "the name of a physical port").and_then(|at| at.parse(NAME));
-    let mac = at.required("mac", MAC).and_then(|at| unicast(&at));
+    let on = under(at);
+    let mac = match (at.field("mac"), &on) {
+        (None, Some(On::Tunnel(tunnel))) => Some(tunnel.default_mac()),
+        (None, None) if at.field("tunnel").is_some() => None,
+        _ => at.required("mac", MAC).and_then(|at| unicast(&at)),
+    };
     let addresses = match at.field("addresses") {
         Some(field) if family == Family::None => {
             field.fault("addresses", "none: this kind does not look at IP", None);
@@ -534,7 +539,34 @@ fn network_port(at: &Cursor<'_>, family: Family) -> Option<NetworkPort> {
         None => Some(Vec::new()),
     };
     let mtu = optional(at, "mtu", mtu);
-    Some(NetworkPort { name: name?, port: port?, mac: mac?, addresses: addresses?, mtu: mtu? })
+    Some(NetworkPort { name: name?, on: on?, mac: mac?, addresses: addresses?, mtu: mtu? })
+}
+
+/// What a virtual port is on: a physical port, or a tunnel over a network.
+fn under(at: &Cursor<'_>) -> Option<On> {
+    const OVER: &str = "the name of the network that carries the tunnel";
+    match (at.field("port"), at.field("tunnel")) {
+        (Some(_), Some(tunnel)) => {
+            tunnel.fault("both \"port\" and \"tunnel\"", "one of them", None);
+            None
+        }
+        (None, Some(field)) => {
+            let over = at.required("over", OVER).and_then(|at| at.parse(NAME));
+            tunnel::tunnel(&field, over).map(On::Tunnel)
+        }
+        (port, None) => {
+            if let Some(over) = at.field("over") {
+                let hint = "over is the network that carries a tunnel".to_owned();
+                over.fault("over without tunnel", "none", Some(hint));
+                return None;
+            }
+            let port = match port {
+                Some(port) => port,
+                None => at.required("port", "the name of a physical port, or tunnel and over instead")?,
+            };
+            port.parse(NAME).map(On::Port)
+        }
+    }
 }
 
 /// A MAC address that one station can have: neither a group address (IEEE 802 §8.2) nor all zeros.

@@ -19,6 +19,7 @@ mod needs;
 mod schema;
 mod table;
 pub mod topology;
+mod tunnel;
 mod types;
 mod validate;
 mod yaml;
@@ -26,16 +27,18 @@ mod yaml;
 pub use address::InterfaceAddress;
 pub use card::{Card, PciAddress, PciAddressError, Placement, Twin};
 pub use error::{Error, Errors, Finding, Place};
+pub use hue_demux::tunnel::{Dscp, Encapsulation};
 pub use links::{Link, Links};
 pub use live::{
     Cores, InterfaceName, InterfaceNameError, Memory, MemoryError, PortDriver, PuntLimit, Resources,
 };
-pub use load::{Intent, STDIN, Source, load, parse, parse_accepted};
+pub use load::{Intent, STDIN, Source, load, parse, parse_accepted, parse_part};
 pub use needs::{Bandwidth, BandwidthError, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
 pub use schema::{schema, schema_text};
 pub use table::{TableBytes, TableBytesError, TableLimit};
+pub use tunnel::{Mtus, Tunnel};
 pub use types::{
     ApiVersion, Bucket, Colour, ColourError, Martians, Metadata, Name, NameError, Neighbour, Network,
-    NetworkPort, NetworkSpec, NetworkTag, Node, NodeLink, NodePort, NodeSpec, NodeTag, Plane, RateLimit,
+    NetworkPort, NetworkSpec, NetworkTag, Node, NodeLink, NodePort, NodeSpec, NodeTag, On, Plane, RateLimit,
     Route, Select, StaticMac, Target,
 };

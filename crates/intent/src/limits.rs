@@ -16,12 +16,20 @@ pub const ERRORS_MAX: usize = 1_000;
 pub const NAME_CHARS_MAX: usize = 63;
 /// Most networks of a node: ids have 12 bits, and 0 means "none".
 pub const NETWORKS_MAX: usize = hue_tables::Vid::MAX as usize;
-/// Most physical ports of a node: port ids have 8 bits.
-pub const NODE_PORTS_MAX: usize = 256;
+/// Most tunnels of a network.
+pub const TUNNELS_MAX: usize = hue_demux::PortId::TUNNELS;
+/// Most physical ports of a node: port ids have 8 bits, and each network has some for its tunnels.
+pub const NODE_PORTS_MAX: usize = hue_demux::PortId::PHYSICAL;
 /// Most links inside a node: each has two ports.
 pub const NODE_LINKS_MAX: usize = NODE_PORTS_MAX / 2;
 /// Most virtual ports of one network.
 pub const NETWORK_PORTS_MAX: usize = 256;
+/// Most tunnels in each other: a tunnel, the tunnel that carries its outer packets, and so on.
+pub const TUNNELS_NESTED_MAX: usize = hue_demux::tunnel::NESTED_MAX;
+/// Default TTL of a tunnel's outer packets.
+pub const TUNNEL_TTL_DEFAULT: u8 = 64;
+/// Largest DSCP: it has 6 bits (RFC 2474 §3).
+pub const DSCP_MAX: u8 = 63;
 /// Most addresses of one virtual port.
 pub const PORT_ADDRESSES_MAX: usize = 256;
 /// Most neighbours of a network; each needs one of 65,535 next-hop indices.

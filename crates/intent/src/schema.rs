@@ -5,6 +5,7 @@
 
 use hue_planes::Kind;
 use hue_tables::Vid;
+use hue_wire::vxlan::Vni;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::{Value, json};
 
@@ -319,6 +320,42 @@ pub(crate) fn select_prefixes(generator: &mut SchemaGenerator) -> Schema {
 /// A route has either `via` or `port`.
 pub(crate) fn one_target(schema: &mut Schema) {
     schema.insert("oneOf".to_owned(), json!([{"required": ["via"]}, {"required": ["port"]}]));
+}
+
+/// A virtual port is on a physical port and has a MAC address, or is the end of a tunnel over a network.
+pub(crate) fn port_or_tunnel(schema: &mut Schema) {
+    let on_port = json!({"required": ["port", "mac"], "properties": {"tunnel": false, "over": false}});
+    let on_tunnel = json!({"required": ["tunnel", "over"], "properties": {"port": false}});
+    schema.insert("oneOf".to_owned(), json!([on_port, on_tunnel]));
+}
+
+/// `vni` is required with `type: vxlan`; with other types, neither it nor `port` is allowed.
+pub(crate) fn vxlan_fields(schema: &mut Schema) {
+    schema.insert("if".to_owned(), json!({"properties": {"type": {"const": "vxlan"}}}));
+    schema.insert("then".to_owned(), json!({"required": ["vni"]}));
+    schema.insert("else".to_owned(), json!({"properties": {"vni": false, "port": false}}));
+}
+
+pub(crate) fn vni(_: &mut SchemaGenerator) -> Schema {
+    range(0, Vni::MAX.get().into())
+}
+
+pub(crate) fn udp_port(_: &mut SchemaGenerator) -> Schema {
+    range(1, u16::MAX.into())
+}
+
+pub(crate) fn ttl(_: &mut SchemaGenerator) -> Schema {
+    range(1, u8::MAX.into())
+}
+
+pub(crate) fn dscp(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": ["integer", "string"],
+        "minimum": 0,
+        "maximum": limits::DSCP_MAX,
+        "pattern": "^inherit$",
+        "examples": [46],
+    })
 }
 
 /// A limit is in packets, in bits or both, and each rate has its burst.

@@ -24,6 +24,7 @@ use crate::live::{InterfaceName, PortDriver, PuntLimit, Resources};
 use crate::needs::{Bandwidth, Needs, Scheduler};
 use crate::schema;
 use crate::table::TableLimit;
+use crate::tunnel::{Tunnel, TunnelText};
 
 /// Version of the document format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
@@ -355,28 +356,98 @@ impl Martians {
     }
 }
 
-/// A virtual port: an interface of the network on a physical port.
+/// A virtual port: an interface of the network on a physical port, or at the end of a tunnel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[serde(into = "NetworkPortText")]
+#[schemars(with = "NetworkPortText", rename = "NetworkPort")]
 pub struct NetworkPort {
     /// Name, unique in the network.
     pub name: Name,
-    /// Physical port.
-    pub port: Name,
+    /// What its frames leave through.
+    pub on: On,
     /// Router MAC address of the network on this port, unique among the virtual ports on one physical port.
-    #[serde(serialize_with = "text")]
-    #[schemars(schema_with = "schema::mac")]
     pub mac: Mac,
+    /// Router addresses with the prefix lengths of their links.
+    pub addresses: Vec<InterfaceAddress>,
+    /// Largest IP packet sent, in bytes; by default the largest that the physical port, or the tunnel, carries.
+    pub mtu: Option<u16>,
+}
+
+/// What is under a virtual port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum On {
+    /// The physical port with this name.
+    Port(Name),
+    /// A tunnel.
+    Tunnel(Tunnel),
+}
+
+impl NetworkPort {
+    /// The physical port that it is on; `None` for a tunnel.
+    #[must_use]
+    pub fn physical(&self) -> Option<&Name> {
+        match &self.on {
+            On::Port(name) => Some(name),
+            On::Tunnel(_) => None,
+        }
+    }
+
+    /// The tunnel that it is the end of.
+    #[must_use]
+    pub fn tunnel(&self) -> Option<&Tunnel> {
+        match &self.on {
+            On::Port(_) => None,
+            On::Tunnel(tunnel) => Some(tunnel),
+        }
+    }
+}
+
+/// A virtual port: an interface of the network on a physical port (`port`), or at the end of a tunnel (`tunnel`).
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "NetworkPort", transform = schema::port_or_tunnel)]
+pub(crate) struct NetworkPortText {
+    /// Name, unique in the network.
+    name: Name,
+    /// Physical port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<Name>")]
+    port: Option<Name>,
+    /// Tunnel to another node, instead of a physical port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<TunnelText>")]
+    tunnel: Option<TunnelText>,
+    /// Network of the same node that carries the tunnel: its routes lead to the far end, and its limits apply to the outer
+    /// packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<Name>")]
+    over: Option<Name>,
+    /// Router MAC address of the network on this port, unique among the virtual ports on one physical port. A tunnel without
+    /// it gets a local one that depends on its ends.
+    #[serde(serialize_with = "text")]
+    #[schemars(default, schema_with = "schema::mac")]
+    mac: Mac,
     /// Router addresses with the prefix length of their link, such as `10.1.0.1/24`. Networks can use the
     /// same prefixes on one physical port, but not the same router address, because both would answer ARP
     /// requests (or neighbor solicitations) for it. Link-local addresses are not listed: each port has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::addresses")]
-    pub addresses: Vec<InterfaceAddress>,
-    /// Largest IP packet sent, in bytes; by default the physical port's MTU.
+    addresses: Vec<InterfaceAddress>,
+    /// Largest IP packet sent, in bytes; by default the physical port's MTU, or with a tunnel what the ports of the network
+    /// `over` have room for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::mtu")]
-    pub mtu: Option<u16>,
+    mtu: Option<u16>,
+}
+
+impl From<NetworkPort> for NetworkPortText {
+    fn from(port: NetworkPort) -> Self {
+        let NetworkPort { name, on, mac, addresses, mtu } = port;
+        let (port, tunnel, over) = match on {
+            On::Port(name) => (Some(name), None, None),
+            On::Tunnel(tunnel) => (None, Some(TunnelText::from(&tunnel)), Some(tunnel.over)),
+        };
+        Self { name, port, tunnel, over, mac, addresses, mtu }
+    }
 }
 
 /// A static route.

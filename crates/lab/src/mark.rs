@@ -122,6 +122,7 @@ mod tests {
                 port,
                 mac: Mac([2, 0, 0, 0, 6, 1]),
                 mtu_bytes: 1500,
+                tunnel: None,
             }],
             rows: Vec::new(),
             next_hops: Vec::new(),

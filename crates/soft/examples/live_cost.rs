@@ -55,6 +55,7 @@ fn program(id: u16) -> Result<Program, Error> {
             port: PortId::new(port),
             mac: router_mac(id, port),
             mtu_bytes: 1500,
+            tunnel: None,
         })
         .collect();
     let rows = ports

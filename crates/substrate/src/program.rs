@@ -5,6 +5,7 @@
 
 use std::fmt::Display;
 
+use hue_demux::tunnel::{Encapsulation, Tunnel};
 use hue_demux::{Attachment, Match, PortId, Row};
 use hue_planes::{Adjacency, AdjacencyKind, Keys, Kind, Learning, RateLimit, Settings};
 use hue_tables::{MacTable, NextHop, Vid};
@@ -20,17 +21,20 @@ pub const PORTS_MAX: usize = 256;
 /// Longest name of a network or port, bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// A virtual port: where a network touches a physical one.
+/// A virtual port: where a network touches a physical one, or the end of a tunnel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct VirtualPort {
     /// Name, unique in the network.
     pub name: String,
-    /// Physical port it is on.
+    /// Physical port it is on; for a tunnel, an id of [`PortId::tunnel`] that no other port of the network has. Rows and next
+    /// hops name it like a physical one.
     pub port: PortId,
     /// The network's own address there.
     pub mac: Mac,
     /// Longest IP packet that the port accepts, bytes.
     pub mtu_bytes: u16,
+    /// The tunnel that it is the end of; `None` on a physical port.
+    pub tunnel: Option<Tunnel>,
 }
 
 /// Everything that a substrate needs to know about one network.
@@ -90,6 +94,14 @@ pub enum ProgramError {
         mtu_bytes: u16,
         /// Kind of the network.
         kind: Kind,
+    },
+    /// A virtual port's tunnel makes no sense, or its id is not one of its kind.
+    #[error("port '{port}': {what}")]
+    Tunnel {
+        /// Name of the virtual port.
+        port: String,
+        /// What is wrong with it.
+        what: &'static str,
     },
     /// A row belongs to another network, refers to a missing virtual port, or selects on a physical port that its
     /// virtual port is not on.
@@ -186,15 +198,21 @@ impl Program {
         Self { next_hops: Vec::new(), entries: Entries::none(self.kind()), ..self.clone() }
     }
 
-    /// The ports on which group frames reach the network.
+    /// Its virtual ports that are ends of tunnels, with their index.
+    pub fn tunnels(&self) -> impl Iterator<Item = (u16, &Tunnel)> + '_ {
+        self.ports.iter().zip(0u16..).filter_map(|(port, vport)| Some((vport, port.tunnel.as_ref()?)))
+    }
+
+    /// The physical ports on which group frames reach the network.
     pub fn attachments(&self) -> impl Iterator<Item = Attachment> + '_ {
-        let ports = self.ports.iter().zip(0u16..);
+        let ports = self.ports.iter().zip(0u16..).filter(|(port, _)| port.tunnel.is_none());
         ports.map(|(port, vport)| Attachment { port: port.port, vid: self.vid, vport })
     }
 
     /// The same program with its physical ports renumbered.
     #[must_use]
     pub fn renumbered(&self, number: impl Fn(PortId) -> PortId) -> Self {
+        let number = |port: PortId| if port.is_tunnel() { port } else { number(port) };
         let mut program = self.clone();
         program.ports.iter_mut().for_each(|port| port.port = number(port.port));
         program.next_hops.iter_mut().for_each(|hop| *hop = hop.on_port(number(hop.port())));
@@ -268,6 +286,7 @@ impl Program {
         }
         for port in &self.ports {
             check_name(&port.name)?;
+            self.check_tunnel(port).map_err(|what| ProgramError::Tunnel { port: port.name.clone(), what })?;
             if !port.mac.is_unicast() {
                 return Err(ProgramError::PortMac { port: port.name.clone(), mac: port.mac });
             }
@@ -281,6 +300,25 @@ impl Program {
             }
         }
         Ok(())
+    }
+
+    fn check_tunnel(&self, port: &VirtualPort) -> Result<(), &'static str> {
+        let Some(tunnel) = &port.tunnel else {
+            return if port.port.is_tunnel() { Err("the port's id is one of tunnels") } else { Ok(()) };
+        };
+        if !port.port.is_tunnel() {
+            return Err("the tunnel's id is one of physical ports");
+        }
+        if self.ports.iter().filter(|other| other.port == port.port).count() > 1 {
+            return Err("another tunnel of the network has the same id");
+        }
+        if tunnel.over == self.vid {
+            return Err("the network carries its own tunnel");
+        }
+        if tunnel.encapsulation == Encapsulation::Ipip && self.settings.learning().is_some() {
+            return Err("an IPIP tunnel does not carry frames");
+        }
+        tunnel.check()
     }
 
     fn check_row(&self, row: &Row) -> Result<(), &'static str> {
@@ -369,7 +407,13 @@ mod tests {
             vid,
             name: "red".to_owned(),
             settings: Settings::of(Kind::Ipv4),
-            ports: vec![VirtualPort { name: "left".to_owned(), port: P0, mac: OWN, mtu_bytes: 1500 }],
+            ports: vec![VirtualPort {
+                name: "left".to_owned(),
+                port: P0,
+                mac: OWN,
+                mtu_bytes: 1500,
+                tunnel: None,
+            }],
             rows: vec![
                 Row { vid, vport: 0, select: Match::Mac { port: P0, mac: OWN } },
                 Row {

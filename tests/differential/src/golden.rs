@@ -158,6 +158,7 @@ fn program(network: &Network, kind: Kind) -> Program {
             port: PortId::new(port.port),
             mac: port.mac.parse().unwrap(),
             mtu_bytes: port.mtu,
+            tunnel: None,
         })
         .collect();
     let rows = if network.select.is_empty() {

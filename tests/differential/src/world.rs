@@ -108,6 +108,7 @@ fn bare(k: usize, on: &[usize], random: &mut Random) -> Program {
             port: PortId::new(*port as u8),
             mac: mac(k, *port),
             mtu_bytes: random.pick(&[1500, 1500, 1500, 600, 68, 9202]),
+            tunnel: None,
         })
         .collect();
     let row = |(port, vport): (&VirtualPort, u16)| Row {

@@ -118,6 +118,7 @@ mod tests {
                 port: PortId::new(port),
                 mac: Mac([2, 0, 0, 0, 0, id as u8]),
                 mtu_bytes: 1500,
+                tunnel: None,
             }],
             rows: Vec::new(),
             next_hops: Vec::new(),

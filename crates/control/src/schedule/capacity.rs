@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{CardSite, Demand, Side, Site, TableSite};
+use crate::tunnels::TunnelUse;
 use hue_intent::{Latency, Placement};
 use hue_tables::dir::{DirNeeds, DirUsage, SLOTS};
 
@@ -32,6 +33,8 @@ pub enum Lack {
         /// The image.
         image: String,
     },
+    /// It has or carries tunnels.
+    Tunnels(TunnelUse),
     /// One of its ports does not belong to the card.
     Port(String),
     /// Its table exceeds the image's limit, even without other networks.
@@ -65,6 +68,7 @@ impl fmt::Display for Lack {
             Self::Document => f.write_str("its document says soft"),
             Self::Drained => f.write_str(DRAINED),
             Self::Kind { kind, image } => write!(f, "image '{image}' has no plane of kind {kind}"),
+            Self::Tunnels(tunnels) => tunnels.fmt(f),
             Self::Port(port) => write!(f, "its port '{port}' is not a port of the card"),
             Self::Large { what, needs, max, image } => {
                 write!(f, "it needs {needs} {what}, but image '{image}' has {max}")
@@ -136,6 +140,9 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     let Some(card) = &site.card else { return Some(Lack::NoCard) };
     if demand.placement == Placement::Soft {
         return Some(Lack::Document);
+    }
+    if let Some(tunnels) = demand.tunnels {
+        return Some(Lack::Tunnels(tunnels));
     }
     let image = || card.image.clone();
     if !card.kinds.contains(&demand.kind) {

@@ -3,7 +3,6 @@
 //! Flow: node and network documents, compiled programs → [`Site`] and [`Demand`]s. A daemon then adds, for
 //! each network, where it runs and the size of its table.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hue_intent::{Network, Node};
@@ -11,6 +10,8 @@ use hue_planes::AdjacencyKind;
 use hue_substrate::{Program, each_routes};
 use hue_tables::dir::DirShape;
 use hue_tables::{Key, NextHop, Prefix, Prefix4};
+
+use crate::tunnels::TunnelUse;
 
 use super::{CardSite, Demand, Side, Site, SoftSite};
 
@@ -73,7 +74,8 @@ impl Demand {
         Self {
             name: network.name().to_owned(),
             kind: spec.plane.kind,
-            ports: spec.ports.iter().map(|port| port.port.to_string()).collect::<BTreeSet<_>>(),
+            ports: spec.ports.iter().filter_map(|port| Some(port.physical()?.to_string())).collect(),
+            tunnels: spec.ports.iter().any(|port| port.tunnel().is_some()).then_some(TunnelUse::Has),
             bandwidth_bps: needs.bandwidth.map_or(0, hue_intent::Bandwidth::bps).min(limit),
             latency: needs.latency.unwrap_or_default(),
             placement: spec.placement,
@@ -85,6 +87,12 @@ impl Demand {
             shape: None,
             now: None,
         }
+    }
+
+    /// The same network, which has or carries tunnels, or not ([`crate::tunnel_uses`]).
+    #[must_use]
+    pub fn with_tunnels(self, tunnels: Option<TunnelUse>) -> Self {
+        Self { tunnels: tunnels.or(self.tunnels), ..self }
     }
 
     /// The same network with its routes, for a card with [`super::TableSite::Banks`] (a few milliseconds).

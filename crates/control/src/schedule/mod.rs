@@ -25,6 +25,8 @@ use hue_intent::{Latency, Placement, SchedulerKind};
 use hue_planes::Kind;
 use hue_tables::dir::DirShape;
 
+use crate::tunnels::TunnelUse;
+
 pub use capacity::{DRAINED, Lack};
 pub use demands::{CORE_BPS_DEFAULT, MOVE_COST_BPS_DEFAULT};
 pub use exact::{BINARIES_MAX, NETWORKS_MAX, NODES_MAX};
@@ -142,6 +144,8 @@ pub struct Demand {
     pub kind: Kind,
     /// Its physical ports.
     pub ports: BTreeSet<String>,
+    /// Whether it has or carries tunnels, which the card has not.
+    pub tunnels: Option<TunnelUse>,
     /// Bandwidth needed, in bits per second.
     pub bandwidth_bps: u64,
     /// Latency requirement.

@@ -14,6 +14,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
         name: name.to_owned(),
         kind: Kind::Ipv4,
         ports: ["p0", "p1"].map(str::to_owned).into(),
+        tunnels: None,
         bandwidth_bps: mbps * M,
         latency: Latency::Normal,
         placement: Placement::Auto,
@@ -90,6 +91,34 @@ fn a_drained_card_gets_no_network_and_loses_those_that_it_has() {
         let on_card: Vec<&str> =
             sides(&back).into_iter().filter(|one| one.1 == Side::Card).map(|one| one.0).collect();
         assert_eq!(on_card, ["big", "kept", "new"]);
+    }
+}
+
+/// Also when the document asks for the card (one that an earlier version accepted), or for low latency.
+#[test]
+fn a_network_with_tunnels_stays_in_software_until_it_has_none() {
+    let site = site(1, 100, 4);
+    let demands = |tunnels| {
+        let with = |demand: Demand| demand.with_tunnels(tunnels);
+        let at = |placement, latency, name: &str| Demand { placement, latency, ..demand(name, 400) };
+        [
+            with(at(Placement::Auto, Latency::Normal, "busy")),
+            with(at(Placement::Card, Latency::Normal, "named")),
+            with(at(Placement::Auto, Latency::Low, "quick")),
+        ]
+    };
+    for kind in [SchedulerKind::Greedy, SchedulerKind::Exact] {
+        for (tunnels, why) in [
+            (TunnelUse::Has, "it has tunnels: the card has none"),
+            (TunnelUse::Carries, "it carries tunnels: the card has none"),
+        ] {
+            let made = schedule(&site, &demands(Some(tunnels)), kind);
+            for network in &made.networks {
+                assert_eq!((network.side, network.why_not.as_str()), (Side::Soft, why));
+            }
+        }
+        let after = schedule(&site, &moved(&demands(None), &schedule(&site, &demands(None), kind)), kind);
+        assert!(after.networks.iter().all(|network| network.side == Side::Card), "{after:?}");
     }
 }
 

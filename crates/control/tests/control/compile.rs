@@ -236,7 +236,7 @@ fn unvalidated_intent_is_an_error() {
             let port = intent.node.spec.ports[0].clone();
             intent.node.spec.ports = vec![port; 257];
         }),
-        "257 physical ports, more than the limit of 256"
+        "257 physical ports, more than the limit of 192"
     );
 }
 

@@ -122,6 +122,7 @@ fn config(intent: &Intent, program: &Program) -> Config {
         interface: port.name.clone(),
         mac: port.mac,
         mtu_bytes: port.mtu_bytes,
+        no_arp: false,
         addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
     });
     let routes = spec.routes.iter().map(|route| StaticRoute {
@@ -134,6 +135,7 @@ fn config(intent: &Intent, program: &Program) -> Config {
     let neighbours =
         spec.neighbours.iter().map(|known| (vport(known.port.as_str()), known.address, known.mac));
     Config {
+        carries: false,
         families: Families::V4,
         ports: ports.collect(),
         routes: routes.collect(),
@@ -192,6 +194,7 @@ fn learned_routes_match_the_document() {
             port: port.port,
             mac: port.mac,
             mtu_bytes: port.mtu_bytes,
+            peer: None,
         };
         let mut rib = Rib::new(program.ports.iter().map(port).collect());
         // Half of the networks are monitored before anything is configured.

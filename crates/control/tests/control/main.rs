@@ -5,3 +5,4 @@
 mod compile;
 mod live_rib;
 mod topology;
+mod tunnels;

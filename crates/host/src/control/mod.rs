@@ -87,6 +87,8 @@ pub struct PortConfig {
     pub mac: Mac,
     /// Largest IP packet in bytes.
     pub mtu_bytes: u16,
+    /// Whether the port leads to one router only, whose MAC address nobody needs to know: no ARP, no neighbor discovery.
+    pub no_arp: bool,
     /// Addresses with the prefix lengths of their links.
     pub addresses: Vec<(IpAddr, u8)>,
 }
@@ -155,6 +157,8 @@ pub struct Config {
     pub ports: Vec<PortConfig>,
     /// Static routes.
     pub routes: Vec<StaticRoute>,
+    /// Whether it carries tunnels: its kernel gets packets from its own addresses, to resolve the neighbour that they go to.
+    pub carries: bool,
     /// Static neighbours: index of the virtual port, address, MAC address.
     pub neighbours: Vec<(usize, IpAddr, Mac)>,
 }
@@ -409,6 +413,10 @@ fn interface(
     if link.mtu != u32::from(port.mtu_bytes) {
         links.set_mtu(name, port.mtu_bytes.into())?;
         changes.word(format!("{name}: MTU set to {}", port.mtu_bytes));
+    }
+    if link.no_arp != port.no_arp {
+        links.set_arp(name, !port.no_arp)?;
+        changes.word(format!("{name}: ARP switched {}", if port.no_arp { "off" } else { "on" }));
     }
     Ok(())
 }

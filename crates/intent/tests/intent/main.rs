@@ -9,3 +9,4 @@ mod fuzz;
 mod load;
 mod schema;
 mod topology;
+mod tunnels;

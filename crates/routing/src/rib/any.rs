@@ -370,6 +370,7 @@ mod tests {
             port: PortId::new(number),
             mac: Mac([2, 0, 0, 0, 0, number]),
             mtu_bytes: 1500,
+            peer: None,
         };
         vec![port(0), port(1)]
     }

@@ -129,7 +129,8 @@ impl<K: Family> Rib<K> {
     /// Known neighbours on virtual ports: index of the port, address, MAC address.
     pub fn neighbours(&self) -> impl Iterator<Item = (u16, K::Addr, Mac)> + '_ {
         self.neighbours.iter().filter_map(|((address, link), (mac, _))| {
-            Some((self.interfaces.get(link)?.vport?, *address, *mac))
+            let vport = self.interfaces.get(link)?.vport.filter(|vport| !self.has_peer(*vport))?;
+            Some((vport, *address, *mac))
         })
     }
 
@@ -158,7 +159,8 @@ impl<K: Family> Rib<K> {
                 Target::Local | Target::Link(_) => {}
             }
         }
-        stations.retain(|(vport, address)| self.station(*vport, *address).is_none());
+        stations
+            .retain(|(vport, address)| !self.has_peer(*vport) && self.station(*vport, *address).is_none());
         stations.into_iter().collect()
     }
 

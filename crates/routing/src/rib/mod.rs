@@ -19,6 +19,8 @@
 //! the RIB has none for them; a link-local neighbour is still a gateway, on the interface of the route. Of IPv6 routes
 //! with the same destination and metric, those with gateways are one route ([`Order::Siblings`](crate::Order)).
 //!
+//! Of a port that leads to one router only ([`RibPort::peer`]), every route is resolved, and neighbours have no meaning.
+//!
 //! A known neighbour also gets its own host route, if the longest matching route is a link of the neighbour's
 //! port; a longer route to another place takes precedence. Control compiles documents by the same rules.
 //!
@@ -67,6 +69,8 @@ pub struct RibPort {
     pub mac: Mac,
     /// Largest IP packet of the port, in bytes.
     pub mtu_bytes: u16,
+    /// Of a port that leads to one router only (an IP tunnel): the destination of all its frames. Nothing is resolved there.
+    pub peer: Option<Mac>,
 }
 
 /// Changes since the last update.
@@ -450,6 +454,9 @@ impl<K: Family> Rib<K> {
 
     /// The link and MAC address of a known neighbour.
     fn station(&self, vport: u16, address: K::Addr) -> Option<(u32, Mac)> {
+        if self.has_peer(vport) {
+            return None;
+        }
         let mut there = self.neighbours.range((address, 0)..=(address, u32::MAX));
         there.find_map(|((_, link), (mac, _))| {
             (self.interfaces.get(link)?.vport == Some(vport)).then_some((*link, *mac))
@@ -461,9 +468,12 @@ impl<K: Family> Rib<K> {
         let port = |vport: u16| self.ports.get(usize::from(vport));
         match target {
             Target::Local => Adjacency::local(),
-            Target::Link(vport) => port(vport).map_or(Adjacency::local(), |port| Adjacency::glean(port.port)),
+            Target::Link(vport) => port(vport).map_or(Adjacency::local(), |port| self.link_row(vport, port)),
             Target::Neighbour(vport, address) => {
                 let Some(port) = port(vport) else { return Adjacency::local() };
+                if port.peer.is_some() {
+                    return self.link_row(vport, port);
+                }
                 match self.station(vport, address) {
                     Some((link, mac)) => {
                         Adjacency::forward(port.port, port.mac, mac, self.mtu_bytes(port, link))
@@ -473,6 +483,19 @@ impl<K: Family> Rib<K> {
             }
             Target::Ways(path) => self.first_way(path),
         }
+    }
+
+    /// The action for packets to a link: to the router at its other end, if there is only one.
+    fn link_row(&self, vport: u16, port: &RibPort) -> Adjacency {
+        let Some(peer) = port.peer else { return Adjacency::glean(port.port) };
+        let here = self.interfaces.iter().find(|(_, interface)| interface.vport == Some(vport));
+        let mtu_bytes = here.map_or(port.mtu_bytes, |(index, _)| self.mtu_bytes(port, *index));
+        Adjacency::forward(port.port, port.mac, peer, mtu_bytes)
+    }
+
+    /// Whether a virtual port leads to one router only.
+    fn has_peer(&self, vport: u16) -> bool {
+        self.ports.get(usize::from(vport)).is_some_and(|port| port.peer.is_some())
     }
 
     /// The largest packet, in bytes, that both the port and its interface accept.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use hue_planes::Adjacency;
 use hue_routing::{Change, Event, Family, Rib, RibUpdate};
 use hue_tables::Prefix;
+use hue_wire::Mac;
 use proptest::prelude::*;
 
 use crate::common::kernel::{Kernel, Modelled, Op, host, neighbour, op, ports, via};
@@ -292,4 +293,54 @@ fn new_ports<K: Modelled>() {
         (plane.table(), update.neighbours, update.addresses)
     };
     assert_eq!(table(ports(), Some(other.clone())), table(other, None));
+}
+
+/// The kernel of a port without ARP has neighbours with the port's own MAC address: they mean nothing.
+#[test]
+fn all_routes_of_a_port_with_one_router_lead_to_it() {
+    const PEER: Mac = Mac([2, 0, 0, 0, 0xff, 1]);
+    let ports = || {
+        let mut ports = ports();
+        ports[1].peer = Some(PEER);
+        ports
+    };
+    let mut rib = Rib::<u32>::new(ports());
+    let link = crate::common::kernel::link;
+    rib.apply_all([Event::Begin, link(2, "v0"), link(3, "v1"), Event::End]);
+    let gateway = host::<u32>(1, 2);
+    let on_link = |low: u32, len: u8| {
+        let mut route = via::<u32>(low, len, 3, gateway);
+        route.hops.iter_mut().for_each(|hop| hop.via = None);
+        route
+    };
+    rib.apply_all([
+        Event::Route(Change::Added, via::<u32>(0x0b00_0000, 8, 3, gateway)),
+        Event::Route(Change::Added, on_link(0x0a00_0100, 24)),
+        Event::Route(Change::Added, via::<u32>(0x0c00_0000, 8, 2, host::<u32>(0, 2))),
+    ]);
+    let (mut plane, mut mtu_bytes) = (Plane::default(), 1500);
+    let port = &ports()[1];
+    for step in 0..3 {
+        match step {
+            1 => rib.apply(Event::Neighbour(Change::Added, neighbour(3, gateway, Some(7)))),
+            2 => {
+                let event = link(3, "v1");
+                let Event::Link(_, mut smaller) = event else { unreachable!() };
+                (smaller.mtu, mtu_bytes) = (1480, 1480);
+                rib.apply(Event::Link(Change::Added, smaller));
+            }
+            _ => {}
+        }
+        if let Some(update) = rib.take_update() {
+            plane.take(&update);
+        }
+        let table = plane.table();
+        let to = |text: &str| table[&text.parse::<Prefix<u32>>().unwrap()];
+        let expected = Adjacency::forward(port.port, port.mac, PEER, mtu_bytes);
+        assert_eq!((to("11.0.0.0/8"), to("10.0.1.0/24")), (expected, expected), "step {step}");
+        assert_eq!(to("12.0.0.0/8"), Adjacency::glean(ports()[0].port), "the other port resolves as always");
+        assert_eq!(table.len(), 3, "no route of a neighbour's own");
+        assert_eq!(rib.unresolved(), [(0, host::<u32>(0, 2))]);
+        assert_eq!(rib.neighbours().count(), 0);
+    }
 }

@@ -43,6 +43,7 @@ pub fn program(id: u16) -> Program {
             port: PortId::new(port),
             mac: mac(id, port),
             mtu_bytes: 1500,
+            tunnel: None,
         })
         .collect();
     let rows = ports

@@ -24,6 +24,7 @@ pub fn switch(id: u16, first: u8, ports: u8, settings: l2::Settings, fixed: &[(M
             port: PortId::new(port),
             mac: Mac([2, 0, 0, 0, id as u8, port]),
             mtu_bytes: 1500,
+            tunnel: None,
         })
         .collect();
     let row =

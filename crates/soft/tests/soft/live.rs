@@ -522,6 +522,7 @@ fn a_flood_costs_its_own_network_only() {
         port: PortId::new(port),
         mac: mac(id, port),
         mtu_bytes: 1500,
+        tunnel: None,
     };
     let wide = |id: u16| {
         let mut wide = program(id);

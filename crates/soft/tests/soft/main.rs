@@ -11,6 +11,7 @@ mod live;
 mod live_change;
 mod live_ipv6;
 mod live_l2;
+mod live_tunnels;
 mod load;
 #[path = "../../../planes/tests/oracle/mod.rs"]
 mod oracle;

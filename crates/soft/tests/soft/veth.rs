@@ -98,6 +98,7 @@ fn program() -> Program {
         port: PortId::new(host),
         mac: router_mac(host),
         mtu_bytes: 1500,
+        tunnel: None,
     };
     let select = |host: u8| Match::Mac { port: PortId::new(host), mac: router_mac(host) };
     let row = |host: u8| Row { vid, vport: u16::from(host), select: select(host) };

@@ -26,6 +26,7 @@ fn network(net: u8) -> Program {
         port: PortId::new(id),
         mac: mac(net, id),
         mtu_bytes: 1500,
+        tunnel: None,
     };
     let row = |id: u8| {
         let select = Match::Mac { port: PortId::new(id), mac: mac(net, id) };

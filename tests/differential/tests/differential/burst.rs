@@ -27,6 +27,7 @@ fn program() -> Program {
         port: PortId::new(port),
         mac: own(port),
         mtu_bytes: 1500,
+        tunnel: None,
     };
     let row = |port| Row {
         vid,

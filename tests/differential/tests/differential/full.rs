@@ -54,6 +54,7 @@ fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec
             port: PortId::new(port),
             mac: own(k, port),
             mtu_bytes: 1500,
+            tunnel: None,
         });
         let row = |port| Row {
             vid,

@@ -25,6 +25,7 @@ fn program(k: usize, macs: &[Mac]) -> Program {
         port: PortId::new(port),
         mac: own(port),
         mtu_bytes: 1500,
+        tunnel: None,
     };
     let row = |port| Row {
         vid,

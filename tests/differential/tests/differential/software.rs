@@ -27,6 +27,7 @@ fn program(id: u16, inner: bool) -> Program {
             port: PortId::new(port),
             mac: own(id, port),
             mtu_bytes: 1500,
+            tunnel: None,
         })
         .collect();
     let select = |port: &VirtualPort| match inner {

@@ -33,7 +33,13 @@ fn own(net: usize, port: PortId) -> Mac {
 fn network(net: usize, from: &[PortId], to: PortId, weight: u16) -> Program {
     let vid = Vid::new(1 + net as u16).unwrap();
     let ports = || from.iter().copied().chain([to]);
-    let vport = |port| VirtualPort { name: format!("v{port}"), port, mac: own(net, port), mtu_bytes: 1500 };
+    let vport = |port| VirtualPort {
+        name: format!("v{port}"),
+        port,
+        mac: own(net, port),
+        mtu_bytes: 1500,
+        tunnel: None,
+    };
     let row = |(port, vport)| Row { vid, vport, select: Match::Mac { port, mac: own(net, port) } };
     Program {
         vid,

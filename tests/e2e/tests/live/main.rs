@@ -39,4 +39,5 @@ mod report;
 mod routing;
 mod status;
 mod topology;
+mod tunnels;
 mod upgrade;

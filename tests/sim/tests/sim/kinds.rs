@@ -49,6 +49,7 @@ fn network(kind: Kind, id: u16) -> Program {
             port: PortId::new(port),
             mac: mac(id, port),
             mtu_bytes: 1500,
+            tunnel: None,
         })
         .collect();
     let rows = |(port, vport): (&VirtualPort, u16)| {

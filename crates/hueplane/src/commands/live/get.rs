@@ -158,7 +158,7 @@ fn networks(client: &Client, format: Format, name: Option<&str>) -> Result<(), F
                 NetworkState::Degraded => RED,
             };
             let ports = network.ports.iter().map(|port| {
-                let text = format!("{}:{}", port.name, port.port);
+                let text = format!("{}:{}", port.name, port.on());
                 if port.up { text } else { styled(RED, format!("{text} (down)")) }
             });
             vec![

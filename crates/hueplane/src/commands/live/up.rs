@@ -68,7 +68,7 @@ fn check(sources: &[SourceText]) -> Result<(), Failure> {
         name: source.name.clone(),
         bytes: source.text.clone().into(),
     };
-    hue_intent::parse(sources.iter().map(source).collect())
+    hue_intent::parse_part(sources.iter().map(source).collect())
         .map(drop)
         .map_err(|errors| Failure::Input(errors.to_string()))
 }

@@ -169,7 +169,7 @@ mod tests {
             vid,
             name: "grün".to_owned(),
             settings: Settings::of(hue_planes::Kind::Dual),
-            ports: vec![VirtualPort { name: "left".to_owned(), port, mac, mtu_bytes: 1500 }],
+            ports: vec![VirtualPort { name: "left".to_owned(), port, mac, mtu_bytes: 1500, tunnel: None }],
             rows: vec![
                 Row { vid, vport: 0, select: Match::Mac { port, mac } },
                 Row {

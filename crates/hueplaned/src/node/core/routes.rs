@@ -70,10 +70,15 @@ impl Node {
             Effect::Update(piece) => {
                 let update = piece.routes.update().with_mode(Mode::Fitting).with_hops(&piece.hops);
                 let result = self.live.update(piece.vid, &update).map_err(|error| error.to_string());
+                let vid = piece.vid;
                 self.give_routes(Input::Updated(piece, result));
+                self.with_name(vid, Self::tell_passengers);
             }
             Effect::Mirror(vid, hops, routes) => self.mirror(vid, &hops, &routes),
-            Effect::LoadWhole(vid, next_hops, routes) => self.load_table(vid, next_hops, routes),
+            Effect::LoadWhole(vid, next_hops, routes) => {
+                self.load_table(vid, next_hops, routes);
+                self.with_name(vid, Self::tell_passengers);
+            }
             Effect::Withdraw(vid, routes) => {
                 if let Err(error) = self.live.update(vid, &routes.update()) {
                     let network = self.vids.get(&vid);

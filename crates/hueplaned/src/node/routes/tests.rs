@@ -88,6 +88,7 @@ impl Bench {
             port: PortId::new(1),
             mac: Mac([2, 0, 0, 0, 0, 1]),
             mtu_bytes: 1500,
+            peer: None,
         };
         let (name, ports, counts) = (format!("n{at}"), vec![port], Arc::default());
         self.give(Input::Load(vid(at), Loaded { name, keys, ports, is_known: false, counts }));

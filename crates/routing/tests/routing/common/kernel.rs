@@ -23,6 +23,7 @@ pub fn ports() -> Vec<RibPort> {
         port: PortId::new(port),
         mac: Mac([2, 0, 0, 0, 1, port]),
         mtu_bytes: 1500,
+        peer: None,
     };
     vec![port("v0", 5), port("v1", 3)]
 }

@@ -203,6 +203,7 @@ impl Worker {
         self.engine.demux = steering.demux.clone();
         for network in &mut self.networks {
             network.on_nic = steering.beside.is_on(network.vid);
+            network.carries_tunnels = steering.tunnels.has(network.vid);
         }
         self.steering = steering;
     }

@@ -38,6 +38,7 @@ fn program(id: u16, weight: u16) -> Program {
         port: PortId::new(port),
         mac: mac(id, port),
         mtu_bytes: 1500,
+        tunnel: None,
     };
     let row = |port: u8| Row {
         vid: vid(id),
@@ -143,6 +144,7 @@ impl Solo {
             empty.network_homes,
             empty.port_homes,
             empty.beside,
+            empty.tunnels,
             none.0,
             none.1,
         )));
