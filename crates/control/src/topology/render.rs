@@ -73,8 +73,10 @@ fn network(
     }
     let _ = writeln!(out, "  plane: {{kind: {}}}", network.kind.name());
     out.push_str(if router.ports.is_empty() { "  ports: []\n" } else { "  ports:\n" });
+    // All ports of a switch have the same MTU: that of its narrowest link.
+    let mtu = (network.kind == Kind::L2).then(|| maker.mtu(router.network, 0));
     for port in &router.ports {
-        virtual_port(maker, port, out);
+        virtual_port(maker, port, mtu, out);
     }
     if network.kind == Kind::L2 {
         return;
@@ -91,7 +93,7 @@ fn network(
     }
 }
 
-fn virtual_port(maker: &Maker<'_>, port: &RouterPort, out: &mut String) {
+fn virtual_port(maker: &Maker<'_>, port: &RouterPort, mtu: Option<u16>, out: &mut String) {
     let _ = write!(out, "    - {{name: {}, ", quoted(&port.name));
     match &port.on {
         On::Host(physical) | On::Link { by: By::Port(physical), .. } => {
@@ -109,6 +111,9 @@ fn virtual_port(maker: &Maker<'_>, port: &RouterPort, out: &mut String) {
     let _ = write!(out, ", mac: \"{}\"", port.mac);
     if !port.addresses.is_empty() {
         let _ = write!(out, ", addresses: [{}]", listed(&port.addresses));
+    }
+    if let Some(mtu) = mtu {
+        let _ = write!(out, ", mtu: {mtu}");
     }
     out.push_str("}\n");
 }
