@@ -15,7 +15,7 @@ use crate::cli::{Format, TopoPing};
 use crate::failure::Failure;
 use crate::local::probe::{self, Ping, all};
 use crate::local::stop;
-use crate::print::{Align, GREEN, RED, columns, painted, result, styled};
+use crate::print::{Align, GREEN, RED, columns, count, painted, result, styled};
 use crate::progress;
 
 /// One request of a ping, and attempts of a pair.
@@ -208,8 +208,8 @@ fn table(shown: &Shown) -> String {
             let tunnels = network.links.iter().filter(|link| link.over.is_some()).count();
             let links = match (tunnels, network.links.len() - tunnels) {
                 (0, direct) => format!("{direct} direct"),
-                (tunnels, 0) => format!("{tunnels} tunnels"),
-                (tunnels, direct) => format!("{direct} direct, {tunnels} tunnels"),
+                (tunnels, 0) => count(tunnels as u64, "tunnel"),
+                (tunnels, direct) => format!("{direct} direct, {}", count(tunnels as u64, "tunnel")),
             };
             vec![
                 painted(&network.name, network.colour.as_deref()),

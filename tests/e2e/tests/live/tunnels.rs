@@ -416,18 +416,21 @@ fn a_virtual_hop_rewrites_the_outer_addresses() {
         until(&format!("{address} answers"), 30, || pair.left.ping(address, 1) == 1);
     }
     // Three routers: the TTL of 64 is 61 at the end, and the outer TTL is as the document says.
-    let wire = Sniffer::start(lab.switch(), "x0", |frame| {
-        frame.get(12..14) == Some(&[8, 0]) && matches!(frame.get(23), Some(4 | 41))
+    // A socket receives what comes in: at each end of the wire, one direction.
+    let wires = ["x0", "x1"].map(|end| {
+        Sniffer::start(lab.switch(), end, |frame| {
+            frame.get(12..14) == Some(&[8, 0]) && matches!(frame.get(23), Some(4 | 41))
+        })
     });
     let echoed = pair.left.ping_with(far[0], 1, &[]).stdout;
     assert!(echoed.contains("ttl=61"), "{echoed}");
     assert_eq!(pair.left.ping(far[1], 1), 1);
-    let seen = wire.stop();
+    let seen: Vec<Vec<u8>> = wires.into_iter().flat_map(|wire| wire.stop().frames).collect();
     let outer = |frame: &[u8]| (frame[22], frame[23], frame[29], frame[33]);
     for protocol in [4, 41] {
         for (from, to) in [(1, 2), (2, 3), (3, 2), (2, 1)] {
-            let found = seen.frames.iter().any(|frame| outer(frame) == (9, protocol, from, to));
-            let all: Vec<_> = seen.frames.iter().map(|frame| outer(frame)).collect();
+            let found = seen.iter().any(|frame| outer(frame) == (9, protocol, from, to));
+            let all: Vec<_> = seen.iter().map(|frame| outer(frame)).collect();
             assert!(found, "no packet of protocol {protocol} from {from} to {to}: {all:?}");
         }
     }

@@ -29,8 +29,10 @@ impl Worker {
         let Some(way) = steering.tunnels.out(network.vid, vport) else { return Err(packet) };
         let over = place(slot_of(&self.engine.slots, way.tunnel.over));
         let Some(carrier) = self.networks.get(over) else { return Err(packet) };
-        let port = carrier.vports.get(usize::from(way.over_vport)).map(|vport| vport.port);
-        let Some(port) = port.filter(|_| over != slot) else { return Err(packet) };
+        let vport_of_carrier = carrier.vports.get(usize::from(way.over_vport)).filter(|_| over != slot);
+        let Some((port, mac)) = vport_of_carrier.map(|vport| (vport.port, vport.mac)) else {
+            return Err(packet);
+        };
         let len = packet.len;
         let Ok(made) = way.tunnel.encapsulate(packet.bytes(&self.pool)) else {
             self.lose(slot, Loss::TunnelNotIp, Some(packet));
@@ -47,6 +49,10 @@ impl Worker {
         let start = begin - headers.len();
         if let Some(place) = self.pool.bytes_mut().get_mut(start..begin) {
             place.copy_from_slice(headers);
+            // The namespace takes frames for its own address only: it resolves the neighbour of a punted packet.
+            if let Some(destination) = place.first_chunk_mut::<6>() {
+                *destination = mac.0;
+            }
         }
         packet.start = start as u32; // within the pool, as before
         packet.len = (headers.len() + payload.len()) as u32;
