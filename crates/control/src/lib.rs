@@ -9,6 +9,7 @@ mod names;
 mod plan;
 mod routes;
 pub mod schedule;
+pub mod topology;
 mod tunnels;
 
 pub use compile::{Compiled, compile, compile_with};

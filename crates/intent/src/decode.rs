@@ -290,6 +290,19 @@ impl<'t> Cursor<'t> {
         whole.parse::<u32>().ok()?.checked_mul(1000)?.checked_add(decimals)
     }
 
+    /// The value as a number with a sign, in thousandths; in other respects like [`Self::thousandths`].
+    pub(crate) fn signed_thousandths(&self) -> Option<i32> {
+        let Data::Scalar { text, plain: true } = &self.value().data else { return None };
+        let (sign, text) = text.strip_prefix('-').map_or((1, &**text), |text| (-1, text));
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if decimals.len() > 3 || !digits(decimals) || !digits(whole) {
+            return None;
+        }
+        let decimals: i32 = format!("{decimals:0<3}").parse().ok()?;
+        Some(sign * whole.parse::<i32>().ok()?.checked_mul(1000)?.checked_add(decimals)?)
+    }
+
     /// The value as a boolean.
     pub(crate) fn flag(&self) -> Option<bool> {
         match &self.value().data {

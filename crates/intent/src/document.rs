@@ -162,7 +162,14 @@ pub(crate) fn document<'t>(at: Cursor<'t>) -> Option<Draft<'t>> {
     if let Some(version) = at.required("apiVersion", ApiVersion::V1_TEXT) {
         version.word(&[ApiVersion::V1_TEXT]);
     }
-    match at.required("kind", "Node or Network")?.word(&["Node", "Network"])? {
+    let kind = at.required("kind", "Node or Network")?;
+    if kind.text("Node or Network") == Some(crate::topology::KIND) {
+        let hint =
+            "`hueplane apply` and `hueplane topo render` divide it into the documents of nodes".to_owned();
+        kind.fault("a Topology", "a Node or a Network of this node", Some(hint));
+        return None;
+    }
+    match kind.word(&["Node", "Network"])? {
         "Node" => Some(Draft::Node(Box::new(node(at)))),
         _ => Some(Draft::Network(Box::new(network(at)))),
     }

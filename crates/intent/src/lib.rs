@@ -1,4 +1,5 @@
-//! Desired state of hueplane: versioned YAML documents of kind `Node` and `Network`, validated together.
+//! Desired state of hueplane: versioned YAML documents of kind `Node` and `Network`, validated together; and of kind `Topology`,
+//! from which those of several nodes follow.
 //!
 //! Flow: files → **intent** → control → substrate. All errors are reported at once, each with file, line,
 //! column, field, the value found and the value expected. The types of this crate define the format;
@@ -17,11 +18,13 @@ mod load;
 mod needs;
 mod schema;
 mod table;
+pub mod topology;
 mod tunnel;
 mod types;
 mod validate;
 mod yaml;
 
+pub use address::InterfaceAddress;
 pub use card::{Card, PciAddress, PciAddressError, Placement, Twin};
 pub use error::{Error, Errors, Finding, Place};
 pub use hue_demux::tunnel::{Dscp, Encapsulation};

@@ -78,3 +78,21 @@ pub const TABLE_KIB_MIN: u64 = 4;
 pub const TABLE_KIB_MAX: u64 = 64 << 20;
 /// Most processes: the kernel's `PID_MAX_LIMIT`.
 pub const PROCESSES_MAX: u32 = 4_194_304;
+/// Largest file that can have a `Topology` document, in bytes: larger ones are tables of routes.
+pub const TOPOLOGY_BYTES_MAX: usize = 4 << 20;
+/// Longest name in a topology, in characters: names of ports and namespaces are made of several.
+pub const TOPOLOGY_NAME_CHARS_MAX: usize = 32;
+/// Most nodes of a topology.
+pub const TOPOLOGY_NODES_MAX: usize = 1_024;
+/// Most physical links of a topology, and most links of a network in it.
+pub const TOPOLOGY_LINKS_MAX: usize = 4_096;
+/// Most networks of a topology.
+pub const TOPOLOGY_NETWORKS_MAX: usize = 64;
+/// Most hosts of a network in a topology.
+pub const TOPOLOGY_HOSTS_MAX: usize = 4_096;
+/// Highest cost of a link in a topology: that of OSPF.
+pub const TOPOLOGY_COST_MAX: u32 = 65_535;
+/// Largest coordinate of a node in a drawing.
+pub const TOPOLOGY_PLACE_MAX: i32 = 1_000_000;
+/// Highest VXLAN network identifier, which has 24 bits.
+pub const TOPOLOGY_VNI_MAX: u32 = (1 << 24) - 1;

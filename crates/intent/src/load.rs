@@ -125,7 +125,7 @@ fn parse_reported(sources: &[(usize, Source)], report: Report, rules: Rules) -> 
         }
     }
     if documents == 0 && report.count() == 0 {
-        empty(&report, sources.first().map(|(_, source)| source));
+        empty(&report, sources.first().map(|(_, source)| source), "a Node or a Network");
     }
     validate::all(&nodes, &networks, rules);
     let intent = if report.count() == 0 { build(nodes, networks) } else { None };
@@ -134,13 +134,13 @@ fn parse_reported(sources: &[(usize, Source)], report: Report, rules: Rules) -> 
 }
 
 /// An input without documents is an error; often it is a file that was not saved.
-fn empty(report: &Report, source: Option<&Source>) {
+pub(crate) fn empty(report: &Report, source: Option<&Source>, expected: &str) {
     let file = source.map_or_else(|| "<none>".to_owned(), |source| source.name.clone());
     let finding = Finding {
         place: Place { file, line: 1, column: 1 },
         field: "document".to_owned(),
         found: "no document".to_owned(),
-        expected: "a Node or a Network".to_owned(),
+        expected: expected.to_owned(),
         hint: None,
     };
     report.add(0, Error::Found(Box::new(finding)));

@@ -13,6 +13,7 @@ use crate::address::InterfaceAddress;
 use crate::limits;
 use crate::live::InterfaceName;
 use crate::needs::Bandwidth;
+use crate::topology::{Topology, TopologyHost, TopologyLink, TopologyNetwork, TopologyNode, VirtualLink};
 use crate::types::{
     Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route, RouteMember, StaticMac,
 };
@@ -28,12 +29,13 @@ pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let node = generator.subschema_for::<Node>();
     let network = generator.subschema_for::<Network>();
+    let topology = generator.subschema_for::<Topology>();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": ID,
         "title": "hueplane/v1",
-        "description": "Desired state of hueplane: a YAML document of kind Node or Network.",
-        "oneOf": [node, network],
+        "description": "Desired state of hueplane: a YAML document of kind Node, Network or Topology.",
+        "oneOf": [node, network, topology],
         "$defs": generator.take_definitions(true),
     })
 }
@@ -53,6 +55,79 @@ const LEN6: &str = "(12[0-8]|1[01][0-9]|[1-9]?[0-9])";
 
 fn octets() -> String {
     format!("{OCTET}(\\.{OCTET}){{3}}")
+}
+
+/// A list with at least one entry.
+fn some<T: JsonSchema>(generator: &mut SchemaGenerator, max: usize) -> Schema {
+    json_schema!({"type": "array", "items": generator.subschema_for::<T>(), "minItems": 1, "maxItems": max})
+}
+
+pub(crate) fn topology_nodes(generator: &mut SchemaGenerator) -> Schema {
+    some::<TopologyNode>(generator, limits::TOPOLOGY_NODES_MAX)
+}
+
+pub(crate) fn topology_networks(generator: &mut SchemaGenerator) -> Schema {
+    some::<TopologyNetwork>(generator, limits::TOPOLOGY_NETWORKS_MAX)
+}
+
+pub(crate) fn topology_links(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<TopologyLink>(generator, limits::TOPOLOGY_LINKS_MAX)
+}
+
+pub(crate) fn topology_hosts(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<TopologyHost>(generator, limits::TOPOLOGY_HOSTS_MAX)
+}
+
+pub(crate) fn virtual_links(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<VirtualLink>(generator, limits::TOPOLOGY_LINKS_MAX)
+}
+
+/// A name that names of ports and namespaces can contain.
+pub(crate) fn topology_name(_: &mut SchemaGenerator) -> Schema {
+    let pattern = "^[0-9A-Za-z][-_.0-9A-Za-z]*$";
+    json_schema!({"type": "string", "pattern": pattern, "maxLength": limits::TOPOLOGY_NAME_CHARS_MAX})
+}
+
+pub(crate) fn topology_names(generator: &mut SchemaGenerator) -> Schema {
+    let name = topology_name(generator);
+    json_schema!({"type": "array", "items": name, "minItems": 1, "maxItems": limits::TOPOLOGY_NODES_MAX, "uniqueItems": true})
+}
+
+pub(crate) fn topology_ends(generator: &mut SchemaGenerator) -> Schema {
+    let name = topology_name(generator);
+    json_schema!({"type": "array", "items": name, "minItems": 2, "maxItems": 2, "uniqueItems": true})
+}
+
+pub(crate) fn topology_interfaces(generator: &mut SchemaGenerator) -> Schema {
+    let name = generator.subschema_for::<InterfaceName>();
+    json_schema!({"type": "array", "items": name, "minItems": 2, "maxItems": 2})
+}
+
+pub(crate) fn topology_place(_: &mut SchemaGenerator) -> Schema {
+    let most = limits::TOPOLOGY_PLACE_MAX;
+    let number = json!({"type": "number", "minimum": -most, "maximum": most});
+    json_schema!({"type": "array", "items": number, "minItems": 2, "maxItems": 2, "examples": [[8.5, 47.4]]})
+}
+
+pub(crate) fn topology_cost(_: &mut SchemaGenerator) -> Schema {
+    range(1, limits::TOPOLOGY_COST_MAX.into())
+}
+
+pub(crate) fn topology_vni(_: &mut SchemaGenerator) -> Schema {
+    range(1, limits::TOPOLOGY_VNI_MAX.into())
+}
+
+pub(crate) fn topology_prefixes(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "items": prefix(generator), "minItems": 1, "maxItems": 2})
+}
+
+/// A tunnel has a network that carries it; only vxlan has a VNI.
+pub(crate) fn tunnel_over(schema: &mut Schema) {
+    let needs = json!({"tunnel": ["over"], "over": ["tunnel"], "vni": ["tunnel"]});
+    schema.insert("dependentRequired".to_owned(), needs);
+    schema.insert("if".to_owned(), json!({"required": ["vni"]}));
+    schema.insert("then".to_owned(), json!({"properties": {"tunnel": {"const": "vxlan"}}}));
+    schema.insert("else".to_owned(), json!(true));
 }
 
 /// The schema of a type, for fields that can be omitted but not null.

@@ -39,5 +39,6 @@ mod remote;
 mod report;
 mod routing;
 mod status;
+mod topology;
 mod tunnels;
 mod upgrade;

@@ -21,10 +21,15 @@ use crate::print::{Align, DIM, GREEN, List, RED, YELLOW, columns, grouped, resul
 
 /// Runs the command.
 pub fn get(args: &Get, connection: &Connection) -> Result<(), Failure> {
-    let client = client(connection)?;
     let format = args.output.format;
     let name = args.name.as_deref();
+    // It has several daemons.
+    if args.kind == Kind::Topology {
+        return crate::topo::show(name, format);
+    }
+    let client = client(connection)?;
     match args.kind {
+        Kind::Topology => Ok(()),
         Kind::Nodes => nodes(&client, format, name),
         Kind::Networks => networks(&client, format, name.or(args.network.as_deref())),
         Kind::Ports => ports(&client, format, name, args.network.as_deref()),
