@@ -13,13 +13,14 @@ use hue_planes::Kind;
 use hue_tables::AnyPrefix;
 
 use crate::address::InterfaceAddress;
+use crate::card::Placement;
 use crate::decode::Cursor;
 use crate::document::{Items, NetworkDraft, NodeDraft, gateways};
 use crate::error::{did_you_mean, one_of};
 use crate::limits;
 use crate::links::Links;
 use crate::tunnel::{Mtus, Tunnel};
-use crate::types::{Name, NetworkPort, NodePort, On, Select, Target};
+use crate::types::{Name, NetworkPort, NodePort, On, Route, Select, Target};
 
 /// The first place of each unique item.
 struct Seen<'t, K>(HashMap<K, Cursor<'t>>);
@@ -85,6 +86,7 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>], rules:
         let known = Known::new(network);
         neighbours(network, known.as_ref());
         routes(network, known.as_ref());
+        groups_on_card(network);
         burst_bits(network);
         static_macs(network, known.as_ref());
     }
@@ -489,6 +491,19 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
             }
             Target::Port(name) => drop(known.port(name, &at.field_or_self("port"))),
         }
+    }
+}
+
+/// The card has no groups of next hops, so a network with a route through several routers cannot be placed there.
+fn groups_on_card(network: &NetworkDraft<'_>) {
+    let is_group = |route: &Route| matches!(&route.target, Target::Vias(members) if members.len() > 1);
+    let several = present(&network.routes).find(|(route, _)| is_group(route));
+    if let (Some(Placement::Card), Some((route, at))) = (network.placement, several) {
+        let place = network.spec.field_or_self("placement");
+        let found = format!("card for a network whose route to {} has several gateways", route.to);
+        let hint =
+            format!("the card has no groups of next hops: see the route in {}", at.location_for(&place));
+        place.fault(found, "soft or auto", Some(hint));
     }
 }
 
