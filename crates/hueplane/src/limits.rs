@@ -138,6 +138,10 @@ fn fields() -> Vec<(&'static str, String)> {
         ("`weight`", range(1_u8, documents::WEIGHT_MAX)),
         ("expected number of routes", range(1_u8, documents::ROUTES_MAX)),
         ("`addresses`", at_most(documents::PORT_ADDRESSES_MAX)),
+        ("`tunnel`, `over`", at_most(documents::TUNNELS_MAX)),
+        ("`vni`", range(0_u8, hue_wire::vxlan::Vni::MAX.get())),
+        ("`ttl`", range(1_u8, u8::MAX)),
+        ("`dscp`", range(0_u8, documents::DSCP_MAX)),
         (
             "`packets_per_second`, `burst_packets` (`rate_limit`)",
             format!("1 to 10^{}", documents::RATE_MAX.ilog10()),
