@@ -320,6 +320,7 @@ mod tests {
             ports: Vec::new(),
             rows: rows.iter().map(|select| Claim { vid, vport: 0, select: *select }).collect(),
             next_hops: Vec::new(),
+            groups: Vec::new(),
             entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,

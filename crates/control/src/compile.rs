@@ -131,6 +131,7 @@ fn one(network: &Network, vid: Vid, known: &Known<'_>) -> Result<(Program, Netwo
         rows: rows(vid, &spec.select, &ports),
         ports,
         next_hops: set.next_hops,
+        groups: set.groups,
         entries,
         rate_limit: rate_limit.map_err(|error| CompileError::RateLimit { network: name.clone(), error })?,
         weight: spec.weight,

@@ -129,6 +129,7 @@ fn fields() -> Vec<(&'static str, String)> {
         ("`soft.cores`", range(1_u8, documents::FORWARDING_CORES_MAX)),
         ("`vid`", range(1_u8, documents::NETWORKS_MAX)),
         ("virtual ports", at_most(documents::NETWORK_PORTS_MAX)),
+        ("tunnels", at_most(documents::TUNNELS_MAX)),
         ("static routes", at_most(documents::ROUTES_MAX)),
         ("static ARP entries", at_most(documents::NEIGHBOURS_MAX)),
         ("`plane.macs_max`", range(0_u8, hue_planes::l2::MACS_MAX)),

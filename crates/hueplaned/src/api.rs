@@ -56,7 +56,7 @@ pub use plan::{CapacityUse, Placement, Plan, PlanQuery, PlannedMove, PlannedNetw
 pub use problem::{Finding, Problem, ProblemKind};
 pub use routes::{
     CardMemory, CardShare, CardTables, MacAddress, Neighbour, NetworkFilter, Route, RouteFilter, RouteKind,
-    TableShare, Tables,
+    RouteWay, TableShare, Tables,
 };
 pub use stats::{FamilyStats, MacStats, NetworkStats, PortStats, Stats, VirtualPortStats, WorkerStats};
 

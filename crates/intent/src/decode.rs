@@ -174,6 +174,11 @@ impl<'t> Cursor<'t> {
         field
     }
 
+    /// Whether the value is a list.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.value().data, Data::List(_))
+    }
+
     /// The entries of a list with at most `max` of them; null is an empty list.
     pub(crate) fn list(&self, max: usize, expected: &str) -> Option<Vec<Self>> {
         match &self.value().data {

@@ -3,6 +3,9 @@
 //! Flow: cursor → **drafts** (typed values with their places; invalid ones are missing) → validator →
 //! `types`. Decoding continues after an error, so that one load reports all of them.
 
+use std::net::IpAddr;
+
+use hue_planes::group::{MEMBERS_MAX, WEIGHT_MAX};
 use hue_planes::{Kind, l2};
 use hue_tables::Vid;
 use hue_wire::Mac;
@@ -19,7 +22,7 @@ use crate::table::{TableBytes, TableLimit};
 use crate::tunnel;
 use crate::types::{
     ApiVersion, Bucket, Colour, Martians, Metadata, Name, Neighbour, NetworkPort, NetworkSpec, NodeLink,
-    NodePort, NodeSpec, On, Plane, RateLimit, Route, Select, StaticMac, Target,
+    NodePort, NodeSpec, On, Plane, RateLimit, Route, RouteMember, Select, StaticMac, Target,
 };
 
 const NAME: &str = "a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit";
@@ -588,6 +591,7 @@ fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
     at.mapping(&["to", "via", "port"])?;
     let to = at.required("to", family.prefix()).and_then(|to| address::prefix(&to, family));
     let target = match (at.field("via"), at.field("port")) {
+        (Some(via), None) if via.is_list() => vias(via, family).map(Target::Vias),
         (Some(via), None) => address::host(&via, family).map(Target::Via),
         (None, Some(port)) => port.parse("the name of a virtual port").map(Target::Port),
         (None, None) => {
@@ -600,14 +604,44 @@ fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
         }
     };
     let (to, target) = (to?, target?);
-    if let (Target::Via(via), Some(field)) = (&target, at.field("via"))
-        && via.is_ipv4() != to.addr().is_ipv4()
-    {
-        let hint = format!("a route to {to} leads through a gateway of its own family");
-        field.fault(via.to_string(), Family::of_address(to.addr()).address(), Some(hint));
-        return None;
+    for (via, field) in gateways(&target, at) {
+        if via.is_ipv4() != to.addr().is_ipv4() {
+            let hint = format!("a route to {to} leads through a gateway of its own family");
+            field.fault(via.to_string(), Family::of_address(to.addr()).address(), Some(hint));
+            return None;
+        }
     }
     Some(Route { to, target })
+}
+
+/// The gateways of a route, with the places of their addresses.
+pub(crate) fn gateways<'t>(target: &Target, route: &Cursor<'t>) -> Vec<(IpAddr, Cursor<'t>)> {
+    let field = route.field_or_self("via");
+    match target {
+        Target::Via(via) => vec![(*via, field)],
+        Target::Vias(members) => {
+            let place = |index| field.entry_or_self(index).field_or_self("via");
+            members.iter().enumerate().map(|(index, member)| (member.via, place(index))).collect()
+        }
+        Target::Port(_) => Vec::new(),
+    }
+}
+
+/// Several gateways with their weights.
+fn vias(at: Cursor<'_>, family: Family) -> Option<Vec<RouteMember>> {
+    let expected = "a list of gateways, each with its weight";
+    let members = items(at.clone(), MEMBERS_MAX, expected, |at| {
+        at.mapping(&["via", "weight"])?;
+        let via = at.required("via", family.address()).and_then(|at| address::host(&at, family));
+        let weight = optional(at, "weight", |at| at.number(1, WEIGHT_MAX, ""));
+        Some(RouteMember { via: via?, weight: weight?.unwrap_or(RouteMember::default_weight()) })
+    });
+    let members = members.take()?;
+    if members.is_empty() {
+        at.fault("no gateway", "the address of a gateway, or a list with at least one", None);
+        return None;
+    }
+    Some(members)
 }
 
 fn neighbour(at: &Cursor<'_>, family: Family) -> Option<Neighbour> {

@@ -40,5 +40,5 @@ pub use tunnel::{Mtus, Tunnel};
 pub use types::{
     ApiVersion, Bucket, Colour, ColourError, Martians, Metadata, Name, NameError, Neighbour, Network,
     NetworkPort, NetworkSpec, NetworkTag, Node, NodeLink, NodePort, NodeSpec, NodeTag, On, Plane, RateLimit,
-    Route, Select, StaticMac, Target,
+    Route, RouteMember, Select, StaticMac, Target,
 };

@@ -15,7 +15,7 @@ use crate::live::InterfaceName;
 use crate::needs::Bandwidth;
 use crate::topology::{Topology, TopologyHost, TopologyLink, TopologyNetwork, TopologyNode, VirtualLink};
 use crate::types::{
-    Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route, StaticMac,
+    Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route, RouteMember, StaticMac,
 };
 
 /// Identifier of the schema.
@@ -315,6 +315,18 @@ pub(crate) fn select_prefixes(generator: &mut SchemaGenerator) -> Schema {
         "minItems": 1,
         "maxItems": limits::SELECT_PREFIXES_MAX,
     })
+}
+
+/// The gateway of a route, or several.
+pub(crate) fn via(generator: &mut SchemaGenerator) -> Schema {
+    let (one, member) = (address(generator), generator.subschema_for::<RouteMember>());
+    let max = hue_planes::group::MEMBERS_MAX;
+    json_schema!({ "oneOf": [one, { "type": "array", "items": member, "minItems": 1, "maxItems": max }] })
+}
+
+/// The weight of a member of a route with several gateways.
+pub(crate) fn member_weight(_: &mut SchemaGenerator) -> Schema {
+    range(1, hue_planes::group::WEIGHT_MAX.into())
 }
 
 /// A route has either `via` or `port`.

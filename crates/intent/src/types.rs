@@ -468,6 +468,28 @@ pub enum Target {
     Via(IpAddr),
     /// The link of the virtual port with this name: destinations are neighbours.
     Port(Name),
+    /// Several routers, which share the flows; at least one.
+    Vias(Vec<RouteMember>),
+}
+
+/// One of several routers that share the flows of a static route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RouteMember {
+    /// Address of the router, on one of the network's links.
+    #[schemars(schema_with = "schema::address")]
+    pub via: IpAddr,
+    /// Its part of the flows, relative to the others.
+    #[schemars(default = "RouteMember::default_weight", schema_with = "schema::member_weight")]
+    pub weight: u16,
+}
+
+impl RouteMember {
+    /// The weight of a member without one.
+    #[must_use]
+    pub const fn default_weight() -> u16 {
+        1
+    }
 }
 
 /// A neighbour with a static MAC address.
@@ -548,20 +570,30 @@ pub(crate) struct RouteText {
     /// Destination prefix.
     #[schemars(schema_with = "schema::prefix")]
     to: String,
-    /// Address of the next-hop router, on one of the network's links.
+    /// Address of the next-hop router, on one of the network's links; or a list of routers, which share the flows according to
+    /// their weights.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(default, schema_with = "schema::address")]
-    via: Option<IpAddr>,
+    #[schemars(default, schema_with = "schema::via")]
+    via: Option<ViaText>,
     /// Virtual port whose link the destinations are on.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Name>")]
     port: Option<Name>,
 }
 
+/// One router or several.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ViaText {
+    One(IpAddr),
+    Several(Vec<RouteMember>),
+}
+
 impl From<Route> for RouteText {
     fn from(route: Route) -> Self {
         let (via, port) = match route.target {
-            Target::Via(via) => (Some(via), None),
+            Target::Via(via) => (Some(ViaText::One(via)), None),
+            Target::Vias(members) => (Some(ViaText::Several(members)), None),
             Target::Port(port) => (None, Some(port)),
         };
         Self { to: route.to.to_string(), via, port }

@@ -14,7 +14,7 @@ use hue_tables::AnyPrefix;
 
 use crate::address::InterfaceAddress;
 use crate::decode::Cursor;
-use crate::document::{Items, NetworkDraft, NodeDraft};
+use crate::document::{Items, NetworkDraft, NodeDraft, gateways};
 use crate::error::{did_you_mean, one_of};
 use crate::limits;
 use crate::links::Links;
@@ -460,6 +460,18 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
             let hint = Some(format!("{reserved} are reserved for the router itself"));
             to.fault(route.to.to_string(), "a unicast prefix", hint);
         }
+        let mut members = Seen::new();
+        let is_several = matches!(route.target, Target::Vias(_));
+        for (via, field) in gateways(&route.target, at).into_iter().filter(|_| is_several) {
+            if let Some(first) = members.insert(via, field.clone()) {
+                duplicate(
+                    &field,
+                    first,
+                    format!("gateway {via}"),
+                    "each gateway once; weights say how much it takes",
+                );
+            }
+        }
         let Some(known) = known else { continue };
         // The route would never be used: the network's own addresses and links have priority.
         if let Some(own) = known.own.get(&route.to) {
@@ -470,7 +482,11 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
             );
         }
         match &route.target {
-            Target::Via(via) => known.on_link(*via, None, &at.field_or_self("via"), "another router"),
+            Target::Via(_) | Target::Vias(_) => {
+                for (via, field) in gateways(&route.target, at) {
+                    known.on_link(via, None, &field, "another router");
+                }
+            }
             Target::Port(name) => drop(known.port(name, &at.field_or_self("port"))),
         }
     }

@@ -126,6 +126,7 @@ mod tests {
             }],
             rows: Vec::new(),
             next_hops: Vec::new(),
+            groups: Vec::new(),
             entries: Entries::none(Kind::Ipv6),
             rate_limit: None,
             weight: 1,

@@ -77,6 +77,7 @@ fn program(id: u16) -> Result<Program, Error> {
         ports,
         rows,
         next_hops: (0..PORTS).map(hop).collect(),
+        groups: Vec::new(),
         entries: Entries::Lpm32(routes.collect::<Option<_>>().ok_or("next hop")?),
         rate_limit: None,
         weight: 1,

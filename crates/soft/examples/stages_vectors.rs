@@ -434,6 +434,7 @@ impl Scenario<'_> {
             ports,
             rows,
             next_hops,
+            groups: Vec::new(),
             entries: Entries::Lpm32(routes),
             rate_limit,
             weight: 1,

@@ -115,6 +115,7 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
         ports,
         rows,
         next_hops,
+        groups: Vec::new(),
         entries,
         rate_limit: None,
         weight: 1,

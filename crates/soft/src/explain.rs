@@ -153,7 +153,7 @@ impl Soft {
                 });
             }
         }
-        let at = At { vport: target.vport, time_ns, bytes: frame.len() };
+        let at = At { vport: target.vport, time_ns, bytes: frame.len(), flow: 0 };
         let mut switch = state.switch;
         let (mut explained, key) =
             with_plane!(network.kind(), P => self.explain_plane::<P>(network, switch.as_deref(), frame, at));
@@ -191,6 +191,7 @@ impl Soft {
         at: At,
     ) -> (Explanation, Option<IpAddr>) {
         let mut asked = None;
+        let at = At { flow: P::flow(frame), ..at };
         let explanation = P::explain(frame, P::settings(&network.settings), |carried| {
             let (looked, key) = P::Match::explain(self, network, switch, carried, at);
             asked = key;

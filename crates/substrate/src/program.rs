@@ -7,6 +7,7 @@ use std::fmt::Display;
 
 use hue_demux::tunnel::{Encapsulation, Tunnel};
 use hue_demux::{Attachment, Match, PortId, Row};
+use hue_planes::group::{GROUPS_MAX, Slots};
 use hue_planes::{Adjacency, AdjacencyKind, Keys, Kind, Learning, RateLimit, Settings};
 use hue_tables::{MacTable, NextHop, Vid};
 use hue_wire::Mac;
@@ -52,6 +53,8 @@ pub struct Program {
     pub rows: Vec<Row>,
     /// Its next hops; routes name them by index.
     pub next_hops: Vec<Adjacency>,
+    /// The slots of those next hops that are groups, by row, in any order.
+    pub groups: Vec<(NextHop, Slots)>,
     /// The entries of its tables, in the form of its kind.
     pub entries: Entries,
     /// Its rate limit, if any.
@@ -131,6 +134,17 @@ pub enum ProgramError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// More groups than [`GROUPS_MAX`].
+    #[error("{0} groups of next hops: at most {GROUPS_MAX}")]
+    Groups(usize),
+    /// A group of next hops is not one, or its slots name rows that cannot be members.
+    #[error("group in row {row}: {what}")]
+    Group {
+        /// Its row.
+        row: u16,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// A route names a next hop that does not exist.
     #[error("route {prefix} names next hop {hop} of {count}")]
     RouteHop {
@@ -195,7 +209,12 @@ impl Program {
     /// The same program without next hops and entries.
     #[must_use]
     pub fn without_tables(&self) -> Self {
-        Self { next_hops: Vec::new(), entries: Entries::none(self.kind()), ..self.clone() }
+        Self {
+            next_hops: Vec::new(),
+            groups: Vec::new(),
+            entries: Entries::none(self.kind()),
+            ..self.clone()
+        }
     }
 
     /// Its virtual ports that are ends of tunnels, with their index.
@@ -244,7 +263,10 @@ impl Program {
         if count > max {
             return Err(ProgramError::NextHops { count, max });
         }
-        for (index, hop) in self.next_hops.iter().enumerate() {
+        self.check_groups()?;
+        for (index, hop) in
+            self.next_hops.iter().enumerate().filter(|(_, hop)| hop.kind() != AdjacencyKind::Group)
+        {
             check_hop(&self.ports, hop).map_err(|what| ProgramError::NextHop { index, hop: *hop, what })?;
         }
         if self.entries.keys() != self.kind().limits().keys {
@@ -258,6 +280,32 @@ impl Program {
         }
         each_routes!(&self.entries, routes => check_entries(routes, count)?);
         check_entries(self.entries.macs(), count)
+    }
+
+    /// Each group has slots, and each slot names a row that is no group.
+    fn check_groups(&self) -> Result<(), ProgramError> {
+        if self.groups.len() > GROUPS_MAX {
+            return Err(ProgramError::Groups(self.groups.len()));
+        }
+        let kind = |row: NextHop| self.next_hops.get(usize::from(row.get())).map(Adjacency::kind);
+        let mut rows: Vec<NextHop> = self.groups.iter().map(|(row, _)| *row).collect();
+        rows.sort_unstable();
+        let fault = |row: NextHop, what| Err(ProgramError::Group { row: row.get(), what });
+        if let Some([row, _]) = rows.array_windows().find(|[one, other]| one == other) {
+            return fault(*row, "its slots are given twice");
+        }
+        for (row, slots) in &self.groups {
+            if kind(*row) != Some(AdjacencyKind::Group) {
+                return fault(*row, "the next hop is no group");
+            }
+            check_members(slots, kind).or_else(|what| fault(*row, what))?;
+        }
+        let is_group = |(hop, _): &(&Adjacency, NextHop)| hop.kind() == AdjacencyKind::Group;
+        let mut all = self.next_hops.iter().zip((0..).filter_map(NextHop::new)).filter(is_group);
+        match all.find(|(_, row)| rows.binary_search(row).is_err()) {
+            Some((_, row)) => fault(row, "it has no slots"),
+            None => Ok(()),
+        }
     }
 
     /// Networks that learn have a next hop for each port, in their order, and the same MTU at all of them, so that a frame
@@ -354,6 +402,26 @@ fn check_entries<T: Ord + Copy + Display>(
     }
 }
 
+/// Checks that slots name rows that can be members of a group; `kind` says what a row is.
+pub(crate) fn check_members(
+    slots: &Slots,
+    kind: impl Fn(NextHop) -> Option<AdjacencyKind>,
+) -> Result<(), &'static str> {
+    let mut last = None;
+    for row in slots.rows() {
+        if last.replace(*row) == Some(*row) {
+            continue;
+        }
+        match kind(*row) {
+            None => return Err("a slot names a next hop that does not exist"),
+            Some(AdjacencyKind::None) => return Err("a slot names no route"),
+            Some(AdjacencyKind::Group) => return Err("a slot names a group"),
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
 /// Checks that a network with these virtual ports can use a next hop, so that routes may refer to it.
 ///
 /// # Errors
@@ -362,6 +430,7 @@ pub fn check_hop(ports: &[VirtualPort], hop: &Adjacency) -> Result<(), &'static 
     let mut here = ports.iter().filter(|port| port.port == hop.port());
     match hop.kind() {
         AdjacencyKind::None => Err("a route cannot use it"),
+        AdjacencyKind::Group => Err("a group is given by its slots"),
         AdjacencyKind::Local => Ok(()),
         AdjacencyKind::Port => match here.map(|port| port.mtu_bytes).max() {
             None => Err("the network is not on that port"),
@@ -427,6 +496,7 @@ mod tests {
                 Adjacency::glean(P0),
                 Adjacency::forward(P0, OWN, OTHER, 1500),
             ],
+            groups: Vec::new(),
             entries: Entries::Lpm32(vec![
                 ("10.0.0.0/8".parse().unwrap(), hop(2)),
                 ("10.0.0.1/32".parse().unwrap(), hop(0)),
@@ -444,9 +514,30 @@ mod tests {
         assert_eq!(sound().attachments().collect::<Vec<_>>(), [attachment]);
     }
 
+    fn hop(row: u16) -> NextHop {
+        NextHop::new(row).unwrap()
+    }
+
+    fn slots(rows: &[u16]) -> Slots {
+        Slots::new(rows.iter().map(|row| hop(*row)).collect::<Vec<_>>()).unwrap()
+    }
+
+    /// Adds row 3, a group with these slots.
+    fn group(program: &mut Program, rows: &[u16]) {
+        program.next_hops.push(Adjacency::group(0));
+        program.groups.push((hop(3), slots(rows)));
+    }
+
+    #[test]
+    fn a_group_of_next_hops_is_sound() {
+        let mut program = sound();
+        group(&mut program, &[2, 1]);
+        assert_eq!(program.check(), Ok(()));
+    }
+
     #[test]
     fn each_fault_is_named() {
-        let faults: [(&str, Plant); 19] = [
+        let faults: [(&str, Plant); 24] = [
             ("name ''", |p| p.name.clear()),
             ("expected 1 to 255 bytes", |p| p.name = "x".repeat(NAME_BYTES_MAX + 1)),
             ("weight 0", |p| p.weight = 0),
@@ -467,6 +558,14 @@ mod tests {
             ("two routes to 10.0.0.0/8", |p| {
                 let routes = p.entries.lpm32_mut();
                 routes.push(routes[0]);
+            }),
+            ("group in row 1: it has no slots", |p| p.next_hops[1] = Adjacency::group(0)),
+            ("group in row 2: the next hop is no group", |p| p.groups = vec![(hop(2), slots(&[1]))]),
+            ("group in row 3: a slot names a next hop that does not exist", |p| group(p, &[2, 9])),
+            ("group in row 3: a slot names a group", |p| group(p, &[2, 3])),
+            ("group in row 3: its slots are given twice", |p| {
+                group(p, &[2, 1]);
+                p.groups.push(p.groups[0].clone());
             }),
             ("keys of 128 bits", |p| p.entries = Entries::Lpm128(Vec::new())),
         ];

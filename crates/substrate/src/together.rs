@@ -100,6 +100,7 @@ mod tests {
             ports: vec![VirtualPort { name: "left".to_owned(), port, mac, mtu_bytes: 1500, tunnel: None }],
             rows: vec![Row { vid, vport: 0, select: Match::Mac { port, mac } }],
             next_hops: Vec::new(),
+            groups: Vec::new(),
             entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,

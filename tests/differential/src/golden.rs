@@ -197,6 +197,7 @@ fn program(network: &Network, kind: Kind) -> Program {
         ports,
         rows,
         next_hops: network.next_hops.iter().map(hop).collect(),
+        groups: Vec::new(),
         entries: entries(network, kind),
         rate_limit: network.rate_limit.as_ref().map(limit),
         weight: 1,

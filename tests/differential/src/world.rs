@@ -132,6 +132,7 @@ fn bare(k: usize, on: &[usize], random: &mut Random) -> Program {
         ports,
         rows,
         next_hops: Vec::new(),
+        groups: Vec::new(),
         entries: Entries::Lpm32(Vec::new()),
         rate_limit,
         weight: 1,

@@ -122,6 +122,7 @@ mod tests {
             }],
             rows: Vec::new(),
             next_hops: Vec::new(),
+            groups: Vec::new(),
             entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,

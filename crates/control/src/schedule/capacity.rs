@@ -84,14 +84,15 @@ impl fmt::Display for Lack {
 }
 
 /// The resources that a network needs, by name.
-type Needs = [(&'static str, u64); 4];
+type Needs = [(&'static str, u64); 5];
 
 /// The resources that a network needs, and the limits for one network or for all together.
-fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; 4]) {
+fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; 5]) {
     let (needs, [a_max, b_max, c_max]) = needs_of_routes(card, demand);
     // A network that learns has no routes, and its next hops are its ports.
     let [a, b, c] = needs.map(|(what, count)| (what, if demand.macs == 0 { count } else { 0 }));
-    ([a, b, c, (MACS, demand.macs.into())], [a_max, b_max, c_max, card.macs.into()])
+    let needs = [a, b, c, (MACS, demand.macs.into()), (GROUP_SLOTS, demand.slots.into())];
+    (needs, [a_max, b_max, c_max, card.macs.into(), card.slots.into()])
 }
 
 /// The same without those of networks that learn.
@@ -120,6 +121,8 @@ fn needs_of_routes(card: &CardSite, demand: &Demand) -> ([(&'static str, u64); 3
 
 /// The resource of networks that learn.
 const MACS: &str = "MAC addresses";
+/// The resource of networks with groups of next hops.
+const GROUP_SLOTS: &str = "slots of groups of next hops";
 /// Resources of two banks.
 const SETS: &str = "sets of the second bank";
 const ROWS: &str = "rows of the Conflict CAM";
@@ -164,7 +167,7 @@ pub struct CardRoom<'s> {
     card: Option<&'s CardSite>,
     networks: u64,
     /// Used parts of the tables that networks share.
-    taken: [u64; 4],
+    taken: [u64; 5],
     /// The networks in two banks, in their order.
     banks: Option<DirNeeds>,
 }
@@ -174,7 +177,7 @@ impl<'s> CardRoom<'s> {
     pub fn new(site: &'s Site) -> Self {
         let card = site.card.as_ref();
         let has_banks = card.is_some_and(|card| matches!(card.table, TableSite::Banks { .. }));
-        Self { card, networks: 0, taken: [0; 4], banks: has_banks.then(DirNeeds::default) }
+        Self { card, networks: 0, taken: [0; 5], banks: has_banks.then(DirNeeds::default) }
     }
 
     /// The capacity of the card with the networks that are on it.
@@ -266,6 +269,9 @@ impl<'s> CardRoom<'s> {
         if card.macs > 0 {
             uses.push((MACS, self.taken[3], card.macs.into()));
         }
+        if card.slots > 0 {
+            uses.push((GROUP_SLOTS, self.taken[4], card.slots.into()));
+        }
         uses
     }
 }
@@ -276,7 +282,12 @@ pub fn shared_rows(card: &CardSite, demands: &[&Demand]) -> Vec<(Vec<u64>, u64)>
     let mut rows = vec![(vec![1; demands.len()], u64::from(card.networks_max))];
     if let TableSite::Shared { words, hops } = card.table {
         let takes = |which: usize| demands.iter().map(|demand| needs(card, demand).0[which].1).collect();
-        rows.extend([(takes(0), words), (takes(1), hops.into()), (takes(3), card.macs.into())]);
+        rows.extend([
+            (takes(0), words),
+            (takes(1), hops.into()),
+            (takes(3), card.macs.into()),
+            (takes(4), card.slots.into()),
+        ]);
     }
     rows
 }

@@ -83,6 +83,7 @@ impl Demand {
             locals: count(locals),
             neighbours: count(neighbours),
             hops: count(program.next_hops.len()),
+            slots: count(program.groups.iter().map(|(_, slots)| slots.len()).sum::<usize>()),
             macs: count(program.addresses_max()),
             shape: None,
             now: None,
@@ -103,12 +104,13 @@ impl Demand {
 
     /// The same network at its current place, with a table of at least this size.
     #[must_use]
-    pub fn at(self, now: Side, routes: usize, neighbours: usize, hops: usize) -> Self {
+    pub fn at(self, now: Side, routes: usize, neighbours: usize, hops: usize, slots: usize) -> Self {
         Self {
             now: Some(now),
             routes: self.routes.max(count(routes)),
             neighbours: self.neighbours.max(count(neighbours)),
             hops: self.hops.max(count(hops)),
+            slots: self.slots.max(count(slots)),
             ..self
         }
     }

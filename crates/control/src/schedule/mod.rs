@@ -96,6 +96,8 @@ pub struct CardSite {
     pub table: TableSite,
     /// MAC addresses of all networks that learn.
     pub macs: u32,
+    /// Slots of groups of next hops, of all networks together.
+    pub slots: u32,
     /// Bandwidth in bits per second.
     pub bps: u64,
     /// Whether no network may run on it, for maintenance.
@@ -160,6 +162,8 @@ pub struct Demand {
     pub neighbours: u32,
     /// Next hops.
     pub hops: u32,
+    /// Slots of groups of next hops.
+    pub slots: u32,
     /// Most MAC addresses, static and learnt ones, of a network that learns; it has no routes. 0 for others.
     pub macs: u32,
     /// The shape of its routes in two banks, for a card with [`TableSite::Banks`]; `None` counts as no routes.

@@ -23,6 +23,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
         neighbours: 0,
         hops: 4,
         macs: 0,
+        slots: 0,
         shape: None,
         now: None,
     }
@@ -148,6 +149,7 @@ fn site(cores: u16, core_mbps: u64, places: u32) -> Site {
             networks_max: places,
             table: TableSite::Shared { words: 10_000, hops: 500 },
             macs: 1_000,
+            slots: 0,
             bps: 10_000 * M,
             drained: false,
         }),
@@ -362,13 +364,14 @@ prop_compose! {
         neighbours in 0..40u32,
         hops in 1..60u32,
         macs in prop_oneof![4 => Just(0u32), 1 => 1..600u32],
+        slots in prop_oneof![4 => Just(0u32), 1 => 64..4_096u32],
         now in any_side(),
     ) -> Demand {
         Demand {
             ports: ports.into_iter().map(|port| format!("p{port}")).collect(),
             latency: if low { Latency::Low } else { Latency::Normal },
             bandwidth_bps: mbps * M,
-            placement, routes, locals: 2, neighbours, hops, macs, now,
+            placement, routes, locals: 2, neighbours, hops, macs, slots, now,
             ..demand("", 0)
         }
     }
@@ -382,15 +385,15 @@ prop_compose! {
             (50..4_000u32, 1..40u32, any::<bool>(), 1..80u32)
                 .prop_map(|(routes, locals, neighbours, hops)| TableSite::Each { routes, locals, neighbours, hops }),
             (100..20_000u64, 1..200u32).prop_map(|(words, hops)| TableSite::Shared { words, hops }),
-        ], 1..1_000u32, 1..8_000u64, prop::collection::btree_set(0..5usize, 1..5), prop::bool::weighted(0.1))),
+        ], (1..1_000u32, prop_oneof![Just(0u32), 64..5_000u32]), 1..8_000u64, prop::collection::btree_set(0..5usize, 1..5), prop::bool::weighted(0.1))),
         ports in prop::collection::btree_map((0..5usize).prop_map(|port| format!("p{port}")), (1..3_000u64).prop_map(|mbps| mbps * M), 0..3),
         move_cost_bps in prop_oneof![1..5 * M, 1..100 * M],
     ) -> Site {
         Site {
             soft: SoftSite { cores, core_bps: core_mbps * M },
-            card: card.map(|(networks_max, table, macs, mbps, ports, drained)| CardSite {
+            card: card.map(|(networks_max, table, (macs, slots), mbps, ports, drained)| CardSite {
                 ports: ports.into_iter().map(|port| format!("p{port}")).collect(),
-                networks_max, table, macs, drained, bps: mbps * M,
+                networks_max, table, macs, slots, drained, bps: mbps * M,
                 image: "test".to_owned(),
                 kinds: vec![Kind::Ipv4],
             }),

@@ -112,6 +112,7 @@ fn sensible(intent: &mut Intent) {
     spec.routes.retain(|route| match route.target {
         Target::Via(via) => !own.iter().any(|own| own.address == via || own.broadcast() == Some(via)),
         Target::Port(_) => true,
+        Target::Vias(_) => panic!("not generated"),
     });
 }
 
@@ -130,6 +131,9 @@ fn config(intent: &Intent, program: &Program) -> Config {
         target: match &route.target {
             Target::Via(via) => StaticTarget::Via(*via),
             Target::Port(name) => StaticTarget::Port(vport(name.as_str())),
+            Target::Vias(members) => {
+                StaticTarget::Vias(members.iter().map(|member| (member.via, member.weight)).collect())
+            }
         },
     });
     let neighbours =

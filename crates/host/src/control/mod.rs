@@ -128,7 +128,7 @@ impl Default for Families {
 }
 
 /// A static route.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StaticRoute {
     /// Destination.
     pub prefix: AnyPrefix,
@@ -137,7 +137,7 @@ pub struct StaticRoute {
 }
 
 /// Next hop of a static route.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StaticTarget {
     /// The gateway with this address, on the link that contains it.
     Via(IpAddr),
@@ -146,6 +146,8 @@ pub enum StaticTarget {
     ViaPort(IpAddr, usize),
     /// The link of a virtual port, by its index in [`Config::ports`].
     Port(usize),
+    /// Several gateways, each on the link that contains it, with their weights of 1 to 256.
+    Vias(Vec<(IpAddr, u16)>),
 }
 
 /// Target state of a namespace.

@@ -159,6 +159,42 @@ fn only_differences_are_corrected() {
     assert!(links.find("left").unwrap().is_none() && links.find("own").unwrap().is_some());
 }
 
+/// Routes with several next hops, of both families: what is as it should be stays, the rest is corrected.
+#[test]
+fn routes_with_several_next_hops_are_corrected() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let control = ready(&names, &["left", "right"]);
+    let namespace = &control.namespace;
+    let several = |weight| StaticTarget::Vias(vec![(address("10.2.0.2"), 1), (address("10.1.0.2"), weight)]);
+    let mut config = config();
+    config.routes = vec![route("10.9.0.0/16", several(3)), route("10.8.0.0/16", several(256))];
+    let first = control.configure(&config).unwrap();
+    assert_eq!((first.routes, first.refused.len()), (2, 0), "{first:?}");
+    assert_eq!(control.configure(&config).unwrap(), Changes::default());
+    let shown = ip(namespace, "route show 10.9.0.0/16");
+    assert!(shown.contains("nexthop via 10.1.0.2 dev left weight 3"), "{shown}");
+    assert!(shown.contains("nexthop via 10.2.0.2 dev right weight 1"), "{shown}");
+    // Another weight, and a route that somebody removed.
+    config.routes[0] = route("10.9.0.0/16", several(2));
+    ip(namespace, "route del 10.8.0.0/16");
+    assert_eq!(control.configure(&config).unwrap().routes, 3);
+    assert_eq!(control.configure(&config).unwrap(), Changes::default());
+    // One next hop instead, and several again.
+    config.routes[0] = route("10.9.0.0/16", StaticTarget::Via(address("10.2.0.2")));
+    assert_eq!(control.configure(&config).unwrap().routes, 2);
+    config.routes[0] = route("10.9.0.0/16", several(1));
+    assert_eq!(control.configure(&config).unwrap().routes, 2);
+    assert_eq!(control.configure(&config).unwrap(), Changes::default());
+    // A gateway that is on no link.
+    config.routes[0] =
+        route("10.9.0.0/16", StaticTarget::Vias(vec![(address("10.2.0.2"), 1), (address("172.16.0.1"), 1)]));
+    let refused = control.configure(&config).unwrap().refused;
+    assert!(refused[0].contains("add route to 10.9.0.0/16 via 10.2.0.2, 172.16.0.1"), "{refused:?}");
+}
+
 fn config6() -> Config {
     Config {
         families: Families::V6,

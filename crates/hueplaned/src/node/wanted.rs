@@ -95,6 +95,9 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
         let target = match &route.target {
             Target::Via(via) => StaticTarget::Via(*via),
             Target::Port(name) => StaticTarget::Port(*index.get(name.as_str())?),
+            Target::Vias(members) => {
+                StaticTarget::Vias(members.iter().map(|member| (member.via, member.weight)).collect())
+            }
         };
         Some(StaticRoute { prefix: route.to, target })
     });

@@ -269,6 +269,7 @@ fn route(name: &str, number: u64) -> Route {
         via: Some(Ipv4Addr::new(10, 1, 0, 9).into()),
         port: Some("left".to_owned()),
         mac: Some("02:00:00:00:0a:09".to_owned()),
+        ways: Vec::new(),
         protocol: "static".to_owned(),
         metric: 20,
         refused: number % 2 == 1,

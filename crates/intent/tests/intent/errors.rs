@@ -473,6 +473,44 @@ fn duplicates_in_one_network() {
     );
 }
 
+#[test]
+fn routes_through_several_routers() {
+    let links = "expected an address on a link of the network: 10.1.0.0/24 (left) or 10.2.0.0/24 (right)";
+    let via =
+        |text: &str| one("{to: 10.9.0.0/16, via: 10.2.0.2}", &format!("{{to: 10.9.0.0/16, via: {text}}}"));
+    assert_eq!(
+        via("[]"),
+        "a.yaml:11:30: spec.routes[0].via: found no gateway, expected the address of a gateway, or a list with at least one"
+    );
+    assert_eq!(
+        via("[{via: 10.2.0.2, weight: 0}, {via: 10.1.0.2}]"),
+        "a.yaml:11:55: spec.routes[0].via[0].weight: found 0, expected a whole number from 1 to 256"
+    );
+    assert_eq!(
+        via("[{via: 10.2.0.2}, {via: 10.1.0.2, weight: 257}]"),
+        "a.yaml:11:72: spec.routes[0].via[1].weight: found 257, expected a whole number from 1 to 256"
+    );
+    assert_eq!(
+        via("[{via: 10.2.0.2}, {via: 10.1.0.2}, {via: 10.2.0.2, weight: 3}]"),
+        "a.yaml:11:71: spec.routes[0].via[2].via: found duplicate gateway 10.2.0.2, expected each gateway once; weights say how much it takes (first used in line 11)"
+    );
+    assert_eq!(
+        via("[{via: 10.2.0.2}, {via: 10.3.0.2}]"),
+        format!("a.yaml:11:54: spec.routes[0].via[1].via: found 10.3.0.2, which is not on any link, {links}")
+    );
+    assert_eq!(
+        via("[{via: 10.2.0.1}, {via: 10.1.0.2}]"),
+        "a.yaml:11:37: spec.routes[0].via[0].via: found 10.2.0.1, the address of \"right\", expected the address of another router"
+    );
+    assert!(via("[10.2.0.2, {via: 10.1.0.2}]").starts_with("a.yaml:11:31: spec.routes[0].via[0]: found "));
+    assert!(via("[{weight: 2}, {via: 10.1.0.2}]").contains("spec.routes[0].via[0]"));
+    let many: Vec<String> = (0..257).map(|number| format!("{{via: 10.2.0.{}}}", 2 + number % 200)).collect();
+    assert_eq!(
+        via(&format!("[{}]", many.join(", "))),
+        "a.yaml:11:30: spec.routes[0].via: found 257 entries, expected at most 256"
+    );
+}
+
 /// Two networks on one physical port share a broadcast domain: both would answer ARP requests for the address.
 #[test]
 fn duplicate_addresses_on_one_port() {

@@ -30,6 +30,7 @@ fn program() -> Program {
             Adjacency::local(),
             Adjacency::forward(to, Mac([2, 0, 0, 0, 0, 2]), Mac([2, 9, 0, 0, 0, 1]), 1500),
         ],
+        groups: Vec::new(),
         entries: Entries::Lpm32(vec![route("10.0.0.1/32", 0), route("10.1.0.0/16", 1)]),
         rate_limit: None,
         weight: 1,

@@ -6,6 +6,7 @@ use std::ops::Bound;
 
 use hue_host::netlink::{AddressState, RouteKind, protocol};
 use hue_planes::Adjacency;
+use hue_planes::group::Slots;
 use hue_tables::{AnyPrefix, NextHop, Prefix};
 use hue_wire::Mac;
 
@@ -20,6 +21,8 @@ pub struct RouteWay {
     pub interface: String,
     /// The gateway; `None` if destinations are on the link.
     pub via: Option<IpAddr>,
+    /// Its part of the flows, relative to the others.
+    pub weight: u16,
     /// Whether it is unusable now.
     pub dead: bool,
 }
@@ -52,6 +55,8 @@ pub struct Counts {
     pub paths: usize,
     /// Next-hop rows, including free ones.
     pub rows: usize,
+    /// Slots of groups of next hops.
+    pub slots: usize,
     /// Known neighbours.
     pub neighbours: usize,
 }
@@ -99,6 +104,7 @@ impl<K: Family> Rib<K> {
         let ways = path.hops.iter().map(|way| RouteWay {
             interface: name(way.link).to_owned(),
             via: way.via,
+            weight: way.weight,
             dead: way.dead,
         });
         Some(RouteRow {
@@ -118,6 +124,12 @@ impl<K: Family> Rib<K> {
         let routes =
             self.table.iter().filter_map(|(prefix, entry)| Some((*prefix, NextHop::new(entry.sent)?)));
         (self.published_rows(), routes.collect())
+    }
+
+    /// The published groups, by row.
+    #[must_use]
+    pub fn published_groups(&self) -> Vec<(NextHop, Slots)> {
+        self.rows.sent_groups().map(|(row, slots)| (row, slots.clone())).collect()
     }
 
     /// All published rows.
@@ -171,6 +183,7 @@ impl<K: Family> Rib<K> {
             routes: self.published_count,
             paths: self.paths.len(),
             rows: self.rows.len(),
+            slots: self.rows.sent_groups().map(|(_, slots)| slots.len()).sum(),
             neighbours: self.neighbours().count(),
         }
     }

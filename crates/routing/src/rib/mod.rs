@@ -13,7 +13,8 @@
 //!    sources only: the kernel handles everything that the plane cannot;
 //! 2. directly to the destination, if the route has no gateway: a known neighbour, or one to be resolved;
 //! 3. to the gateway: it is used if it is a known neighbour, and resolved otherwise. Of several next hops,
-//!    the first one with a known gateway is used.
+//!    those with a known gateway are a group ([`hue_planes::group`]), in which each keeps its flows; if no gateway is
+//!    known, the first next hop is used.
 //!
 //! IPv6 has two exceptions (ADR 0047): the plane decides multicast and link-local destinations without a route, so
 //! the RIB has none for them; a link-local neighbour is still a gateway, on the interface of the route. Of IPv6 routes
@@ -46,7 +47,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hue_demux::PortId;
 use hue_host::netlink::{AddressState, Link, NextHop as Way, RouteKind};
-use hue_planes::{Adjacency, ipv4::NEXT_HOPS_MAX};
+use hue_planes::group::{GROUPS_MAX, MEMBERS_MAX, Slots};
+use hue_planes::{Adjacency, AdjacencyKind, ipv4::NEXT_HOPS_MAX};
 use hue_tables::{Change, NextHop, Prefix};
 use hue_wire::Mac;
 
@@ -56,7 +58,7 @@ pub use list::{Counts, RouteRow, RouteWay};
 use crate::family::Family;
 
 use paths::{Path, PathId, Paths};
-use rows::{Rows, Target};
+use rows::{Action, Rows, Target};
 
 /// A virtual port in the namespace.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -80,6 +82,8 @@ pub struct RibUpdate<K: Family = u32> {
     pub complete: bool,
     /// Rows to set before the routes, in order.
     pub hops: Vec<(NextHop, Adjacency)>,
+    /// Rows to set as groups, after the others.
+    pub groups: Vec<(NextHop, Slots)>,
     /// Routes to set or remove.
     pub routes: Vec<Change<K>>,
     /// All known neighbours (with the index of their virtual port), if they changed.
@@ -90,7 +94,14 @@ pub struct RibUpdate<K: Family = u32> {
 
 impl<K: Family> Default for RibUpdate<K> {
     fn default() -> Self {
-        Self { complete: false, hops: Vec::new(), routes: Vec::new(), neighbours: None, addresses: None }
+        Self {
+            complete: false,
+            hops: Vec::new(),
+            groups: Vec::new(),
+            routes: Vec::new(),
+            neighbours: None,
+            addresses: None,
+        }
     }
 }
 
@@ -98,6 +109,7 @@ impl<K: Family> RibUpdate<K> {
     fn is_empty(&self) -> bool {
         !self.complete
             && self.hops.is_empty()
+            && self.groups.is_empty()
             && self.routes.is_empty()
             && self.neighbours.is_none()
             && self.addresses.is_none()
@@ -182,6 +194,7 @@ pub struct Rib<K: Family = u32> {
     paths: Paths,
     rows: Rows<K::Addr>,
     rows_max: usize,
+    groups_max: usize,
     /// The row of each virtual port.
     link_rows: Vec<u16>,
 
@@ -207,14 +220,15 @@ impl<K: Family> Rib<K> {
     /// Creates an empty RIB for a network with these virtual ports.
     #[must_use]
     pub fn new(ports: Vec<RibPort>) -> Self {
-        Self::with_rows(ports, NEXT_HOPS_MAX)
+        Self::with_rows(ports, NEXT_HOPS_MAX, GROUPS_MAX)
     }
 
-    /// The same, with at most this many rows of next hops.
+    /// The same, with at most this many rows of next hops and groups.
     #[must_use]
-    pub(super) fn with_rows(ports: Vec<RibPort>, rows_max: usize) -> Self {
+    pub(super) fn with_rows(ports: Vec<RibPort>, rows_max: usize, groups_max: usize) -> Self {
         let mut rib = Self {
             rows_max,
+            groups_max,
             ports: Vec::new(),
             interfaces: HashMap::new(),
             addresses: BTreeMap::new(),
@@ -223,7 +237,7 @@ impl<K: Family> Rib<K> {
             table: BTreeMap::new(),
             lens: 0,
             paths: Paths::default(),
-            rows: Rows::new(rows_max),
+            rows: Rows::new(rows_max, groups_max),
             link_rows: Vec::new(),
             age: 1,
             in_snapshot: false,
@@ -245,7 +259,7 @@ impl<K: Family> Rib<K> {
     /// Changes the virtual ports. Everything is published again: the next update is complete.
     pub fn set_ports(&mut self, ports: Vec<RibPort>) {
         self.ports = ports;
-        self.rows = Rows::new(self.rows_max);
+        self.rows = Rows::new(self.rows_max, self.groups_max);
         // The old rows held paths. Count all holders again, from the routes.
         self.rebuild_paths();
         self.rows.hold(Target::Local, &mut self.paths);
@@ -322,9 +336,12 @@ impl<K: Family> Rib<K> {
         for prefix in &dirty {
             update.routes.extend(self.update_entry(*prefix));
         }
-        let mut rows = std::mem::replace(&mut self.rows, Rows::new(0));
-        update.hops = rows.take(|target| self.adjacency(target));
-        self.rows = rows;
+        let mut rows = std::mem::replace(&mut self.rows, Rows::new(0, 0));
+        let mut paths = std::mem::take(&mut self.paths);
+        let changed = rows.take(&mut paths, |target, paths| self.action(target, paths));
+        (self.rows, self.paths) = (rows, paths);
+        (update.hops, update.groups) = (changed.hops, changed.groups);
+        self.rows_exhausted |= changed.exhausted;
         if std::mem::replace(&mut self.neighbours_changed, false) {
             update.neighbours = Some(self.neighbours().collect());
         }
@@ -367,6 +384,9 @@ impl<K: Family> Rib<K> {
         let entry = self.table.get_mut(&prefix)?;
         entry.dirty = false;
         let before = entry.sent;
+        if let Some(row) = row.filter(|row| *row != before) {
+            self.rows.inherit(row, before);
+        }
         entry.sent = row.unwrap_or(NextHop::NONE_WORD);
         if entry.sent == NextHop::NONE_WORD && matches!(entry.routes, Routes::None) {
             self.table.remove(&prefix);
@@ -481,7 +501,16 @@ impl<K: Family> Rib<K> {
                     None => Adjacency::glean(port.port),
                 }
             }
-            Target::Ways(path) => self.first_way(path),
+            // Members are no paths.
+            Target::Ways(_) => Adjacency::local(),
+        }
+    }
+
+    /// The same for any row.
+    fn action(&self, target: Target<K::Addr>, paths: &Paths) -> Action<K::Addr> {
+        match target {
+            Target::Ways(path) => self.group(paths.get(path).map_or(&[], |path| &path.hops)),
+            _ => Action::Row(self.adjacency(target)),
         }
     }
 
@@ -507,15 +536,28 @@ impl<K: Family> Rib<K> {
             .map_or(port.mtu_bytes, |mtu| mtu.min(port.mtu_bytes))
     }
 
-    /// The action of the first next hop that forwards, otherwise of the first one.
-    fn first_way(&self, path: PathId) -> Adjacency {
-        let ways = self.paths.get(path).map_or(&[] as &[Way], |path| &path.hops);
+    /// The action of several next hops: those that forward, otherwise the first one.
+    fn group(&self, ways: &[Way]) -> Action<K::Addr> {
         let all_dead = ways.iter().all(|way| way.dead);
-        let mut usable =
-            ways.iter().filter(|way| !way.dead || all_dead).map(|way| self.adjacency(self.way_target(way)));
-        let Some(first) = usable.next() else { return Adjacency::local() };
-        let forwards = |way: &Adjacency| way.kind() == hue_planes::AdjacencyKind::Forward;
-        if forwards(&first) { first } else { usable.find(forwards).unwrap_or(first) }
+        let mut members: Vec<(Target<K::Addr>, u16)> = Vec::new();
+        let mut first = None;
+        let mut forwards = None;
+        for way in ways.iter().filter(|way| !way.dead || all_dead) {
+            let target = self.way_target(way);
+            let adjacency = self.adjacency(target);
+            first = first.or(Some(adjacency));
+            if adjacency.kind() != AdjacencyKind::Forward {
+                continue;
+            }
+            forwards = forwards.or(Some(adjacency));
+            if let Some((_, weight)) = members.iter_mut().find(|(member, _)| *member == target) {
+                *weight = weight.saturating_add(way.weight);
+            } else if members.len() < MEMBERS_MAX {
+                members.push((target, way.weight));
+            }
+        }
+        let single = forwards.or(first).unwrap_or(Adjacency::local());
+        if members.is_empty() { Action::Row(single) } else { Action::Group(members, single) }
     }
 }
 

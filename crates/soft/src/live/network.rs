@@ -261,6 +261,7 @@ mod tests {
             ports: ports.collect(),
             rows: Vec::new(),
             next_hops: Vec::new(),
+            groups: Vec::new(),
             entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 3,

@@ -74,6 +74,7 @@ pub fn program(id: u16) -> Program {
         ports,
         rows,
         next_hops,
+        groups: Vec::new(),
         entries: Entries::Lpm32(routes),
         rate_limit: None,
         weight: 1,

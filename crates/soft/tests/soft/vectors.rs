@@ -208,6 +208,7 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
         ports,
         rows: rows?,
         next_hops: next_hops.collect::<Result<_, Error>>()?,
+        groups: Vec::new(),
         entries,
         rate_limit,
         weight: 1,

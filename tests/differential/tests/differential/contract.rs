@@ -79,6 +79,7 @@ fn program(kind: Kind) -> Program {
         settings: Settings::of(kind),
         rows: rows.collect(),
         next_hops,
+        groups: Vec::new(),
         entries,
         ports,
         rate_limit: None,

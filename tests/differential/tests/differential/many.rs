@@ -45,6 +45,7 @@ fn program(k: usize, macs: &[Mac]) -> Program {
         ports: (0..PORTS).map(port).collect(),
         rows: (0..PORTS).map(row).collect(),
         next_hops: (0..PORTS).map(hop).collect(),
+        groups: Vec::new(),
         entries: Entries::Lpm32((0..PORTS).map(route).collect()),
         rate_limit: None,
         weight: 1,

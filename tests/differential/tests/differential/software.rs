@@ -43,6 +43,7 @@ fn program(id: u16, inner: bool) -> Program {
         ports,
         rows,
         next_hops: vec![],
+        groups: Vec::new(),
         entries: Entries::Lpm32(vec![]),
         rate_limit: None,
         weight: 1,

@@ -19,6 +19,7 @@ mod faults;
 mod forwarding;
 mod gates;
 mod generator;
+mod groups;
 mod harness;
 mod history;
 mod hostile;

@@ -62,6 +62,7 @@ fn program(number: u16, hops: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
         }],
         rows: vec![Claim { vid, vport: 0, select }],
         next_hops: (0..hops).map(|seed| neighbour(number, seed)).collect(),
+        groups: Vec::new(),
         entries: Entries::Lpm32(routes),
         rate_limit: None,
         weight: 1,

@@ -282,7 +282,7 @@ fn route_row(route: &Route, painter: &Painter) -> String {
         let shown = text.len();
         pad(text, shown, width)
     };
-    format!(
+    let mut text = format!(
         "{}{}{}{}{:<12}{:<19}{:<10}{}",
         pad(painter.paint(&route.network), route.network.len(), 16),
         wide(route.prefix.clone(), 20),
@@ -292,7 +292,14 @@ fn route_row(route: &Route, painter: &Painter) -> String {
         route.mac.as_deref().unwrap_or("-"),
         route.protocol,
         route.metric,
-    )
+    );
+    for way in &route.ways {
+        let via = wide(way.via.map_or_else(|| "-".to_owned(), |via| via.to_string()), 17);
+        let port = way.port.as_deref().unwrap_or("-");
+        let dead = if way.dead { ", dead" } else { "" };
+        text += &format!("\n{:45}{via}{port:<12}weight {}{dead}", "", way.weight);
+    }
+    text
 }
 
 fn neighbours(

@@ -119,6 +119,7 @@ impl<K: Family> OnCard<K> {
             name: name.to_owned(),
             settings: K::settings(),
             next_hops: Vec::new(),
+            groups: Vec::new(),
             entries: Entries::none(K::settings().kind()),
             rate_limit: None,
             weight: 1,

@@ -179,6 +179,7 @@ mod tests {
                 },
             ],
             next_hops: vec![Adjacency::NONE, Adjacency::local()],
+            groups: Vec::new(),
             entries: Entries::Dual(
                 vec![("0.0.0.0/0".parse().unwrap(), hop)],
                 vec![("2001:db8::1/128".parse().unwrap(), hop)],

@@ -33,7 +33,7 @@ impl Node {
                 // While an image is loaded, networks that were on the card count as being there.
                 let had = self.loading.as_ref().is_some_and(|loading| loading.chooses() && loading.had(name));
                 let now = if entry.on_card || had { Side::Card } else { Side::Soft };
-                demand = demand.at(now, counts.routes, counts.neighbours, counts.rows);
+                demand = demand.at(now, counts.routes, counts.neighbours, counts.rows, counts.slots);
             }
             // Routes of other layouts are only counted.
             if card.as_ref().is_some_and(|card| matches!(card.table, TableSite::Banks { .. })) {

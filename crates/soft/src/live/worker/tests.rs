@@ -56,6 +56,7 @@ fn program(id: u16, weight: u16) -> Program {
             Adjacency::local(),
             Adjacency::forward(P1, mac(id, 1), Mac([2, 0xaa, 0, 0, 0, 1]), 1500),
         ],
+        groups: Vec::new(),
         entries: Entries::Lpm32(vec![
             ("10.0.0.0/8".parse().unwrap(), hop(1)),
             ("10.0.0.1/32".parse().unwrap(), hop(0)),
