@@ -206,6 +206,7 @@ fn program(
         entries,
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     })
 }

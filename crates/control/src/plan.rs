@@ -95,7 +95,7 @@ pub fn plan(before: &Intent, after: &Intent) -> Plan {
     Plan { node, deleted, ports, networks }
 }
 
-/// Whether a network must be created again: its id, kind or interfaces differ.
+/// Whether a network must be created again: its id, kind, interfaces or numbers of next hops differ.
 fn replaces(old: &Network, new: &Network) -> bool {
     let shape = |network: &Network| {
         let ports = network.spec.ports.iter();
@@ -103,7 +103,11 @@ fn replaces(old: &Network, new: &Network) -> bool {
             .map(|port| (port.name.to_string(), port.port.to_string(), port.mac, port.mtu))
             .collect::<Vec<_>>()
     };
-    old.spec.vid != new.spec.vid || old.spec.plane.kind != new.spec.plane.kind || shape(old) != shape(new)
+    let by_destination = |network: &Network| network.spec.plane.route_by.is_default();
+    old.spec.vid != new.spec.vid
+        || old.spec.plane.kind != new.spec.plane.kind
+        || by_destination(old) != by_destination(new)
+        || shape(old) != shape(new)
 }
 
 fn value<T: serde::Serialize>(object: &T) -> Value {

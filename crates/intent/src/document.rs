@@ -4,7 +4,7 @@
 //! `types`. Decoding continues after an error, so that one load reports all of them.
 
 use hue_planes::{Kind, l2};
-use hue_tables::Vid;
+use hue_tables::{AnyPrefix, RouteBy, Vid};
 use hue_wire::Mac;
 
 use crate::address::{self, Family};
@@ -472,6 +472,10 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
         let name = at.word(&Martians::ALL.map(Martians::name))?;
         Martians::ALL.into_iter().find(|martians| martians.name() == name)
     });
+    let route_by = optional(at, "route_by", |at| {
+        let name = at.word(&RouteBy::ALL.map(RouteBy::name))?;
+        RouteBy::ALL.into_iter().find(|by| by.name() == name)
+    });
     let macs_max = optional(at, "macs_max", |at| at.number(0, l2::MACS_MAX, ""));
     let ageing =
         optional(at, "ageing_seconds", |at| at.number(l2::AGEING_S_MIN, l2::AGEING_S_MAX, " seconds"));
@@ -480,6 +484,7 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
     Some(Plane {
         kind,
         martians: martians?.unwrap_or_default(),
+        route_by: route_by?.unwrap_or_default(),
         macs_max: macs_max?,
         ageing_seconds: ageing?,
         sticky: sticky?.unwrap_or_default(),
@@ -546,8 +551,13 @@ fn unicast(at: &Cursor<'_>) -> Option<Mac> {
 }
 
 fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
-    at.mapping(&["to", "via", "port"])?;
-    let to = at.required("to", family.prefix()).and_then(|to| address::prefix(&to, family));
+    at.mapping(&["to", "from", "via", "port"])?;
+    let from = optional(at, "from", |from| address::prefix(from, family))?;
+    // A route by source may be one to everywhere.
+    let to = match (from, at.field("to")) {
+        (Some(from), None) => Some(AnyPrefix::containing(from.addr(), 0)),
+        _ => at.required("to", family.prefix()).and_then(|to| address::prefix(&to, family)),
+    };
     let target = match (at.field("via"), at.field("port")) {
         (Some(via), None) => address::host(&via, family).map(Target::Via),
         (None, Some(port)) => port.parse("the name of a virtual port").map(Target::Port),
@@ -568,7 +578,21 @@ fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
         field.fault(via.to_string(), Family::of_address(to.addr()).address(), Some(hint));
         return None;
     }
-    Some(Route { to, target })
+    if let (Some(from), Some(field)) = (from, at.field("from"))
+        && from.bits() != to.bits()
+    {
+        let hint = format!("a route to {to} is for packets of one family");
+        field.fault(from.to_string(), Family::of_address(to.addr()).prefix(), Some(hint));
+        return None;
+    }
+    if from.is_some()
+        && let (Target::Port(_), Some(field)) = (&target, at.field("port"))
+    {
+        let hint = "what is on a link is found by its address, whatever the source".to_owned();
+        field.fault("\"port\" in a route by source", "\"via\", the address of a router", Some(hint));
+        return None;
+    }
+    Some(Route { from, to, target })
 }
 
 fn neighbour(at: &Cursor<'_>, family: Family) -> Option<Neighbour> {

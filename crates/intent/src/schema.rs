@@ -4,7 +4,7 @@
 //! schema`. The schema contains every rule that a schema can express; `validate` checks the others.
 
 use hue_planes::Kind;
-use hue_tables::Vid;
+use hue_tables::{RouteBy, Vid};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::{Value, json};
 
@@ -107,6 +107,10 @@ pub(crate) fn neighbours(generator: &mut SchemaGenerator) -> Schema {
 
 pub(crate) fn static_macs(generator: &mut SchemaGenerator) -> Schema {
     list_or_null::<StaticMac>(generator, limits::STATIC_MACS_MAX)
+}
+
+pub(crate) fn route_by(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": RouteBy::ALL.map(RouteBy::name)})
 }
 
 pub(crate) fn macs_max(_: &mut SchemaGenerator) -> Schema {
@@ -244,6 +248,7 @@ pub(crate) fn select_prefixes(generator: &mut SchemaGenerator) -> Schema {
 /// A route has either `via` or `port`.
 pub(crate) fn one_target(schema: &mut Schema) {
     schema.insert("oneOf".to_owned(), json!([{"required": ["via"]}, {"required": ["port"]}]));
+    schema.insert("anyOf".to_owned(), json!([{"required": ["to"]}, {"required": ["from", "via"]}]));
 }
 
 /// A limit is in packets, in bits or both, and each rate has its burst.

@@ -12,6 +12,7 @@ use hue_wire::Mac;
 use crate::engine::Soft;
 use crate::matching::{At, Matching};
 use crate::network::Network;
+use crate::policies::explained;
 use crate::switch::Switch;
 
 /// The fate of a frame, with the reasons.
@@ -193,7 +194,8 @@ impl Soft {
         let mut asked = None;
         let explanation = P::explain(frame, P::settings(&network.settings), |carried| {
             let (looked, key) = P::Match::explain(self, network, switch, carried, at);
-            asked = key;
+            let (looked, gateway) = explained(self, network, looked, frame);
+            asked = gateway.or(key);
             looked
         });
         (explanation, asked)

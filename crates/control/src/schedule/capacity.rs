@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{CardSite, Demand, Side, Site, TableSite};
 use hue_intent::{Latency, Placement};
+use hue_tables::RouteBy;
 use hue_tables::dir::{DirNeeds, DirUsage, SLOTS};
 
 /// Estimated words of a route in the card's shared memories. Routes in large tables need about 2
@@ -32,6 +33,8 @@ pub enum Lack {
         /// The image.
         image: String,
     },
+    /// The card chooses routes by destination only.
+    RouteBy(RouteBy),
     /// One of its ports does not belong to the card.
     Port(String),
     /// Its table exceeds the image's limit, even without other networks.
@@ -65,6 +68,7 @@ impl fmt::Display for Lack {
             Self::Document => f.write_str("its document says soft"),
             Self::Drained => f.write_str(DRAINED),
             Self::Kind { kind, image } => write!(f, "image '{image}' has no plane of kind {kind}"),
+            Self::RouteBy(by) => write!(f, "route_by {} runs in software only", by.name()),
             Self::Port(port) => write!(f, "its port '{port}' is not a port of the card"),
             Self::Large { what, needs, max, image } => {
                 write!(f, "it needs {needs} {what}, but image '{image}' has {max}")
@@ -140,6 +144,9 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     let image = || card.image.clone();
     if !card.kinds.contains(&demand.kind) {
         return Some(Lack::Kind { kind: demand.kind.name(), image: image() });
+    }
+    if !demand.route_by.is_default() {
+        return Some(Lack::RouteBy(demand.route_by));
     }
     if let Some(port) = demand.ports.iter().find(|port| !card.ports.contains(*port)) {
         return Some(Lack::Port(port.clone()));

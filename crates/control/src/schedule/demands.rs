@@ -73,6 +73,7 @@ impl Demand {
         Self {
             name: network.name().to_owned(),
             kind: spec.plane.kind,
+            route_by: spec.plane.route_by,
             ports: spec.ports.iter().map(|port| port.port.to_string()).collect::<BTreeSet<_>>(),
             bandwidth_bps: needs.bandwidth.map_or(0, hue_intent::Bandwidth::bps).min(limit),
             latency: needs.latency.unwrap_or_default(),

@@ -13,6 +13,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
     Demand {
         name: name.to_owned(),
         kind: Kind::Ipv4,
+        route_by: RouteBy::Destination,
         ports: ["p0", "p1"].map(str::to_owned).into(),
         bandwidth_bps: mbps * M,
         latency: Latency::Normal,

@@ -14,6 +14,7 @@ mod live_l2;
 mod load;
 #[path = "../../../planes/tests/oracle/mod.rs"]
 mod oracle;
+mod policies;
 mod vectors;
 mod veth;
 mod world;

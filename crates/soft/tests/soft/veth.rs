@@ -114,6 +114,7 @@ fn program() -> Program {
         ),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

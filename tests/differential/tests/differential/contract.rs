@@ -82,6 +82,7 @@ fn program(kind: Kind) -> Program {
         ports,
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

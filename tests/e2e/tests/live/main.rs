@@ -30,6 +30,7 @@ mod migrate;
 mod multi;
 mod observe;
 mod outlive;
+mod policy;
 mod queue;
 mod quota;
 mod reconcile;

@@ -96,9 +96,21 @@ impl Runner {
 
 /// Whether two programs differ in nothing but their tables.
 fn same_but_table(one: &Program, other: &Program) -> bool {
-    let Program { vid, name, settings, ports, rows, next_hops: _, entries: _, rate_limit, weight, gated } =
-        one;
+    let Program {
+        vid,
+        name,
+        settings,
+        ports,
+        rows,
+        next_hops: _,
+        entries: _,
+        rate_limit,
+        weight,
+        policies,
+        gated,
+    } = one;
     (vid, name, settings, ports, rows)
         == (&other.vid, &other.name, &other.settings, &other.ports, &other.rows)
-        && (rate_limit, weight, gated) == (&other.rate_limit, &other.weight, &other.gated)
+        && (rate_limit, weight, policies, gated)
+            == (&other.rate_limit, &other.weight, &other.policies, &other.gated)
 }

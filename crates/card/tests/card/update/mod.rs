@@ -59,6 +59,7 @@ fn program(number: u16, hops: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
         entries: Entries::Lpm32(routes),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }
