@@ -79,11 +79,12 @@ bench: ## comparison with DPDK, Linux, Open vSwitch, into bench/results; ARGS="l
 	@scripts/images default sram
 	cd bench && cargo run --release --locked -j2 -- $(or $(ARGS),all)
 
-fuzz: ## damaged inputs for every reader (SEED=7), then a minute of coverage-guided fuzzing of the header code, and one of the planes (nightly Rust, cargo-fuzz)
+fuzz: ## damaged inputs for every reader (SEED=7), then a minute of coverage-guided fuzzing of the header code, one of the planes, and one of PW-OSPF (nightly Rust, cargo-fuzz)
 	@scripts/setup fuzz
 	cargo run -q --locked -j2 --bin hue-readers -- fuzz --seed $(or $(SEED),1)
 	cargo +nightly fuzz run wire -- -max_len=512 -max_total_time=60
 	cargo +nightly fuzz run planes -- -max_len=512 -max_total_time=60
+	cargo +nightly fuzz run pwospf -- -max_len=2048 -max_total_time=60
 
 clean: ## removes all build results
 	rm -rf target bench/target fuzz/target

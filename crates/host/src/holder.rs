@@ -3,8 +3,9 @@
 //! A TAP device loses its carrier when its last descriptor is closed, and routing daemons then lose their neighbours.
 //! Flow: daemon → [`Holder::put`] → the process ([`run_if_asked`]) → the next daemon: [`Holder::start`], [`Holder::get`].
 //! Invariants: the process only keeps descriptors and never reads from them; it ends when its socket's file is gone, when
-//! it is told to, and when no daemon is connected and it holds nothing, so none is left behind; a holder that fails or
-//! stalls costs a daemon at most [`TIMEOUT`], once. Source: unix(7), `SCM_RIGHTS`.
+//! it is told to, and when no daemon is connected and it holds nothing; a daemon that gives a holder up, because it fails or
+//! stalls, removes its socket's file, so none is left behind; that costs a daemon at most [`TIMEOUT`] at its start, and once
+//! later. Source: unix(7), `SCM_RIGHTS`.
 //!
 //! Protocol, on a socket of type `SOCK_SEQPACKET` in a directory of the daemon's: a request is a letter and a name. `P`
 //! (put) carries a descriptor; `F` (forget) closes the one of this name; `L` (list) is answered by an `H` with name and
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
@@ -52,30 +53,54 @@ pub struct Holder(Mutex<State>);
 struct State {
     /// The connection; `None` without a holder.
     socket: Option<OwnedFd>,
+    /// The file of the holder's socket.
+    file: Option<SocketFile>,
     /// The same descriptors in this process.
     held: BTreeMap<String, OwnedFd>,
 }
 
+/// The file of a socket. Its holder ends soon after it is gone.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl SocketFile {
+    fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), identity: identity(path) }
+    }
+
+    /// Removes it, unless another one has its place.
+    fn remove(&self) -> io::Result<()> {
+        match self.identity.is_some() && identity(&self.path) == self.identity {
+            true => fs::remove_file(&self.path),
+            false => Ok(()),
+        }
+    }
+}
+
 impl Holder {
-    /// Connects to the holder of an earlier daemon, or starts one, from this program. `directory` must belong to the
-    /// daemon alone.
+    /// Connects to the holder of an earlier daemon, or starts one, from this program. One that does not answer ends as soon as
+    /// it can. `directory` must belong to the daemon alone.
     ///
     /// # Errors
-    /// When neither is possible. The daemon can work without it.
+    /// When neither is possible. The daemon can work without it, and no holder is left then.
     pub fn start(directory: &Path) -> io::Result<Self> {
-        let directory = std::path::absolute(directory)?;
-        let (_open, short) = local::short(&directory.join(SOCKET))?;
-        let address = UnixAddr::new(&short)?;
-        let socket = match connected(&address) {
-            Ok(socket) => socket,
+        let path = std::path::absolute(directory)?.join(SOCKET);
+        let state = match State::connect(&path) {
+            Ok(state) => state,
             Err(_) => {
-                spawn(&directory.join(SOCKET), &address)?;
-                connected(&address)?
+                spawn(&path)?;
+                State::connect(&path)?
             }
         };
-        let mut state = State { socket: Some(socket), held: BTreeMap::new() };
-        state.held = state.ask(b'L', "", None)?;
         Ok(Self(Mutex::new(state)))
+    }
+
+    /// Ends the holder that an earlier daemon has left, as soon as it can: this daemon uses none.
+    pub fn end_left(directory: &Path) {
+        let _ = fs::remove_file(directory.join(SOCKET)); // there may be none
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -135,6 +160,30 @@ impl Holder {
 }
 
 impl State {
+    /// Connects to a holder, and gets what it holds. If that fails, the holder is given up.
+    fn connect(path: &Path) -> io::Result<Self> {
+        let file = SocketFile::at(path);
+        let connected = connected(path);
+        let mut state = Self { socket: None, file: Some(file), held: BTreeMap::new() };
+        match connected {
+            Ok(socket) => state.socket = Some(socket),
+            Err(error) => {
+                state.give_up();
+                return Err(error);
+            }
+        }
+        state.held = state.ask(b'L', "", None)?;
+        Ok(state)
+    }
+
+    /// Nothing is held any more. The process may still run, and would wait for the next daemon.
+    fn give_up(&mut self) {
+        let before = std::mem::take(self);
+        if let Some(file) = before.file {
+            let _ = file.remove(); // it may just have ended
+        }
+    }
+
     /// Sends a request whose answer has no contents.
     fn tell(&mut self, letter: u8, name: &str, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
         self.ask(letter, name, fd).map(drop)
@@ -150,7 +199,7 @@ impl State {
         let Some(socket) = self.socket.as_ref() else { return Ok(BTreeMap::new()) };
         let answer = answer(socket.as_fd(), letter, name, fd);
         if answer.is_err() {
-            *self = Self::default();
+            self.give_up();
         }
         answer
     }
@@ -174,12 +223,13 @@ fn answer(
     }
 }
 
-fn connected(address: &UnixAddr) -> io::Result<OwnedFd> {
+fn connected(path: &Path) -> io::Result<OwnedFd> {
+    let (_directory, short) = local::short(path)?;
     let socket = seqpacket()?;
     let timeout = TimeVal::seconds(TIMEOUT);
     setsockopt(&socket, SendTimeout, &timeout)?;
     setsockopt(&socket, ReceiveTimeout, &timeout)?;
-    connect(socket.as_raw_fd(), address)?;
+    connect(socket.as_raw_fd(), &UnixAddr::new(&short)?)?;
     own_peer(&socket).map(|_| socket)
 }
 
@@ -188,13 +238,14 @@ fn seqpacket() -> io::Result<OwnedFd> {
 }
 
 /// Starts the process.
-fn spawn(path: &Path, address: &UnixAddr) -> io::Result<()> {
+fn spawn(path: &Path) -> io::Result<()> {
+    let (_directory, short) = local::short(path)?;
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
     let listener = seqpacket()?;
-    bind(listener.as_raw_fd(), address)?;
+    bind(listener.as_raw_fd(), &UnixAddr::new(&short)?)?;
     listen(&listener, Backlog::new(1)?)?;
     let mut command = process::again("hueplane-holder", ARGUMENT, path, listener);
     command.stderr(Stdio::null()).spawn().map(drop)
@@ -245,7 +296,7 @@ pub fn run_if_asked() -> bool {
 
 /// Holds descriptors until there is a reason to end.
 fn hold(listener: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
-    let own = identity(path);
+    let own = SocketFile::at(path);
     let mut held = BTreeMap::new();
     let mut client: Option<OwnedFd> = None;
     loop {
@@ -255,7 +306,7 @@ fn hold(listener: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
             Err(nix::errno::Errno::EINTR) => 0,
             ready => ready?,
         };
-        if own.is_none() || identity(path) != own {
+        if own.identity.is_none() || identity(path) != own.identity {
             return Ok(());
         }
         if ready == 0 {
@@ -272,13 +323,19 @@ fn hold(listener: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
             Ok(true) => {}
             Ok(false) => {
                 // Before the answer: whoever gets it finds everything closed, and no socket.
-                fs::remove_file(path)?;
+                own.remove()?;
                 return send(socket.as_fd(), b'E', "", None);
             }
-            Err(_) if held.is_empty() => return fs::remove_file(path),
+            // The next daemon may be connected already.
+            Err(_) if held.is_empty() && !is_wanted(listener) => return own.remove(),
             Err(_) => client = None,
         }
     }
+}
+
+/// Whether somebody waits for an answer.
+fn is_wanted(listener: BorrowedFd<'_>) -> bool {
+    poll(&mut [PollFd::new(listener, PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
 /// Answers a request. `false`: the process should end.
@@ -307,7 +364,7 @@ fn serve(socket: BorrowedFd<'_>, held: &mut BTreeMap<String, OwnedFd>) -> io::Re
 mod tests {
     use std::thread;
 
-    use nix::sys::socket::socketpair;
+    use nix::sys::socket::{Shutdown, shutdown, socketpair};
 
     use super::*;
 
@@ -384,5 +441,46 @@ mod tests {
         fs::remove_file(folder.path().join(SOCKET)).unwrap();
         process.join().unwrap().unwrap();
         assert!(closed(&kept));
+    }
+
+    #[test]
+    fn one_that_is_given_up_ends_although_it_holds_something() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(SOCKET);
+        let process = holder(folder.path());
+        let first = Holder::start(folder.path()).unwrap();
+        let (kept, other) = pair();
+        first.put("red", "v0", other.as_fd()).unwrap();
+        // As if it had not answered in time.
+        shutdown(first.state().socket.as_ref().unwrap().as_raw_fd(), Shutdown::Both).unwrap();
+        assert!(first.put("red", "v1", other.as_fd()).is_err());
+        drop(other);
+        assert!(!path.exists());
+        process.join().unwrap().unwrap();
+        assert!(closed(&kept));
+        // Another one with this path is none of its business.
+        let process = holder(folder.path());
+        first.end();
+        assert!(path.exists() && !process.is_finished());
+        Holder::end_left(folder.path());
+        process.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn one_that_has_nothing_stays_for_a_daemon_that_is_connected_already() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(SOCKET);
+        let listener = seqpacket().unwrap();
+        bind(listener.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
+        listen(&listener, Backlog::new(1).unwrap()).unwrap();
+        // Its daemon was killed before it was ready, and the next one has begun.
+        drop(connected(&path).unwrap());
+        let next = connected(&path).unwrap();
+        let its = path.clone();
+        let process = thread::spawn(move || hold(listener.as_fd(), &its));
+        assert!(answer(next.as_fd(), b'L', "", None).unwrap().is_empty());
+        drop(next);
+        process.join().unwrap().unwrap();
+        assert!(!path.exists());
     }
 }

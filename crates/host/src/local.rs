@@ -6,10 +6,11 @@
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::OFlag;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{Backlog, getsockopt, listen};
 use nix::unistd::geteuid;
@@ -27,11 +28,11 @@ pub(crate) fn short(path: &Path) -> io::Result<(File, PathBuf)> {
     Ok((directory, short))
 }
 
-/// Listens at a path, instead of whoever listened there before.
+/// Listens at a path, instead of whoever listened there before. Returns the socket's file, too, for [`is_at`].
 ///
 /// # Errors
 /// The kernel's error.
-pub fn bind(path: &Path) -> io::Result<UnixListener> {
+pub fn bind(path: &Path) -> io::Result<(UnixListener, File)> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -39,7 +40,15 @@ pub fn bind(path: &Path) -> io::Result<UnixListener> {
     let (_directory, short) = short(path)?;
     let listener = UnixListener::bind(&short)?;
     fs::set_permissions(&short, Permissions::from_mode(0o600))?;
-    Ok(listener)
+    // A socket's file cannot be opened otherwise.
+    let file = File::options().read(true).custom_flags(OFlag::O_PATH.bits()).open(&short)?;
+    Ok((listener, file))
+}
+
+/// Whether a path leads to this file, and not to one that has taken its place.
+#[must_use]
+pub fn is_at(file: &File, path: &Path) -> bool {
+    file.metadata().is_ok_and(|own| identity(path) == Some((own.dev(), own.ino())))
 }
 
 /// Makes the calling process the one that listens, for [`connect`] to report: a socket can have been passed on.
@@ -75,7 +84,7 @@ pub fn own_peer(socket: &impl AsFd) -> io::Result<u32> {
 
 /// What identifies a file, whatever its name; `None` if there is none.
 #[must_use]
-pub fn identity(path: &Path) -> Option<(u64, u64)> {
+pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
@@ -92,8 +101,8 @@ mod tests {
         fs::create_dir(&deep).unwrap();
         let path = deep.join("it.sock");
         assert_eq!(connect(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
-        let first = bind(&path).unwrap();
-        let before = identity(&path);
+        let (first, its_file) = bind(&path).unwrap();
+        assert!(is_at(&its_file, &path));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         listen_here(&first).unwrap();
         let (mut near, pid) = connect(&path).unwrap();
@@ -105,7 +114,9 @@ mod tests {
         drop(first);
         assert_eq!(connect(&path).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
         // What is left of it is not in the way.
-        let _second = bind(&path).unwrap();
-        assert!(before.is_some() && identity(&path) != before && connect(&path).is_ok());
+        let (_second, second_file) = bind(&path).unwrap();
+        assert!(!is_at(&its_file, &path) && is_at(&second_file, &path) && connect(&path).is_ok());
+        fs::remove_file(&path).unwrap();
+        assert!(!is_at(&second_file, &path));
     }
 }

@@ -1,8 +1,8 @@
 //! Routes of a namespace, of IPv4 and IPv6.
 //!
-//! Routes installed by hueplane carry the protocol number [`protocol::OURS`]; no other route is ever changed
-//! or removed. They have the best metric (0; IPv6 has no 0, so 1): routes of documents have priority over those of
-//! routing daemons.
+//! Routes installed by hueplane carry the protocol number [`protocol::OURS`], those of a routing daemon of its own the
+//! number of that ([`Origin`]); no other route is ever changed or removed. Routes of documents have the best metric (0; IPv6
+//! has no 0, so 1): they have priority over those of routing daemons.
 
 use std::net::IpAddr;
 
@@ -21,6 +21,22 @@ const METRIC6: u32 = 1;
 
 /// `RTNH_F_ONLINK`.
 const ONLINK: u32 = 4;
+
+/// Whose routes: each program changes only its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// The number of the program.
+    pub protocol: u8,
+    /// The metric of its IPv4 routes.
+    pub metric: u32,
+}
+
+impl Origin {
+    /// Routes of documents.
+    pub const DOCUMENTS: Self = Self { protocol: protocol::OURS, metric: 0 };
+    /// Routes of `hueplane pwospf`. Those of other routing daemons usually have lower metrics, and win.
+    pub const PWOSPF: Self = Self { protocol: protocol::PWOSPF, metric: 120 };
+}
 
 /// A static route.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -47,7 +63,15 @@ pub fn list(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
 /// # Errors
 /// If the system call fails.
 pub fn ours(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
-    select(socket, |route| route.protocol == protocol::OURS && route.table == MAIN)
+    of(socket, Origin::DOCUMENTS)
+}
+
+/// The routes of an origin in the main table.
+///
+/// # Errors
+/// If the system call fails.
+pub fn of(socket: &mut Socket, origin: Origin) -> Result<Vec<Route>, HostError> {
+    select(socket, |route| route.protocol == origin.protocol && route.table == MAIN)
 }
 
 fn select(socket: &mut Socket, wanted: impl Fn(&Route) -> bool) -> Result<Vec<Route>, HostError> {
@@ -66,8 +90,36 @@ pub fn add<'a>(
     socket: &mut Socket,
     routes: impl IntoIterator<Item = &'a Wanted>,
 ) -> Result<Vec<Failure>, HostError> {
+    add_of(socket, Origin::DOCUMENTS, routes)
+}
+
+/// As [`add`], for another origin.
+///
+/// # Errors
+/// If the socket fails.
+pub fn add_of<'a>(
+    socket: &mut Socket,
+    origin: Origin,
+    routes: impl IntoIterator<Item = &'a Wanted>,
+) -> Result<Vec<Failure>, HostError> {
     let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
-    socket.execute_all(routes.into_iter().map(|route| message("add", libc::RTM_NEWROUTE, flags, route)))
+    let add = |route| message("add", libc::RTM_NEWROUTE, flags, origin, route);
+    socket.execute_all(routes.into_iter().map(add))
+}
+
+/// Gives routes that exist another next hop, without a moment between in which there is none. Only for routes of the
+/// origin: the kernel replaces the one with the same prefix and metric. Returns those that the kernel rejected.
+///
+/// # Errors
+/// If the socket fails.
+pub fn replace_of<'a>(
+    socket: &mut Socket,
+    origin: Origin,
+    routes: impl IntoIterator<Item = &'a Wanted>,
+) -> Result<Vec<Failure>, HostError> {
+    let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+    let replace = |route| message("replace", libc::RTM_NEWROUTE, flags, origin, route);
+    socket.execute_all(routes.into_iter().map(replace))
 }
 
 /// Removes hueplane's routes. Returns those that the kernel rejected; `ESRCH` means that it did not exist.
@@ -78,11 +130,24 @@ pub fn remove<'a>(
     socket: &mut Socket,
     routes: impl IntoIterator<Item = &'a Wanted>,
 ) -> Result<Vec<Failure>, HostError> {
-    socket.execute_all(routes.into_iter().map(|route| message("remove", libc::RTM_DELROUTE, 0, route)))
+    remove_of(socket, Origin::DOCUMENTS, routes)
+}
+
+/// As [`remove`], for another origin.
+///
+/// # Errors
+/// If the socket fails.
+pub fn remove_of<'a>(
+    socket: &mut Socket,
+    origin: Origin,
+    routes: impl IntoIterator<Item = &'a Wanted>,
+) -> Result<Vec<Failure>, HostError> {
+    let remove = |route| message("remove", libc::RTM_DELROUTE, 0, origin, route);
+    socket.execute_all(routes.into_iter().map(remove))
 }
 
 /// `rtmsg`: family, destination length, source length, tos, table, protocol, scope, type u8, flags u32.
-fn message(verb: &str, kind: u16, flags: i32, route: &Wanted) -> Request {
+fn message(verb: &str, kind: u16, flags: i32, origin: Origin, route: &Wanted) -> Request {
     let what = match route.via {
         Some(via) => format!("{verb} route to {} via {via}", route.prefix),
         None => format!("{verb} route to {}", route.prefix),
@@ -92,15 +157,17 @@ fn message(verb: &str, kind: u16, flags: i32, route: &Wanted) -> Request {
     header[0] = netlink::family(route.prefix.addr());
     header[1] = route.prefix.len();
     header[4] = libc::RT_TABLE_MAIN;
-    header[5] = protocol::OURS;
+    header[5] = origin.protocol;
     header[6] = scope;
     header[7] = libc::RTN_UNICAST;
     if route.via.is_some() && route.link != 0 {
         header[8..].copy_from_slice(&ONLINK.to_ne_bytes());
     }
     let mut request = Request::new(what, kind, flags, &header).address(libc::RTA_DST, route.prefix.addr());
-    if let AnyPrefix::V6(_) = route.prefix {
-        request = request.u32(libc::RTA_PRIORITY, METRIC6);
+    match route.prefix {
+        AnyPrefix::V6(_) => request = request.u32(libc::RTA_PRIORITY, METRIC6),
+        AnyPrefix::V4(_) if origin.metric > 0 => request = request.u32(libc::RTA_PRIORITY, origin.metric),
+        AnyPrefix::V4(_) => {}
     }
     if let Some(via) = route.via {
         request = request.address(libc::RTA_GATEWAY, via);

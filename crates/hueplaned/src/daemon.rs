@@ -115,7 +115,12 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let config = LiveConfig { workers, pin, scheduling, ..LiveConfig::default() };
     // Before the node reports that it is ready. Callers that connect earlier wait until the API answers.
     let unix = place.listen()?;
-    let holder = Arc::new(if options.hold { holder(&options.state_dir) } else { Holder::default() });
+    let holder = Arc::new(if options.hold {
+        holder(&options.state_dir)
+    } else {
+        Holder::end_left(&options.state_dir);
+        Holder::default()
+    });
     // Not in the run directory, which service managers remove when the daemon ends.
     let cards = Some(options.state_dir.clone());
     let (handle, running) = node::start(

@@ -4,6 +4,8 @@
 //! Live: netlink in each namespace → [`Monitor`] (one thread) → [`Batch`]es of [`Event`]s → one [`Rib`] for
 //! each network → [`RibUpdate`]s → tables.
 //!
+//! [`pwospf`] is a routing protocol itself, as a state machine.
+//!
 //! Files: file → `source` (decompresses, limits the size) → `text`/`mrt` (lines, records) → [`Routes`],
 //! [`Update`]s, queries → tables. Next-hop tokens become indices here ([`HopNames`]), separately for each
 //! network. Invariants: a named limit bounds every input. An invalid line is an error with file and line;
@@ -15,6 +17,7 @@ mod family;
 mod hops;
 pub mod monitor;
 mod mrt;
+pub mod pwospf;
 mod queries;
 pub mod rib;
 mod routes;

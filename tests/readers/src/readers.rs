@@ -240,6 +240,19 @@ pub const READERS: &[Reader] = &[
         ],
     },
     Reader {
+        name: "pwospf",
+        samples: || vec![pwospf(1), pwospf(20)],
+        words: &["\x02\x01\0\x20", "\x02\x04\0", "\0\0\0\x01", "\x7f", "\0\0\0\0"],
+        start: || Box::new(|bytes| hue_routing::pwospf::exercise(bytes) > 0),
+        returns_memory: true,
+        memory_mib: 64,
+        shapes: &[
+            shape("routers", 1_024, pwospf),
+            shape("hellos", MANY / 4, |count| pwospf_packet(0xc9, &pwospf_hello(1)).repeat(count)),
+            shape("short packets", MANY, |count| pwospf_packet(0x81, &[0x45; 4]).repeat(count)),
+        ],
+    },
+    Reader {
         name: "copy",
         samples: || vec![copy(1), copy(3)],
         words: &["\"", "{", "}", "[", ":", ",", "\\u0000", "\\n", "null", "1e999", "-1", "\"format\":"],
@@ -513,6 +526,34 @@ fn open_store(bytes: &[u8]) -> bool {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(COPY), bytes).unwrap();
     Store::open(folder.path()).is_ok()
+}
+
+/// A packet for a router of PW-OSPF, as `exercise` takes it.
+fn pwospf_packet(what: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[what][..], &(bytes.len() as u16).to_be_bytes(), bytes].concat()
+}
+
+/// A hello without length and checksum.
+fn pwospf_hello(router: u8) -> Vec<u8> {
+    [&[2, 1, 0, 0, 7, 7, 7, router][..], &[0; 16], &[255, 255, 255, 0, 0, 5, 0, 0]].concat()
+}
+
+/// A neighbour's hello, and so many LSUs of routers behind it, in a row.
+fn pwospf(routers: usize) -> Vec<u8> {
+    let mut out = pwospf_packet(0xc9, &pwospf_hello(1));
+    for n in 0..routers {
+        let mut lsu =
+            [&[2, 4, 0, 0, 7, 7][..], &(n as u16 + 1).to_be_bytes(), &[0; 16], &[0, 1, 0, 9, 0, 0, 0, 2]]
+                .concat();
+        for (subnet, other) in [(n, n), (n + 1, n + 2)] {
+            lsu.extend([10, 1 + (subnet >> 8) as u8, subnet as u8, 0, 255, 255, 255, 0, 7, 7]);
+            lsu.extend((other as u16).to_be_bytes());
+        }
+        out.extend(pwospf_packet(0xc9, &lsu));
+    }
+    // Time for the paths.
+    out.extend(pwospf_packet(1, &[]));
+    out
 }
 
 fn post(path: &str, body: &str) -> Vec<u8> {

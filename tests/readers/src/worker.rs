@@ -129,6 +129,7 @@ pub fn work(
     // What is made once, at the first use, is no leak.
     samples.iter().for_each(|sample| _ = read(sample));
     let mut random = Random::new(seed);
+    let current = Some(current);
     let (mut bytes, mut accepted) = (0, 0);
     for number in 0..inputs {
         let input = mutate(&samples, reader.words, &mut random);
@@ -138,14 +139,14 @@ pub fn work(
     Summary { inputs, bytes, accepted }
 }
 
-/// Reads one input again, with the same limits. Returns whether nothing was wrong with it.
+/// Reads one input again, with the same limits. Returns whether it was accepted; a find ends the process.
 ///
 /// # Panics
-/// When the file cannot be written.
-pub fn replay(reader: &Reader, input: &[u8], limits: Limits, allocator: &Allocator, current: &Path) -> bool {
+/// When the limits cannot be set.
+pub fn replay(reader: &Reader, input: &[u8], limits: Limits, allocator: &Allocator) -> bool {
     let mut read = (reader.start)();
     (reader.samples)().iter().for_each(|sample| _ = read(sample));
-    one(reader, &mut read, input, limits, allocator, current, 0)
+    one(reader, &mut read, input, limits, allocator, None, 0)
 }
 
 fn one(
@@ -154,10 +155,12 @@ fn one(
     input: &[u8],
     limits: Limits,
     allocator: &Allocator,
-    current: &Path,
+    current: Option<&Path>,
     number: u64,
 ) -> bool {
-    fs::write(current, input).unwrap();
+    if let Some(current) = current {
+        fs::write(current, input).unwrap();
+    }
     let before = allocator.allocated();
     allocator.set_limit(before + (reader.memory_mib << 20)).unwrap();
     let (_, hard) = getrlimit(Resource::RLIMIT_CPU).unwrap();

@@ -19,7 +19,8 @@
 //! Immediately before the row changes, the debts of the network's meters are sent to the other side (`debts`). A network
 //! that learns is known on the card before the first step; its worker always knows it (`learning`).
 //!
-//! If a step fails, the remaining steps take the network back, in an order that keeps the order of frames.
+//! If a step fails, the remaining steps take the network back, in an order that keeps the order of frames. So does a network
+//! that control changes meanwhile, before it is loaded again (`returning`).
 
 use std::time::Duration;
 
@@ -275,6 +276,18 @@ impl Transfer {
             self.fault(&format!("it took more than {} ms", self.order.limit.as_millis()));
             self.goal = self.at;
         }
+    }
+
+    /// Whether the card decides the network since so recently that the last frame which software decides may still be in the card.
+    pub(super) fn has_just_switched(&self) -> bool {
+        let entering = self.phase == Phase::Switch || self.phase == Phase::Drain && !self.through_card;
+        entering && self.aside.is_some() && self.at == Side::Card
+    }
+
+    /// Whether software decides the network again, and its worker has no fence yet behind the frames that came before.
+    pub(super) fn owes_fence(&self) -> bool {
+        let returned = self.phase == Phase::Drain && self.aside.is_some() && self.at == Side::Software;
+        returned && self.through_card && !self.in_software
     }
 
     /// Nobody waits for it any more, and no worker answers: it ends as if it had taken too long, and is not observed.

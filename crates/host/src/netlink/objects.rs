@@ -9,11 +9,13 @@ use hue_wire::Mac;
 pub mod protocol {
     /// Items that hueplane installs from documents: `H`. It changes and removes no others.
     pub const OURS: u8 = 0x48;
+    /// Routes that `hueplane pwospf` installs: `P`.
+    pub const PWOSPF: u8 = 0x50;
     /// IPv6 routes from router advertisements.
     pub const ROUTER_ADVERTISEMENT: u8 = 9;
 
     /// Names from iproute2's `rt_protos`, and FRR's additions.
-    const NAMES: [(u8, &str); 28] = [
+    const NAMES: [(u8, &str); 29] = [
         (0, "unspec"),
         (1, "redirect"),
         (2, "kernel"),
@@ -31,6 +33,7 @@ pub mod protocol {
         (18, "keepalived"),
         (42, "babel"),
         (OURS, "hueplane"),
+        (PWOSPF, "pwospf"),
         (186, "bgp"),
         (187, "isis"),
         (188, "ospf"),

@@ -13,6 +13,7 @@ mod lab;
 mod live;
 mod parse;
 mod plan;
+mod pwospf;
 mod status;
 
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ pub use lab::*;
 pub use live::*;
 pub use parse::parse;
 pub use plan::*;
+pub use pwospf::*;
 pub use status::*;
 
 use crate::complete;
@@ -41,7 +43,7 @@ Exit codes:
   2  usage: the command line is wrong, or names a network or port that does not exist
   3  bad input: a configuration, capture, route, update or query file is wrong
   4  full: a named limit of a table or of the node is reached
-  5  no daemon: it does not answer, denies access, or is already running (`up`)
+  5  no daemon: it does not answer, denies access, or is already running (`up`, `pwospf`)
   6  differences: found by `diff --exit-code`
   7  not well: `status` found something that is not as desired
   130  interrupted: `demo`, after it has removed everything, and `lab run --live`, after its report
@@ -96,6 +98,7 @@ pub enum Command {
     Stats(Stats),
     Events(Events),
     Exec(Exec),
+    Pwospf(Pwospf),
     Attach(Attach),
     Detach(Detach),
     Capture(Capture),

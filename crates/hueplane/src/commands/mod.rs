@@ -9,6 +9,7 @@ mod live;
 mod manual;
 mod packet;
 mod plan;
+mod pwospf;
 mod run;
 mod runner;
 mod table;
@@ -49,6 +50,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Stats(args) => live::stats(args, connection),
         Command::Events(args) => live::events(args, connection),
         Command::Exec(args) => live::exec(args, connection),
+        Command::Pwospf(args) => pwospf::pwospf(args),
         Command::Attach(args) => live::attach(args, connection),
         Command::Detach(args) => live::detach(args, connection),
         Command::Capture(args) => live::capture(args, connection),

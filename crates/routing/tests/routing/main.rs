@@ -8,4 +8,7 @@ mod files;
 mod full_table;
 mod live;
 mod live6;
+mod pwospf_packet;
+mod pwospf_router;
+mod pwospf_world;
 mod rib;

@@ -134,4 +134,10 @@ fn counters_begin_anew_with_each_control() {
     };
     let forwarded = counts[&vid].outcomes.of(Verdict::Forward);
     assert!(forwarded <= first && unclaimed.total() <= frames.len() as u64);
+    // A network that is loaded anew keeps its place on the card, and with it what the card has counted.
+    bench.attach();
+    let mut changed = programs.clone();
+    changed[0].weight += 1;
+    bench.load(&changed);
+    assert_eq!((bench.stays(), bench.received(vid)), (vec![], 0));
 }

@@ -92,6 +92,7 @@ fn burst(name: &str, frames: u32) -> (u32, Vec<u32>) {
 }
 
 #[test]
+#[ignore = "long: make test-full"]
 fn external_memory_holds_a_burst_that_block_ram_does_not() {
     const FRAMES: u32 = 500;
     let (memory_bytes, left) = burst("tcam3", 100);

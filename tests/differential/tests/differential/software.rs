@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hue_card::{Card, Layout, ToCpu, Twin, from_plane};
 use hue_demux::{Match, PortId, Row};
-use hue_differential::{IMAGES, Random, image};
+use hue_differential::{IMAGES, Random, full, image};
 use hue_planes::ipv4::Outcome;
 use hue_planes::{Adjacency, Kind, Settings};
 use hue_substrate::{Entries, Program, Substrate, SubstrateError, Update, VirtualPort};
@@ -230,8 +230,12 @@ impl Bounced {
 #[test]
 fn frames_through_software_are_whole_and_in_order_under_stress() {
     const FRAMES: u32 = 250;
-    for name in IMAGES {
+    for (at, name) in (0..).zip(IMAGES) {
         for (seed, (idle, stall)) in (0..).zip([(0, 0), (120, 0), (0, 120), (160, 160), (30, 230)]) {
+            // Every pause on some image, and every image with some of the pauses; in long runs all of them.
+            if !full() && (seed + at) % 3 != 0 {
+                continue;
+            }
             let mut random = Random::new(seed);
             let mut card = Card::new(image(name).start().unwrap()).unwrap();
             card.set_offline().unwrap();

@@ -38,9 +38,7 @@ fn frames_meet_the_old_network_or_the_new_one() {
         let image = image(name);
         let seeds = match name {
             _ if full() => 60,
-            // Changes of the banks take longest.
-            "dir" => 1,
-            _ => 2,
+            _ => 1,
         };
         let (mut changes, mut changed) = (0, 0);
         for seed in (first_seed()..).take(seeds) {

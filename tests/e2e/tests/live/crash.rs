@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hue_e2e::document::all;
-use hue_e2e::{Cli, Daemon, Lab, Output, can_run, daemon, until, until_some};
+use hue_e2e::{Cli, Daemon, Deadline, Lab, Output, can_run, daemon, until, until_some};
 use hue_testdata::Random;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -264,7 +264,7 @@ impl World<'_> {
                 _ => {
                     // It gets no answer only because the daemon is dead or dies now.
                     assert_eq!(output.code, NO_ANSWER, "{output}");
-                    let deadline = hue_e2e::Deadline::seconds(5);
+                    let deadline = Deadline::seconds(5);
                     let fired = || killer.as_ref().is_some_and(Killer::fired);
                     while !fired() && !deadline.over() {
                         std::thread::sleep(Duration::from_millis(1));
@@ -339,7 +339,7 @@ impl World<'_> {
     fn settles(&self) {
         let mut shown = String::new();
         let wanted: BTreeSet<&str> = self.state.networks.keys().map(String::as_str).collect();
-        let deadline = hue_e2e::Deadline::seconds(60);
+        let deadline = Deadline::seconds(60);
         loop {
             let output = self.cli.run(&["get", "networks", "-o", "json"]);
             if output.ok() {
@@ -376,20 +376,45 @@ fn system(lab: &Lab) -> Vec<String> {
     all
 }
 
-/// Processes whose command line or environment names a folder.
+/// Processes whose command line or environment names a folder: ids, command lines, and what their threads do.
 fn processes_of(folder: &Path) -> Vec<String> {
     let text = folder.to_string_lossy().into_owned();
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let own = entry.file_name().to_string_lossy() == std::process::id().to_string();
+        let pid = entry.file_name().to_string_lossy().into_owned();
+        let own = pid == std::process::id().to_string();
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
         let names = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(&text);
         if !own && !line.is_empty() && (names(&line) || names(&environment)) {
-            found.push(String::from_utf8_lossy(&line).replace('\0', " "));
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            found.push(format!("{pid}: {line}, threads {}", threads_of(&entry.path()).join(", ")));
         }
     }
     found
+}
+
+/// The threads of a process: their names, and where in the kernel they wait.
+fn threads_of(process: &Path) -> Vec<String> {
+    let tasks = std::fs::read_dir(process.join("task")).into_iter().flatten().flatten();
+    let of = |task: &Path, file: &str| {
+        std::fs::read_to_string(task.join(file)).map(|text| text.trim().to_owned()).unwrap_or_default()
+    };
+    tasks.map(|task| format!("{} in {}", of(&task.path(), "comm"), of(&task.path(), "wchan"))).collect()
+}
+
+/// Waits until no process of a daemon with this state directory is left.
+#[track_caller]
+fn no_process_is_left(state_dir: &Path) {
+    let deadline = Deadline::seconds(30);
+    loop {
+        let left = processes_of(state_dir);
+        if left.is_empty() {
+            return;
+        }
+        assert!(!deadline.over(), "processes are left: {left:#?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// Files for shared memory and large pages.
@@ -481,7 +506,7 @@ fn world(number: usize, seed: u64, kills: usize) -> BTreeMap<&'static str, usize
 fn leaves_nothing(lab: &Lab, cli: &Cli, before: &[String], files: &BTreeSet<String>) {
     assert_eq!(daemon::namespaces(lab), Vec::<String>::new());
     assert_eq!(daemon::cgroups(lab), Vec::<PathBuf>::new());
-    until("no process is left", 10, || processes_of(&cli.state_dir).is_empty());
+    no_process_is_left(&cli.state_dir);
     let now = system(lab);
     assert_eq!(now, before, "interfaces, filters, sockets");
     assert!(memory_files().is_subset(files), "{:?}", memory_files());
@@ -518,4 +543,42 @@ fn killed_at_random_moments_it_loses_nothing_and_leaves_nothing() {
         counts.into_iter().for_each(|(what, count)| *total.entry(what).or_default() += count);
         eprintln!("{} of {worlds} worlds: {total:?}", number + 1);
     }
+}
+
+#[test]
+fn a_holder_that_stalls_in_a_start_ends_when_it_can() {
+    if !can_run(&["tc", "ss"]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let (before, files) = (system(&lab), memory_files());
+    let red = lab.pair("red", 1, 1, [0, 1]);
+    let mut daemon = Daemon::start(&lab, &all(&[lab.node_document(""), red.document.yaml()]));
+    red.warm_up();
+    let path = daemon.cli.state_dir.join("holder.sock");
+    let holders = || {
+        let found = lab.node().run("pgrep", &["-f", &format!("hold-descriptors {}", path.display())]).stdout;
+        found.lines().map(|pid| Pid::from_raw(pid.parse().unwrap())).collect::<Vec<_>>()
+    };
+    let first = holders();
+    assert_eq!(first.len(), 1, "it holds descriptors");
+    daemon.kill();
+    kill(first[0], Signal::SIGSTOP).unwrap();
+    daemon.replace(&lab);
+    // The daemon has given it up, and uses another one.
+    assert_eq!(holders().len(), 2);
+    kill(first[0], Signal::SIGCONT).unwrap();
+    until("it has ended", 10, || holders().len() == 1 && holders() != first);
+    red.warm_up();
+    // One that stalls while its daemon runs is not left, either.
+    let second = holders();
+    kill(second[0], Signal::SIGSTOP).unwrap();
+    let blue = lab.pair("blue", 2, 2, [0, 1]);
+    daemon.cli.apply(&blue.document.yaml(), &[]);
+    blue.warm_up();
+    kill(second[0], Signal::SIGCONT).unwrap();
+    until("it has ended", 10, || holders().is_empty());
+    red.warm_up();
+    daemon.down(&[]);
+    leaves_nothing(&lab, &daemon.cli, &before, &files);
 }

@@ -18,8 +18,9 @@ const SEEDS_FULL: Range<u64> = 1..3001;
 /// that had left an idle card were reported as lost; 717, so were frames that waited before a port of it; 853, a network whose
 /// attempt to move to the card was in progress when another network left was not tried again; 1108 and 1852, frames of a port that
 /// had become the card's were still between two workers when later ones came by the card; 2928, a network was switched to the card
-/// although its routes had not fit there meanwhile.
-const SEEDS_KNOWN: [u64; 9] = [758, 1408, 2136, 267, 717, 853, 1108, 1852, 2928];
+/// although its routes had not fit there meanwhile; 2231 and 2849, a network changed while it moved to the card, and its held frames
+/// left before older ones; 2015, a broken port's report waited until its worker had packets.
+const SEEDS_KNOWN: [u64; 12] = [758, 1408, 2136, 267, 717, 853, 1108, 1852, 2928, 2231, 2849, 2015];
 /// Histories at once; each is in one thread.
 const THREADS: usize = 2;
 

@@ -84,9 +84,6 @@ impl Runner {
                 && self.card.is_in_software(program.vid) == Some(false);
             if stays {
                 self.told.push(CardEvent::Stays(program.vid));
-            } else if was_left {
-                // It is loaded anew, and so are its counters.
-                self.bases_of_networks.remove(&program.vid);
             }
             !stays
         });

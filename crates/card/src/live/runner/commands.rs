@@ -63,6 +63,8 @@ impl Runner {
                 }
             }
             CardCommand::Load { homes, programs } => {
+                // Before it has another worker: the mark behind the older frames goes to the one that has these.
+                self.turn_back(|vid| programs.iter().any(|program| program.vid == vid));
                 homes.into_iter().for_each(|(vid, home)| self.set_home(vid, home));
                 let programs = self.without_left(programs);
                 if let Err(error) = self.load_in_software(&programs) {
@@ -71,6 +73,7 @@ impl Runner {
                 }
             }
             CardCommand::Strip(program) => {
+                self.turn_back(|vid| vid == program.vid);
                 // This fits, because the network was on the card with its table before.
                 let _ = self.card().load_in_software(&[*program]);
             }
@@ -175,9 +178,10 @@ impl Runner {
             Err(error) => return self.give_up(error.to_string()),
         };
         for (vid, error) in lost {
+            // Software decides its packets already.
+            self.turn_back(|moving| moving == vid);
             let Some((seat, on_failure)) = seats.get(&vid).copied() else { continue };
             self.table_failed(seat, &error.to_string());
-            // Software decides the network's packets already.
             self.tell(match on_failure {
                 OnFailure::IsNotKept => CardEvent::NotKept(seat),
                 OnFailure::EndsMove | OnFailure::Falls => CardEvent::Fell(seat, error.to_string()),

@@ -47,11 +47,13 @@ impl Runner {
                 vid = Vid::new(vid.get() + 1).unwrap_or(vid);
             }
             let port = self.wires.get(usize::from(port_in)).and_then(Option::as_ref).map(|wire| wire.id);
+            let ways = (&mut self.homes, &mut self.peers[..]);
+            let behind = Self::is_behind_fence(&mut self.transfer, ways, vid);
             let witness = self.transfer.as_mut().and_then(|transfer| transfer.witness.as_mut());
             let witness = witness.filter(|witness| witness.vid() == vid);
             let time_ns =
                 witness.as_ref().map_or(self.now_ns, |witness| witness.stamp(frame.tag, self.now_ns));
-            let given = port.is_some_and(|port| {
+            let given = port.filter(|_| behind).is_some_and(|port| {
                 let len = bytes.len() as u32;
                 let generation = self.homes.generation(vid);
                 let record =

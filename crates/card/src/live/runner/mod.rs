@@ -11,6 +11,7 @@ mod from_workers;
 mod learning;
 mod leaving;
 mod losses;
+mod returning;
 mod transfer;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -137,6 +138,8 @@ pub struct Runner {
     bases_of_networks: BTreeMap<Vid, CardCounts>,
     base_unclaimed: UnclaimedCounters,
     pub(super) transfer: Option<Box<Transfer>>,
+    /// A job that waits for a step of the move, and since when. Later jobs wait behind it.
+    waiting: Option<(Job, u64)>,
     pub(super) orders: VecDeque<(Order, Ordered)>,
     pub(super) drains: Vec<Drain>,
     /// The seats that are valid.
@@ -223,6 +226,7 @@ impl Runner {
             bases_of_networks: BTreeMap::new(),
             base_unclaimed: UnclaimedCounters::default(),
             transfer: None,
+            waiting: None,
             orders: VecDeque::new(),
             drains: Vec::new(),
             seats,
@@ -364,9 +368,18 @@ impl Runner {
         // A question that takes several rounds comes before later jobs, and so does a change of control.
         let mut busy = self.tend_attachment() | self.tend_counting();
         if !busy {
-            match jobs.try_recv() {
-                Ok(job) => {
-                    self.execute(job);
+            let now_ns = self.now();
+            let job = match self.waiting.take() {
+                Some(waiting) => Ok(waiting),
+                None => jobs.try_recv().map(|job| (job, now_ns)),
+            };
+            match job {
+                Ok((job, since_ns)) => {
+                    if self.must_wait(&job, since_ns, now_ns) {
+                        self.waiting = Some((job, since_ns));
+                    } else {
+                        self.execute(job);
+                    }
                     // It may take several rounds, and a sleep would take the next one.
                     busy = true;
                 }
@@ -777,6 +790,7 @@ impl Runner {
             self.totals.sleeps += 1;
         }
         if let Some(job) = job {
+            // No network is moving, so it need not wait.
             self.execute(job);
         }
         !gone

@@ -1,5 +1,6 @@
 //! The process of a card, as the daemon sees it: found or started, and ended.
 
+use std::fs::File;
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -74,10 +75,10 @@ impl CardSite {
             Ok(None) => {}
             Err(why) => tracing::info!(why, "the card of the daemon before is not taken over"),
         }
-        let listener = local::bind(&self.socket()).map_err(text)?;
+        let (listener, file) = local::bind(&self.socket()).map_err(text)?;
         let (socket, child) = spawn(&self.socket()).map_err(text)?;
         let body = Body(Mutex::new(Kind::Child(child)));
-        match first_answer(&socket, &listener, fds, start) {
+        match first_answer(&socket, (&listener, &file), fds, start) {
             Ok(Ok(started)) => Ok(Begun { socket, body, started, is_found: false }),
             failed => {
                 drop(socket);
@@ -102,7 +103,7 @@ impl CardSite {
             }
             Err(error) => return Err(text(error)),
         };
-        let body = Body(Mutex::new(Kind::Found(process)));
+        let body = Body::found(process);
         match answer(&socket, fds, start) {
             Ok(Ok(started)) => Ok(Some(Begun { socket, body, started, is_found: true })),
             refused => {
@@ -128,12 +129,17 @@ impl CardSite {
         unknown[GREETING.len() - 1] = 0;
         let asked = io::Write::write_all(&mut &socket, &unknown);
         if let (Ok(process), Ok(()), true) = (process, asked, self.is_alone) {
-            Body(Mutex::new(Kind::Found(process))).end(Instant::now() + END_MAX);
+            Body::found(process).end(Instant::now() + END_MAX);
         }
     }
 }
 
 impl Body {
+    /// That of an earlier daemon.
+    pub fn found(process: Process) -> Self {
+        Self(Mutex::new(Kind::Found(process)))
+    }
+
     /// Waits until the process has ended; ends it at the deadline. Returns how it ended.
     pub fn end(&self, deadline: Instant) -> String {
         let mut kind = locked(&self.0);
@@ -178,11 +184,12 @@ fn spawn(path: &Path) -> io::Result<(UnixStream, Child)> {
 /// Starts the card in a new process, which gets the socket for later daemons as well.
 fn first_answer(
     socket: &UnixStream,
-    listener: &UnixListener,
+    (listener, file): (&UnixListener, &File),
     fds: &[BorrowedFd<'_>],
     start: Start,
 ) -> io::Result<Result<Started, String>> {
-    let all: Vec<BorrowedFd<'_>> = [listener.as_fd()].into_iter().chain(fds.iter().copied()).collect();
+    let all: Vec<BorrowedFd<'_>> =
+        [listener.as_fd(), file.as_fd()].into_iter().chain(fds.iter().copied()).collect();
     rights::send(socket.as_fd(), &all)?;
     write(&mut &*socket, &ToCard::Start(start))?;
     first_message(socket, START_MAX)

@@ -3,6 +3,7 @@
 //! Flow: the next daemon connects, and shows what it shares and which card it wants → **here** → it is told whether it gets
 //! this card → once the daemon before has ended, the process serves it.
 
+use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -111,14 +112,18 @@ pub(super) struct Door {
     arrivals: Receiver<Arrival>,
     facts: Arc<Facts>,
     path: PathBuf,
-    own: Option<(u64, u64)>,
+    file: File,
 }
 
 impl Door {
-    /// Begins to listen. `out` leads to the present daemon.
-    pub fn open(listener: UnixListener, path: &Path, facts: Arc<Facts>, out: Out) -> io::Result<Self> {
+    /// Begins to listen on a socket, given with its file. `out` leads to the present daemon.
+    pub fn open(
+        (listener, file): (UnixListener, File),
+        path: &Path,
+        facts: Arc<Facts>,
+        out: Out,
+    ) -> io::Result<Self> {
         local::listen_here(&listener)?;
-        let own = local::identity(path);
         let (sender, arrivals) = channel();
         let its = Arc::clone(&facts);
         std::thread::Builder::new().name("hue-door".to_owned()).spawn(move || {
@@ -128,7 +133,7 @@ impl Door {
                 }
             }
         })?;
-        Ok(Self { arrivals, facts, path: path.to_owned(), own })
+        Ok(Self { arrivals, facts, path: path.to_owned(), file })
     }
 
     /// The next daemon. If none is there, waits for it as long as the card works, if it is used.
@@ -155,7 +160,7 @@ impl Door {
 
     /// Whether the path still leads here.
     fn is_there(&self) -> bool {
-        self.own.is_some() && local::identity(&self.path) == self.own
+        local::is_at(&self.file, &self.path)
     }
 }
 

@@ -70,6 +70,8 @@ type OpenedThere = Result<(Driver, Option<String>), String>;
 struct Waiting {
     ports: HashMap<u64, Sender<OpenedThere>>,
     cards: HashMap<u64, Sender<Result<Description, String>>>,
+    /// The process has ended, so nobody may begin to wait.
+    has_ended: bool,
 }
 
 /// Opens ports in the process.
@@ -116,16 +118,7 @@ impl Apart {
         let why_not = refused.or(why_fair);
         let granted = if why_not.is_none() { wanted } else { Scheduling::Fair };
         let (out, messages) = channel();
-        let link = Arc::new(Link {
-            out: Mutex::new(Some(out)),
-            ends: AtomicBool::new(false),
-            next_is_refused: AtomicBool::new(false),
-            answers: Answers::default(),
-            numbers: AtomicU64::new(0),
-            waiting: Mutex::default(),
-            kept: Mutex::default(),
-            ports: Mutex::default(),
-        });
+        let link = Arc::new(Link::to(out));
         let totals = Arc::default();
         let clock = (now_ns, Instant::now());
         let scheduling = Granted { scheduling: granted, why_not };
@@ -201,8 +194,7 @@ impl Apart {
         programs: Vec<Program>,
     ) -> impl FnOnce() -> Result<Description, String> + Send + use<> {
         let number = self.link.number();
-        let (done, made) = channel();
-        locked(&self.link.waiting).cards.insert(number, done);
+        let made = self.link.wait(|waiting| &mut waiting.cards, number);
         self.link.send(ToCard::Make(number, image.to_owned(), programs));
         move || made.recv().unwrap_or_else(|_| Err("the card's process has ended".to_owned()))
     }
@@ -319,7 +311,7 @@ fn receive(
             Err(error) => break Some(error),
         }
     };
-    *locked(&link.waiting) = Waiting::default();
+    *locked(&link.waiting) = Waiting { has_ended: true, ..Waiting::default() };
     if link.ends.load(Ordering::SeqCst) || failed {
         return;
     }
@@ -332,12 +324,39 @@ fn receive(
 }
 
 impl Link {
+    fn to(out: Sender<ToCard>) -> Self {
+        Self {
+            out: Mutex::new(Some(out)),
+            ends: AtomicBool::new(false),
+            next_is_refused: AtomicBool::new(false),
+            answers: Answers::default(),
+            numbers: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            kept: Mutex::default(),
+            ports: Mutex::default(),
+        }
+    }
+
     fn send(&self, message: ToCard) -> bool {
         locked(&self.out).as_ref().is_some_and(|out| out.send(message).is_ok())
     }
 
     fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Where the answer with this number will come: none, at once, if the process has ended, and as soon as it ends.
+    fn wait<T>(
+        &self,
+        among: impl FnOnce(&mut Waiting) -> &mut HashMap<u64, Sender<T>>,
+        number: u64,
+    ) -> Receiver<T> {
+        let (done, answer) = channel();
+        let mut waiting = locked(&self.waiting);
+        if !waiting.has_ended {
+            among(&mut waiting).insert(number, done);
+        }
+        answer
     }
 
     /// The card closes this port.
@@ -356,9 +375,9 @@ impl Opener {
     pub fn open(&self, interface: &str, mut options: OpenOptions) -> Result<Opened, String> {
         let keep = options.keep.take();
         let number = self.0.number();
-        let (done, opened) = channel();
-        locked(&self.0.waiting).ports.insert(number, done);
+        let opened = self.0.wait(|waiting| &mut waiting.ports, number);
         if !self.0.send(ToCard::Open(number, interface.to_owned(), options)) {
+            locked(&self.0.waiting).ports.remove(&number);
             return Err("the card is not used any more".to_owned());
         }
         let opened = opened.recv().unwrap_or_else(|_| Err("the card's process has ended".to_owned()));
@@ -421,5 +440,28 @@ impl Port for PortThere {
 
     fn counters(&self) -> DriverCounters {
         DriverCounters::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hue_host::process::Process;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_for_the_process_is_told_that_it_has_ended() {
+        let (out, _messages) = channel();
+        let link = Arc::new(Link { ends: AtomicBool::new(true), ..Link::to(out) });
+        let body = Body::found(Process::of(std::process::id()).unwrap());
+        let (here, there) = UnixStream::pair().unwrap();
+        let before = link.wait(|waiting| &mut waiting.ports, link.number());
+        drop(there);
+        receive(&link, &Mutex::default(), &body, here, &|event| panic!("{event:?}"));
+        assert!(before.recv().is_err());
+        // Messages to it can still be queued.
+        let why = Opener(Arc::clone(&link)).open("p0", OpenOptions::default()).map(drop);
+        assert_eq!(why, Err("the card's process has ended".to_owned()));
+        assert!(link.wait(|waiting| &mut waiting.cards, link.number()).recv().is_err());
     }
 }

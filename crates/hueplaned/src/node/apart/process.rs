@@ -1,6 +1,7 @@
 //! The card's process: a running card, and its connection to the daemon.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::io::{self, BufReader};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -95,8 +96,9 @@ struct Serving {
 fn serve(first: &UnixStream, path: &Path) -> io::Result<()> {
     let (fds, mut from, start) = hear(first)?;
     let mut fds = fds.into_iter();
-    let listener = fds.next().map(UnixListener::from);
-    let listener = listener.ok_or_else(|| io::Error::other("a descriptor is missing"))?;
+    // The file as it was made: when this process comes to look, another card's may have its place.
+    let socket = fds.next().map(UnixListener::from).zip(fds.next().map(File::from));
+    let socket = socket.ok_or_else(|| io::Error::other("a descriptor is missing"))?;
     let out = Out::default();
     let mut writer = out.connect(first)?;
     let shared = Shared::open(fds, start.workers).map_err(|error| error.to_string());
@@ -109,7 +111,7 @@ fn serve(first: &UnixStream, path: &Path) -> io::Result<()> {
         }
     };
     out.send(FromCard::Started(Ok(serving.facts.started())));
-    let door = Door::open(listener, path, Arc::clone(&serving.facts), out.clone())?;
+    let door = Door::open(socket, path, Arc::clone(&serving.facts), out.clone())?;
     let _ticks = tick(&serving)?;
     let mut ends = serving.talk(&mut from);
     loop {

@@ -425,9 +425,8 @@ impl ByHand {
     pub fn step_worker(&mut self, worker: usize) -> bool {
         self.note(|| Input::StepWorker(worker));
         let worked = self.node.live.round(worker);
-        if worked {
-            self.forward_failures();
-        }
+        // A worker without packets also reports that a port is broken.
+        self.forward_failures();
         worked
     }
 

@@ -67,7 +67,7 @@ impl Runner {
     }
 
     /// Sends the card's debts of a network to its worker; returns `false` if there is no room in the ring.
-    pub(super) fn give_debts_to_software(&mut self, vid: Vid) -> Result<bool, CardError> {
+    pub(in crate::live::runner) fn give_debts_to_software(&mut self, vid: Vid) -> Result<bool, CardError> {
         if planted(Bug::DebtsStay) {
             return Ok(true);
         }
@@ -93,6 +93,7 @@ impl Runner {
     /// As [`crate::Card::steer`].
     pub(in crate::live) fn fall(&mut self, vid: Vid) -> Result<(), SubstrateError> {
         self.count_load(vid); // a move to the card that is under way must not complete
+        self.turn_back(|moving| moving == vid);
         self.give_debts_to_software(vid).map_err(broken)?;
         self.card().steer(vid, true)?;
         self.give_debts_to_software(vid).map_err(broken)?;

@@ -80,7 +80,7 @@ impl Runner {
 
     /// Hands the fence to the network's worker, behind all frames of the network; returns `false` while there is no
     /// room.
-    pub(super) fn give_fence(&mut self, transfer: &Transfer) -> bool {
+    pub(in crate::live::runner) fn give_fence(&mut self, transfer: &Transfer) -> bool {
         let vid = transfer.order.seat.vid;
         self.give(&Record::of_fence(vid, self.generation(vid), transfer.fence))
     }

@@ -314,6 +314,7 @@ impl Runner {
                 self.card().out_hold(aside).map_err(text)?;
                 transfer.aside = Some(aside);
                 transfer.asked = Asked::default();
+                transfer.switched_cycles = 0; // an earlier switch held nothing
                 self.set_aside(transfer.order.seat.vid, Some(aside));
                 self.send_fence(transfer, now_ns);
             }
@@ -358,7 +359,7 @@ impl Runner {
     }
 
     /// Makes the other side decide the network's packets.
-    fn steer(&mut self, transfer: &mut Transfer) -> Result<(), String> {
+    pub(super) fn steer(&mut self, transfer: &mut Transfer) -> Result<(), String> {
         let software = transfer.at == Side::Card;
         let text = |error: CardError| error.to_string();
         if !software {
