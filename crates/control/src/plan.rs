@@ -213,6 +213,21 @@ mod tests {
     }
 
     #[test]
+    fn routes_by_source_change_in_place_once_there_can_be_some() {
+        let with = |route_by: &str, routes: &str| {
+            let text = network("a", 1, &format!("  routes: [{routes}]\n"));
+            intent(&[text.replace("{kind: ipv4}", &format!("{{kind: ipv4, route_by: {route_by}}}"))])
+        };
+        let verb = |before: &Intent, after: &Intent| plan(before, after).networks[0].verb;
+        let one = "{from: 10.7.0.0/16, via: 10.0.1.2}";
+        let two = "{from: 10.7.0.0/16, via: 10.0.1.3}, {from: 10.8.0.0/16, via: 10.0.1.2}";
+        let (none, by_source) = (with("destination", ""), with("source", one));
+        assert_eq!(verb(&by_source, &with("source", two)), Verb::Change);
+        assert_eq!(verb(&by_source, &with("source_destination", two)), Verb::Change);
+        assert_eq!((verb(&none, &by_source), verb(&by_source, &none)), (Verb::Replace, Verb::Replace));
+    }
+
+    #[test]
     fn a_scheduler_and_needs_change_in_place() {
         let before = intent(&[network("a", 1, "")]);
         let text = NODE.replace("spec:\n", "spec:\n  scheduler: {kind: exact}\n")

@@ -165,8 +165,8 @@ pub enum ProgramError {
         max: usize,
     },
     /// The routes by source are wrong.
-    #[error(transparent)]
-    Policies(#[from] PolicyError),
+    #[error("{0}")]
+    Policies(Box<PolicyError>),
     /// A network of a kind without [`Policies`] has them.
     #[error("kind {} cannot route by source", .0.name())]
     PoliciesOfKind(Kind),
@@ -269,9 +269,10 @@ impl Program {
 
     fn check_policies(&self) -> Result<(), ProgramError> {
         let Some(policies) = &self.policies else { return Ok(()) };
+        let wrong = |error| ProgramError::Policies(Box::new(error));
         match self.kind().limits().keys {
-            Keys::V4 => drop(policies.table::<u32>()?),
-            Keys::V6 => drop(policies.table::<u128>()?),
+            Keys::V4 => policies.table::<u32>().map(drop).map_err(wrong)?,
+            Keys::V6 => policies.table::<u128>().map(drop).map_err(wrong)?,
             Keys::Dual | Keys::Mac => return Err(ProgramError::PoliciesOfKind(self.kind())),
         }
         each_routes!(&self.entries, routes => routes.iter().try_for_each(check_length)?);

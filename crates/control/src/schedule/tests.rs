@@ -174,6 +174,7 @@ fn documents_decide_first_and_reasons_name_the_limit() {
         Demand { latency: Latency::Low, routes: 30, ..demand("d", 0) },
         Demand { routes: 3_000, ..demand("e", 5_000) },
         wide,
+        Demand { route_by: RouteBy::Source, ..pinned("f", Placement::Card) },
     ];
     for kind in SchedulerKind::ALL {
         let made = schedule(&site, &demands, kind);
@@ -184,6 +185,7 @@ fn documents_decide_first_and_reasons_name_the_limit() {
         assert_eq!(why_not("b"), "its document says soft");
         assert_eq!(why_not("d"), "the card has no places for networks left (2 in total)");
         assert_eq!(why_not("e"), "it needs 12032 words, but image 'test' has 10000");
+        assert_eq!(why_not("f"), "route_by source runs in software only");
         assert_eq!(why_not("wide"), "its port 'n0' is not a port of the card");
     }
     site.card = None;

@@ -369,7 +369,8 @@ fn programs_with_wrong_policies_are_refused() {
     let mut twice = good.clone();
     let policies = twice.policies.as_mut().unwrap();
     policies.list.push(policies.list[0]);
-    assert!(matches!(refused(twice), ProgramError::Policies(PolicyError::Twice { .. })));
+    let ProgramError::Policies(error) = refused(twice) else { panic!() };
+    assert!(matches!(*error, PolicyError::Twice { .. }));
     let dual = Program {
         settings: Settings::of(Kind::Dual),
         entries: Entries::none(Kind::Dual),
