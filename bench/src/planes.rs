@@ -305,6 +305,7 @@ fn program(net: u16, table: &Table<u32>) -> Program {
         ],
         ports,
         next_hops: (0..DERIVED_HOPS as u16).map(hop).collect(),
+        groups: Vec::new(),
         entries: Entries::Lpm32(table.routes().collect()),
         rate_limit: None,
         weight: 1,

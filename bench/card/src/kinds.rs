@@ -203,6 +203,7 @@ fn program(
         ports: on.iter().map(vport).collect(),
         rows: (0..).zip(on).map(|(vport, &port)| Row { vid, vport, select: select(port) }).collect(),
         next_hops,
+        groups: Vec::new(),
         entries,
         rate_limit: None,
         weight: 1,

@@ -58,6 +58,7 @@ pub fn program(net: u16, on: &[u8]) -> Option<Program> {
         ports: ports.collect(),
         rows: (0..).zip(on).map(row).collect(),
         next_hops: on.iter().map(hop).collect(),
+        groups: Vec::new(),
         entries: Entries::Lpm32((0..).zip(on).map(route).collect::<Option<_>>()?),
         rate_limit: None,
         weight: 1,

@@ -109,6 +109,8 @@ pub struct Description {
     pub local_rows: u32,
     /// Next hops: of a plane (tcam), of all networks together (dag36, sram, dir).
     pub hop_rows: u32,
+    /// Slots of groups of next hops of all networks together.
+    pub group_slots: u32,
     /// Words of each level (dag36).
     pub level_words: [u32; 4],
     /// Words of the two banks (sram, dir).
@@ -484,6 +486,8 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         route_rows,
         local_rows,
         hop_rows,
+        // No image has groups yet.
+        group_slots: 0,
         level_words,
         sram_words,
         cam_rows,

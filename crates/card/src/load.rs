@@ -7,11 +7,12 @@
 
 use std::collections::HashMap;
 
+use hue_planes::group::Slots;
 use hue_planes::{Counters, Keys, Kind, UnclaimedCounters};
 use hue_substrate::{
     Capacity, Claims, Program, Refusals, Substrate, SubstrateError, Update, check_programs, demux_of,
 };
-use hue_tables::Vid;
+use hue_tables::{NextHop, Vid};
 
 use crate::banks::Arrival;
 use crate::card::{BYTES_ROWS, COUNT_ROWS, Card};
@@ -694,6 +695,7 @@ fn check_kind(program: &Program, description: &Description) -> Result<(), Substr
 fn check_image(program: &Program, description: &Description) -> Result<(), SubstrateError> {
     let name = &program.name;
     check_kind(program, description)?;
+    check_groups(name, &program.groups, description)?;
     if program.gated {
         // An image of an earlier version does not know gates: it would let the network's packets pass.
         room(description, name, "clock gates of networks", 1, u32::from(description.version.1 >= 2))?;
@@ -713,6 +715,16 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
             room(description, name, "next hops", routed(program).next_hops.len(), description.hop_rows)
         }
     }
+}
+
+/// Checks whether an image has as many slots of groups as these need; no image has any yet.
+pub fn check_groups(
+    name: &str,
+    groups: &[(NextHop, Slots)],
+    description: &Description,
+) -> Result<(), SubstrateError> {
+    let needed = groups.iter().map(|(_, slots)| slots.len()).sum();
+    room(description, name, "slots of groups of next hops", needed, description.group_slots)
 }
 
 /// Checks whether there is room for the MAC addresses that all networks on the card may have.

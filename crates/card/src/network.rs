@@ -105,8 +105,8 @@ impl Loaded {
 
     /// What an update is checked against.
     pub fn checked(&self) -> Checked<'_> {
-        let Program { name, settings, ports, next_hops, .. } = &self.program;
-        Checked { name, settings: *settings, ports, hops: next_hops.len() }
+        let Program { name, settings, ports, next_hops, groups, .. } = &self.program;
+        Checked { name, settings: *settings, ports, hops: next_hops, groups }
     }
 
     /// Whether changes of next hops change or add any.
@@ -261,6 +261,7 @@ mod tests {
                 ports: Vec::new(),
                 rows: Vec::new(),
                 next_hops: Vec::new(),
+                groups: Vec::new(),
                 entries: Entries::Lpm32(Vec::new()),
                 rate_limit: None,
                 weight: 1,

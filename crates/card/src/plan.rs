@@ -51,7 +51,9 @@ pub struct Claims {
 pub fn claims<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, arp: bool) -> Claims {
     let mut rows: Vec<_> = networks
         .flat_map(|(program, place)| {
-            let rows = program.rows.iter().map(move |row| (rank(row), select_row(row, place)));
+            // Frames that come by a tunnel come from software.
+            let rows = program.rows.iter().filter(|row| !row.is_of_tunnel());
+            let rows = rows.map(move |row| (rank(row), select_row(row, place)));
             rows.chain(arp_rows(program, place, arp).map(|row| (0, row)))
         })
         .collect();
@@ -318,6 +320,7 @@ mod tests {
             ports: Vec::new(),
             rows: rows.iter().map(|select| Claim { vid, vport: 0, select: *select }).collect(),
             next_hops: Vec::new(),
+            groups: Vec::new(),
             entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,

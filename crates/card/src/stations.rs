@@ -245,6 +245,7 @@ mod tests {
             port: PortId::new(port),
             mac: Mac([2, 0, 0, 0, id as u8, port]),
             mtu_bytes: 1500,
+            tunnel: None,
         };
         Program {
             vid: Vid::new(id).unwrap(),
@@ -254,6 +255,7 @@ mod tests {
             ports: vec![port(3), port(1)],
             rows: Vec::new(),
             next_hops: vec![Adjacency::out(PortId::new(3), 1500), Adjacency::out(PortId::new(1), 1500)],
+            groups: Vec::new(),
             entries: Entries::Exact(
                 fixed.iter().map(|mac| (Mac::from_u64(*mac), NextHop::new(1).unwrap())).collect(),
             ),

@@ -15,7 +15,7 @@ use crate::banks::Banks;
 use crate::card::Card;
 use crate::device::Device;
 use crate::error::{CardError, NAME, broken};
-use crate::load::{check_plane, decides};
+use crate::load::{check_groups, check_plane, decides};
 use crate::network::{CardKey, Loaded, knows_its_hops, wait_for_its_hops};
 use crate::plan::{self, NO_PLANE};
 use crate::registers::Registers;
@@ -31,10 +31,11 @@ impl<R: Registers> Card<R> {
             return Ok(Refusals::default());
         }
         let count = update.check(&loaded.checked())?;
+        check_groups(&loaded.program().name, update.groups, self.device.get_mut().description())?;
         if !loaded.differs_in(update.hops) {
             return self.change_routes(vid, update);
         }
-        let (former, former_count) = (loaded.former_hops(update.hops), loaded.checked().hops);
+        let (former, former_count) = (loaded.former_hops(update.hops), loaded.checked().hops.len());
         self.set_hops(vid, update.hops, count)?;
         let changed = self.change_routes(vid, update);
         // With `Fitting`, some of the routes may name them.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use hue_demux::{Match, PortId, Row};
-use hue_intent::{Intent, Martians, Network, NetworkSpec, RateLimit, Select};
+use hue_intent::{Intent, Martians, Mtus, Name, Network, NetworkSpec, On, RateLimit, Select};
 use hue_planes::{Adjacency, Keys, MeterError, Rate, Settings, ipv4, l2};
 use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::{Key, NextHop, Policies, Prefix, Vid};
@@ -41,9 +41,12 @@ pub fn compile(intent: &Intent) -> Result<Compiled, CompileError> {
 pub fn compile_with(intent: &Intent, before: &Ids) -> Result<Compiled, CompileError> {
     let mut compiled = Compiled::default();
     let mut ids = HashMap::new();
+    let physical = intent.node.spec.ports.iter().map(|port| (port.name.as_str(), port.mtu)).collect();
+    let networks = intent.networks.iter();
+    let mtus = Mtus::new(physical, networks.map(|one| (one.name(), one.spec.ports.iter().collect())));
     let numbers = before.ports(&intent.node.spec.ports)?;
     for (port, id) in intent.node.spec.ports.iter().zip(&numbers) {
-        ids.insert(port.name.as_str(), (*id, port.mtu));
+        ids.insert(port.name.as_str(), *id);
     }
     for index in 0..numbers.iter().map(|id| id.index() + 1).max().unwrap_or(0) {
         // An id without a port stays unused, so that the other ids do not change.
@@ -51,31 +54,45 @@ pub fn compile_with(intent: &Intent, before: &Ids) -> Result<Compiled, CompileEr
         compiled.names.ports.push(port.map_or_else(PhysicalPort::default, |(port, _)| PhysicalPort {
             name: port.name.to_string(),
             mtu_bytes: port.mtu,
-            peer: port.peer.as_ref().and_then(|peer| Some(ids.get(peer.as_str())?.0)),
+            peer: port.peer.as_ref().and_then(|peer| ids.get(peer.as_str()).copied()),
         }));
     }
-    for (network, vid) in intent.networks.iter().zip(before.networks(&intent.networks)?) {
-        let (program, names) = one(network, vid, &ids)?;
+    let vids = before.networks(&intent.networks)?;
+    let by_name = intent.networks.iter().map(Network::name).zip(vids.iter().copied()).collect();
+    let known = Known { ports: ids, networks: by_name, mtus };
+    for (network, vid) in intent.networks.iter().zip(vids) {
+        let (program, names) = one(network, vid, &known)?;
         compiled.programs.push(program);
         compiled.names.networks.push(names);
     }
     Ok(compiled)
 }
 
+/// What documents of networks refer to by name.
+struct Known<'i> {
+    ports: HashMap<&'i str, PortId>,
+    networks: HashMap<&'i str, Vid>,
+    mtus: Mtus<'i>,
+}
+
 /// Compiles one network.
-fn one(
-    network: &Network,
-    vid: Vid,
-    ids: &HashMap<&str, (PortId, u16)>,
-) -> Result<(Program, NetworkNames), CompileError> {
+fn one(network: &Network, vid: Vid, known: &Known<'_>) -> Result<(Program, NetworkNames), CompileError> {
     let (name, spec) = (network.name().to_owned(), &network.spec);
     let mut ports = Vec::with_capacity(spec.ports.len());
     for port in &spec.ports {
-        let Some((id, mtu)) = ids.get(port.port.as_str()) else {
-            return Err(CompileError::Port { network: name, port: port.port.to_string() });
+        let unknown = |what: &Name| CompileError::Port { network: name.clone(), port: what.to_string() };
+        let (id, tunnel) = match &port.on {
+            On::Port(on) => (known.ports.get(on.as_str()).copied().ok_or_else(|| unknown(on))?, None),
+            On::Tunnel(tunnel) => {
+                let over = known.networks.get(tunnel.over.as_str()).copied();
+                let over = over.ok_or_else(|| unknown(&tunnel.over))?;
+                let nth = ports.iter().filter(|port: &&VirtualPort| port.tunnel.is_some()).count();
+                let id = u8::try_from(nth).ok().and_then(PortId::tunnel);
+                (id.ok_or_else(|| unknown(&port.name))?, Some(tunnel.over(over)))
+            }
         };
-        let mtu_bytes = port.mtu.unwrap_or(*mtu);
-        ports.push(VirtualPort { name: port.name.to_string(), port: *id, mac: port.mac, mtu_bytes });
+        let mtu_bytes = known.mtus.of(port).ok_or_else(|| unknown(&port.name))?;
+        ports.push(VirtualPort { name: port.name.to_string(), port: id, mac: port.mac, mtu_bytes, tunnel });
     }
     let mut set = routes::build(spec, &ports).map_err(|fault| {
         let network = name.clone();
@@ -121,6 +138,7 @@ fn one(
         rows: rows(vid, &spec.select, &ports),
         ports,
         next_hops: set.next_hops,
+        groups: set.groups,
         entries,
         rate_limit: rate_limit.map_err(|error| CompileError::RateLimit { network: name.clone(), error })?,
         weight: spec.weight,

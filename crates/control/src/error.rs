@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use hue_demux::PortId;
+use hue_intent::limits::NODE_PORTS_MAX;
 use hue_planes::{MeterError, ipv4};
 use hue_substrate::ProgramError;
 use hue_tables::Vid;
@@ -23,9 +23,9 @@ pub enum CompileError {
     #[error("{0} networks, more than the limit of {max}", max = Vid::MAX)]
     IdsFull(usize),
     /// The node has more ports than there are port ids.
-    #[error("{0} physical ports, more than the limit of {max}", max = PortId::COUNT)]
+    #[error("{0} physical ports, more than the limit of {NODE_PORTS_MAX}")]
     Ports(usize),
-    /// A virtual port names a physical port that the node does not have.
+    /// A virtual port names a physical port, or a network that carries its tunnel, that the node does not have.
     #[error("network '{network}': the node has no physical port '{port}'")]
     Port {
         /// Name of the network.

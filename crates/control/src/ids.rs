@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hue_demux::PortId;
+use hue_intent::limits::NODE_PORTS_MAX;
 use hue_intent::{Network, NodePort};
 use hue_tables::Vid;
 
@@ -62,7 +63,8 @@ impl Ids {
     pub fn ports(&self, ports: &[NodePort]) -> Result<Vec<PortId>, CompileError> {
         let had = |port: &NodePort| self.ports.get(port.name.as_str()).copied();
         let taken: BTreeSet<PortId> = ports.iter().filter_map(had).collect();
-        let mut free = (0..=u8::MAX).map(PortId::new).filter(|id| !taken.contains(id));
+        let most = u8::try_from(NODE_PORTS_MAX).unwrap_or(u8::MAX);
+        let mut free = (0..most).map(PortId::new).filter(|id| !taken.contains(id));
         ports
             .iter()
             .map(|port| had(port).or_else(|| free.next()).ok_or(CompileError::Ports(ports.len())))

@@ -9,9 +9,12 @@ mod names;
 mod plan;
 mod routes;
 pub mod schedule;
+pub mod topology;
+mod tunnels;
 
 pub use compile::{Compiled, compile, compile_with};
 pub use error::CompileError;
 pub use ids::{Ids, assign};
 pub use names::{Names, NetworkNames, Origin, PhysicalPort, RouteName};
 pub use plan::{CHANGES_MAX, FieldChange, Plan, Step, Verb, plan};
+pub use tunnels::{TunnelUse, peer, tunnel_uses};

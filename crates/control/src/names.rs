@@ -23,7 +23,7 @@ pub struct PhysicalPort {
 }
 
 /// The origin of a route.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// An address of the network itself.
     Address,
@@ -37,6 +37,8 @@ pub enum Origin {
     Neighbour(Mac),
     /// A static route through a gateway, with the gateway's MAC address if known.
     Via(IpAddr, Option<Mac>),
+    /// A static route through several gateways: their addresses, weights and virtual ports.
+    Vias(Vec<(IpAddr, u16, u16)>),
     /// A static route directly onto a link.
     OnLink,
 }
@@ -85,8 +87,15 @@ impl NetworkNames {
     /// A route as text, in the format of `ip route`: `10.9.0.0/16 via 10.2.0.2 dev right`.
     #[must_use]
     pub fn text(&self, route: &RouteName) -> String {
-        let port = self.ports.get(usize::from(route.vport)).map_or("?", String::as_str);
-        let RouteText(what, rest) = RouteText::of(route.origin);
+        let port = |vport: u16| self.ports.get(usize::from(vport)).map_or("?", String::as_str);
+        if let Origin::Vias(vias) = &route.origin {
+            let way = |(via, weight, vport): &(IpAddr, u16, u16)| {
+                format!("via {via} dev {} weight {weight}", port(*vport))
+            };
+            return format!("{} {}", route.prefix, vias.iter().map(way).collect::<Vec<_>>().join(", "));
+        }
+        let port = port(route.vport);
+        let RouteText(what, rest) = RouteText::of(&route.origin);
         format!("{what}{} {rest}dev {port}", route.prefix)
     }
 
@@ -100,12 +109,12 @@ impl NetworkNames {
 struct RouteText(&'static str, String);
 
 impl RouteText {
-    fn of(origin: Origin) -> Self {
+    fn of(origin: &Origin) -> Self {
         match origin {
             Origin::Address => Self("local ", String::new()),
             Origin::Broadcast => Self("broadcast ", String::new()),
             Origin::Anycast => Self("anycast ", String::new()),
-            Origin::Connected | Origin::OnLink => Self("", String::new()),
+            Origin::Connected | Origin::OnLink | Origin::Vias(_) => Self("", String::new()),
             Origin::Neighbour(mac) => Self("", format!("at {mac} ")),
             Origin::Via(via, Some(mac)) => Self("", format!("via {via} at {mac} ")),
             Origin::Via(via, None) => Self("", format!("via {via} ")),

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hue_intent::{Intent, Network, Node, NodePort};
+use hue_intent::{Intent, Network, Node, NodePort, Tunnel};
 use serde_json::Value;
 
 /// Most fields listed in one step; a list of routes can differ in a million places.
@@ -100,7 +100,10 @@ fn replaces(old: &Network, new: &Network) -> bool {
     let shape = |network: &Network| {
         let ports = network.spec.ports.iter();
         ports
-            .map(|port| (port.name.to_string(), port.port.to_string(), port.mac, port.mtu))
+            .map(|port| {
+                let on = port.physical().map(ToString::to_string).ok_or(port.tunnel().map(Tunnel::is_ip));
+                (port.name.to_string(), on, port.mac, port.mtu)
+            })
             .collect::<Vec<_>>()
     };
     let by_destination = |network: &Network| network.spec.plane.route_by.is_default();

@@ -8,9 +8,12 @@
 //! 2. The prefix of each address is a link: a known neighbour there is reached directly, others must be
 //!    resolved.
 //! 3. A static route through a gateway (`via`) leads to that gateway, a neighbour on the longest link that
-//!    contains it. A static route onto a port is a link.
+//!    contains it. Of several gateways, those that are known neighbours are a group; if none is, the first is used. A static
+//!    route onto a port is a link.
 //! 4. A neighbour gets its own host route if the longest route to it is a link of its port; a longer route to
 //!    another place takes precedence.
+//!
+//! All links and gateways of a port at the end of an IP tunnel lead to the router at its other end.
 //!
 //! Multicast, 255.255.255.255 and fe80::/10 need no routes, because the plane treats them specially.
 
@@ -18,13 +21,15 @@ use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::net::IpAddr;
 
-use hue_intent::{Links, NetworkSpec, Route, Target};
+use hue_intent::{Links, NetworkSpec, Route, RouteMember, Target};
 use hue_planes::Adjacency;
+use hue_planes::group::{Group, Member, Slots, WEIGHT_MAX};
 use hue_substrate::VirtualPort;
 use hue_tables::{AnyPrefix, Key, NextHop, RowsByLength};
 use hue_wire::Mac;
 
 use crate::names::{Origin, RouteName};
+use crate::tunnels::peer;
 
 /// Why a network's routes cannot be compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +45,8 @@ pub(crate) enum RouteFault {
 /// Routes of a network and their next hops.
 pub(crate) struct RouteSet {
     pub(crate) next_hops: Vec<Adjacency>,
+    /// The slots of those that are groups.
+    pub(crate) groups: Vec<(NextHop, Slots)>,
     /// Sorted by prefix.
     pub(crate) routes: Vec<RouteName>,
 }
@@ -53,6 +60,14 @@ impl RouteSet {
         if self.next_hops.len() > RowsByLength::<K>::ROWS_MAX {
             return None;
         }
+        let mut groups = Vec::new();
+        for (own, slots) in &self.groups {
+            for len in 0..=K::BITS {
+                let row = |own: NextHop| RowsByLength::<K>::row(own.get(), len);
+                groups.push((row(*own)?, slots.renumbered(row)?));
+            }
+        }
+        self.groups = groups;
         let each = usize::from(RowsByLength::<K>::EACH);
         self.next_hops = self.next_hops.into_iter().flat_map(|hop| std::iter::repeat_n(hop, each)).collect();
         Some(self)
@@ -61,7 +76,8 @@ impl RouteSet {
 
 /// Builds the routes of a network with the virtual ports `ports`, which are in the order of its document.
 pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSet, RouteFault> {
-    let mut builder = Builder { ports, hops: Hops::default(), routes: BTreeMap::new() };
+    let peers = spec.ports.iter().map(peer).collect();
+    let mut builder = Builder { ports, peers, hops: Hops::default(), routes: BTreeMap::new() };
     let index: HashMap<&str, usize> =
         ports.iter().zip(0..).map(|(port, vport)| (port.name.as_str(), vport)).collect();
     let mut macs = HashMap::with_capacity(spec.neighbours.len());
@@ -77,7 +93,7 @@ pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSe
     }
     builder.neighbours(spec, &index)?;
     let routes = builder.routes.into_values().collect();
-    Ok(RouteSet { next_hops: builder.hops.list, routes })
+    Ok(RouteSet { next_hops: builder.hops.list, groups: builder.hops.groups, routes })
 }
 
 /// The next hops so far, without duplicates.
@@ -85,6 +101,8 @@ pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSe
 struct Hops {
     list: Vec<Adjacency>,
     index: HashMap<Adjacency, NextHop>,
+    groups: Vec<(NextHop, Slots)>,
+    group_index: HashMap<Vec<Member>, NextHop>,
 }
 
 impl Hops {
@@ -92,17 +110,52 @@ impl Hops {
         match self.index.entry(adjacency) {
             std::collections::hash_map::Entry::Occupied(hop) => Ok(*hop.get()),
             std::collections::hash_map::Entry::Vacant(free) => {
-                let number = u16::try_from(self.list.len()).map_err(|_| RouteFault::NextHops)?;
-                let hop = NextHop::new(number).ok_or(RouteFault::NextHops)?;
+                let hop = next(&self.list)?;
                 self.list.push(adjacency);
                 Ok(*free.insert(hop))
             }
         }
     }
+
+    /// The row of a group of these members, with their weights.
+    fn add_group(&mut self, members: &[(Adjacency, u16)]) -> Result<NextHop, RouteFault> {
+        let rows = members
+            .iter()
+            .map(|(adjacency, weight)| Ok(Member { row: self.add(*adjacency)?, weight: *weight }));
+        let mut rows = rows.collect::<Result<Vec<Member>, _>>()?;
+        // Two addresses of one neighbour are one member.
+        rows.sort_by_key(|member| member.row);
+        rows.dedup_by(|other, one| {
+            let is_same = other.row == one.row;
+            if is_same {
+                one.weight = one.weight.saturating_add(other.weight).min(WEIGHT_MAX);
+            }
+            is_same
+        });
+        if let Some(hop) = self.group_index.get(&rows) {
+            return Ok(*hop);
+        }
+        let Some(group) = Group::new(&rows).filter(|_| rows.len() > 1) else {
+            return rows.first().map(|member| member.row).ok_or(RouteFault::NextHops);
+        };
+        let hop = next(&self.list)?;
+        self.list.push(Adjacency::group(0));
+        self.groups.push((hop, group.slots().clone()));
+        self.group_index.insert(rows, hop);
+        Ok(hop)
+    }
+}
+
+/// The row after these.
+fn next(list: &[Adjacency]) -> Result<NextHop, RouteFault> {
+    let number = u16::try_from(list.len()).map_err(|_| RouteFault::NextHops)?;
+    NextHop::new(number).ok_or(RouteFault::NextHops)
 }
 
 struct Builder<'p> {
     ports: &'p [VirtualPort],
+    /// Of ports that lead to one router only: its MAC address.
+    peers: Vec<Option<Mac>>,
     hops: Hops,
     routes: BTreeMap<AnyPrefix, RouteName>,
 }
@@ -116,8 +169,19 @@ impl Builder<'_> {
         vport: usize,
         origin: Origin,
     ) -> Result<(), RouteFault> {
+        self.add_by(prefix, |hops| hops.add(adjacency), vport, origin)
+    }
+
+    /// The same with the next hop that `hop` adds.
+    fn add_by(
+        &mut self,
+        prefix: AnyPrefix,
+        hop: impl FnOnce(&mut Hops) -> Result<NextHop, RouteFault>,
+        vport: usize,
+        origin: Origin,
+    ) -> Result<(), RouteFault> {
         if let Entry::Vacant(free) = self.routes.entry(prefix) {
-            let hop = self.hops.add(adjacency)?;
+            let hop = hop(&mut self.hops)?;
             let vport = u16::try_from(vport).map_err(|_| RouteFault::Port)?;
             free.insert(RouteName { prefix, hop, vport, origin });
         }
@@ -128,7 +192,11 @@ impl Builder<'_> {
         self.ports.get(vport).ok_or(RouteFault::Port)
     }
 
+    /// The link of a port: its neighbours must be resolved, unless there is only one router.
     fn glean(&self, vport: usize) -> Result<Adjacency, RouteFault> {
+        if let Some(Some(peer)) = self.peers.get(vport) {
+            return self.forward(vport, *peer);
+        }
         self.port(vport).map(|port| Adjacency::glean(port.port))
     }
 
@@ -179,8 +247,31 @@ impl Builder<'_> {
                 let vport = *index.get(name.as_str()).ok_or(RouteFault::Port)?;
                 (self.glean(vport)?, vport, Origin::OnLink)
             }
+            Target::Vias(members) => return self.group(route.to, members, links, macs),
         };
         self.add(route.to, adjacency, vport, origin)
+    }
+
+    /// Rule 3, several gateways.
+    fn group(
+        &mut self,
+        to: AnyPrefix,
+        members: &[RouteMember],
+        links: &Links,
+        macs: &HashMap<(usize, IpAddr), Mac>,
+    ) -> Result<(), RouteFault> {
+        let (mut known, mut vias) = (Vec::new(), Vec::new());
+        for RouteMember { via, weight } in members {
+            let vport = links.of(*via).ok_or(RouteFault::Via(*via))?.vport;
+            vias.push((*via, *weight, u16::try_from(vport).map_err(|_| RouteFault::Port)?));
+            if let Some(mac) = macs.get(&(vport, *via)) {
+                known.push((self.forward(vport, *mac)?, *weight));
+            }
+        }
+        let first = vias.first().map_or(0, |(_, _, vport)| usize::from(*vport));
+        let unknown = self.glean(first)?;
+        let hop = |hops: &mut Hops| if known.is_empty() { hops.add(unknown) } else { hops.add_group(&known) };
+        self.add_by(to, hop, first, Origin::Vias(vias))
     }
 
     /// Rule 4. All neighbours are looked up before the first one is added, so their order does not matter.

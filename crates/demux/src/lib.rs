@@ -11,6 +11,7 @@
 mod inner;
 mod mac_table;
 mod select;
+pub mod tunnel;
 mod types;
 
 pub use inner::inner_destination;

@@ -10,19 +10,37 @@ use thiserror::Error;
 /// Most rows, and most attachments, of one [`Demux`](crate::Demux): 4,095 networks on 16 ports.
 pub const ROWS_MAX: usize = 65_520;
 
-/// Index of a physical port of the node. Documents refer to ports by name (`p0`, `n1` …).
+/// Index of a physical port of the node. Documents refer to ports by name (`p0`, `n1` …). The last [`PortId::TUNNELS`] ids
+/// name no physical port: a network gives them to its tunnels. Such an id means something only together with its network.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct PortId(u8);
 
 impl PortId {
-    /// Number of ports that a node can have.
+    /// Number of ids.
     pub const COUNT: usize = 256;
+    /// Most tunnels of a network.
+    pub const TUNNELS: usize = 64;
+    /// Number of physical ports that a node can have.
+    pub const PHYSICAL: usize = Self::COUNT - Self::TUNNELS;
 
     /// The port with an index.
     #[inline]
     #[must_use]
     pub const fn new(index: u8) -> Self {
         Self(index)
+    }
+
+    /// The id of a network's `nth` tunnel; `None` beyond [`PortId::TUNNELS`].
+    #[must_use]
+    pub const fn tunnel(nth: u8) -> Option<Self> {
+        if (nth as usize) < Self::TUNNELS { Some(Self(u8::MAX - nth)) } else { None }
+    }
+
+    /// Whether it names a tunnel of a network, and no physical port.
+    #[inline]
+    #[must_use]
+    pub const fn is_tunnel(self) -> bool {
+        self.index() >= Self::PHYSICAL
     }
 
     /// The index as a number.
@@ -88,6 +106,19 @@ pub struct Row {
     pub vport: u16,
     /// The claimed frames.
     pub select: Match,
+}
+
+impl Row {
+    /// Whether it selects frames that come by a tunnel.
+    #[must_use]
+    pub const fn is_of_tunnel(&self) -> bool {
+        match self.select {
+            Match::Mac { port, .. } | Match::Inner { port: Some(port), .. } | Match::Port(port) => {
+                port.is_tunnel()
+            }
+            Match::Inner { port: None, .. } => false,
+        }
+    }
 }
 
 /// Attaches a network's virtual port to a physical port, whose group frames then reach it.

@@ -30,6 +30,7 @@ const VETH_PEER: u16 = 1;
 const PORT_ISOLATED: u16 = 33;
 const BRIDGE_SNOOPING: u16 = 23;
 const UP: u32 = libc::IFF_UP as u32;
+const NO_ARP: u32 = libc::IFF_NOARP as u32;
 
 /// The interfaces of one namespace.
 #[derive(Debug)]
@@ -173,6 +174,18 @@ impl Links {
         let index = self.index_of(name)?;
         let what = format!("bring {name} {}", if up { "up" } else { "down" });
         self.socket.execute(message(what, libc::RTM_NEWLINK, 0, index, if up { UP } else { 0 }, UP))
+    }
+
+    /// Switches the resolution of neighbours by ARP and neighbor discovery on or off. Without it, frames have the
+    /// interface's own MAC address as destination.
+    ///
+    /// # Errors
+    /// If the interface does not exist, or the system call fails.
+    pub fn set_arp(&mut self, name: &str, on: bool) -> Result<(), HostError> {
+        let index = self.index_of(name)?;
+        let what = format!("switch ARP of {name} {}", if on { "on" } else { "off" });
+        let flags = if on { 0 } else { NO_ARP };
+        self.socket.execute(message(what, libc::RTM_NEWLINK, 0, index, flags, NO_ARP))
     }
 
     /// Sets the MAC address of an interface.

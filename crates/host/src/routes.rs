@@ -50,6 +50,37 @@ pub struct Wanted {
     pub link: u32,
 }
 
+/// A static route with several next hops.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Multipath {
+    /// Destination.
+    pub prefix: AnyPrefix,
+    /// Its next hops, sorted; at least two, with different gateways.
+    pub ways: Vec<Way>,
+}
+
+/// A next hop of a static route with several.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Way {
+    /// The gateway.
+    pub via: IpAddr,
+    /// Interface, on which the gateway is considered on the link.
+    pub link: u32,
+    /// Weight, 1 to 256.
+    pub weight: u16,
+}
+
+impl Multipath {
+    /// The static route that a kernel route with several next hops is; `None` if it has fewer, or one without a gateway.
+    #[must_use]
+    pub fn of(route: &Route) -> Option<Self> {
+        let way = |hop: &NextHop| Some(Way { via: hop.via?, link: hop.link, weight: hop.weight });
+        let mut ways = route.hops.iter().map(way).collect::<Option<Vec<_>>>()?;
+        ways.sort_unstable();
+        (ways.len() > 1).then_some(Self { prefix: route.prefix, ways })
+    }
+}
+
 /// All routes of all tables in the socket's namespace.
 ///
 /// # Errors
@@ -122,6 +153,31 @@ pub fn replace_of<'a>(
     socket.execute_all(routes.into_iter().map(replace))
 }
 
+/// As [`add`], with several next hops.
+///
+/// # Errors
+/// If the socket fails.
+pub fn add_multipath<'a>(
+    socket: &mut Socket,
+    routes: impl IntoIterator<Item = &'a Multipath>,
+) -> Result<Vec<Failure>, HostError> {
+    let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    let add = |route| multipath_message("add", libc::RTM_NEWROUTE, flags, route);
+    socket.execute_all(routes.into_iter().map(add))
+}
+
+/// As [`remove`], of routes with several next hops.
+///
+/// # Errors
+/// If the socket fails.
+pub fn remove_multipath<'a>(
+    socket: &mut Socket,
+    routes: impl IntoIterator<Item = &'a Multipath>,
+) -> Result<Vec<Failure>, HostError> {
+    let remove = |route| multipath_message("remove", libc::RTM_DELROUTE, 0, route);
+    socket.execute_all(routes.into_iter().map(remove))
+}
+
 /// Removes hueplane's routes. Returns those that the kernel rejected; `ESRCH` means that it did not exist.
 ///
 /// # Errors
@@ -153,22 +209,8 @@ fn message(verb: &str, kind: u16, flags: i32, origin: Origin, route: &Wanted) ->
         None => format!("{verb} route to {}", route.prefix),
     };
     let scope = if route.via.is_some() { libc::RT_SCOPE_UNIVERSE } else { libc::RT_SCOPE_LINK };
-    let mut header = [0; 12];
-    header[0] = netlink::family(route.prefix.addr());
-    header[1] = route.prefix.len();
-    header[4] = libc::RT_TABLE_MAIN;
-    header[5] = origin.protocol;
-    header[6] = scope;
-    header[7] = libc::RTN_UNICAST;
-    if route.via.is_some() && route.link != 0 {
-        header[8..].copy_from_slice(&ONLINK.to_ne_bytes());
-    }
-    let mut request = Request::new(what, kind, flags, &header).address(libc::RTA_DST, route.prefix.addr());
-    match route.prefix {
-        AnyPrefix::V6(_) => request = request.u32(libc::RTA_PRIORITY, METRIC6),
-        AnyPrefix::V4(_) if origin.metric > 0 => request = request.u32(libc::RTA_PRIORITY, origin.metric),
-        AnyPrefix::V4(_) => {}
-    }
+    let onlink = route.via.is_some() && route.link != 0;
+    let mut request = begin(what, kind, flags, origin, (route.prefix, scope, onlink));
     if let Some(via) = route.via {
         request = request.address(libc::RTA_GATEWAY, via);
     }
@@ -176,4 +218,52 @@ fn message(verb: &str, kind: u16, flags: i32, origin: Origin, route: &Wanted) ->
         request = request.u32(libc::RTA_OIF, route.link);
     }
     request
+}
+
+/// `rtnexthop`s in `RTA_MULTIPATH`: length u16, flags u8, weight - 1 u8, interface i32, attributes.
+fn multipath_message(verb: &str, kind: u16, flags: i32, route: &Multipath) -> Request {
+    let gateways: Vec<String> = route.ways.iter().map(|way| way.via.to_string()).collect();
+    let what = format!("{verb} route to {} via {}", route.prefix, gateways.join(", "));
+    let request = begin(what, kind, flags, Origin::DOCUMENTS, (route.prefix, libc::RT_SCOPE_UNIVERSE, false));
+    let mut hops = Vec::with_capacity(28 * route.ways.len());
+    for way in &route.ways {
+        let octets = match way.via {
+            IpAddr::V4(via) => via.octets().to_vec(),
+            IpAddr::V6(via) => via.octets().to_vec(),
+        };
+        let attribute = 4 + octets.len() as u16;
+        hops.extend((8 + attribute).to_ne_bytes());
+        hops.extend([ONLINK as u8, u8::try_from(way.weight.saturating_sub(1)).unwrap_or(u8::MAX)]);
+        hops.extend(way.link.to_ne_bytes());
+        hops.extend(attribute.to_ne_bytes());
+        hops.extend(libc::RTA_GATEWAY.to_ne_bytes());
+        hops.extend(octets);
+    }
+    request.bytes(libc::RTA_MULTIPATH, &hops)
+}
+
+/// The beginning of a message about a route: header, destination, metric.
+fn begin(
+    what: String,
+    kind: u16,
+    flags: i32,
+    origin: Origin,
+    (prefix, scope, onlink): (AnyPrefix, u8, bool),
+) -> Request {
+    let mut header = [0; 12];
+    header[0] = netlink::family(prefix.addr());
+    header[1] = prefix.len();
+    header[4] = libc::RT_TABLE_MAIN;
+    header[5] = origin.protocol;
+    header[6] = scope;
+    header[7] = libc::RTN_UNICAST;
+    if onlink {
+        header[8..].copy_from_slice(&ONLINK.to_ne_bytes());
+    }
+    let request = Request::new(what, kind, flags, &header).address(libc::RTA_DST, prefix.addr());
+    match prefix {
+        AnyPrefix::V6(_) => request.u32(libc::RTA_PRIORITY, METRIC6),
+        AnyPrefix::V4(_) if origin.metric > 0 => request.u32(libc::RTA_PRIORITY, origin.metric),
+        AnyPrefix::V4(_) => request,
+    }
 }

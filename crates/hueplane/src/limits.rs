@@ -86,6 +86,19 @@ fn files() -> Vec<(&'static str, String)> {
             ),
         ),
         (
+            "topology",
+            format!(
+                "{} MiB, {} nodes, {} links, {} networks, {} hosts per network, names of {} characters; a graph to import {} MiB",
+                mib(documents::TOPOLOGY_BYTES_MAX),
+                number(documents::TOPOLOGY_NODES_MAX as u64),
+                number(documents::TOPOLOGY_LINKS_MAX as u64),
+                documents::TOPOLOGY_NETWORKS_MAX,
+                number(documents::TOPOLOGY_HOSTS_MAX as u64),
+                documents::TOPOLOGY_NAME_CHARS_MAX,
+                crate::topo::GRAPH_BYTES_MAX >> 20
+            ),
+        ),
+        (
             "table image",
             format!(
                 "{} GiB per address family, or `--limit`",

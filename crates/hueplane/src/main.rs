@@ -11,10 +11,12 @@ mod complete;
 mod demo;
 mod failure;
 mod limits;
+mod local;
 mod named;
 mod print;
 mod progress;
 mod reference;
+mod topo;
 
 use std::process::ExitCode;
 

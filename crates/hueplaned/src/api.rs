@@ -44,7 +44,7 @@ pub use migration::{
     GateRequest, MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationSteering, MigrationStep,
     PacketsSeen, SubstrateName,
 };
-pub use network::{Bucket, ExecInfo, Limits, Network, NetworkState, Resources, Usage, VirtualPort};
+pub use network::{Bucket, ExecInfo, Limits, Network, NetworkState, Resources, Tunnel, Usage, VirtualPort};
 pub use node::{
     Capacity, CardInfo, CardState, CardStatus, Config, Health, LogPlace, LogTarget, Node, Part, Port,
     PortState, Status, StoreStatus, Summary, Trouble,
@@ -56,7 +56,7 @@ pub use plan::{CapacityUse, Placement, Plan, PlanQuery, PlannedMove, PlannedNetw
 pub use problem::{Finding, Problem, ProblemKind};
 pub use routes::{
     CardMemory, CardShare, CardTables, MacAddress, Neighbour, NetworkFilter, Route, RouteFilter, RouteKind,
-    TableShare, Tables,
+    RouteWay, TableShare, Tables,
 };
 pub use stats::{FamilyStats, MacStats, NetworkStats, PortStats, Stats, VirtualPortStats, WorkerStats};
 

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::number::{address_and_port, whole_or_automatic};
-use crate::options::{Listen, Options, SchedulingName, WORKERS_MAX, run_dir, state_dir};
+use crate::number::{address_and_port, whole, whole_or_automatic};
+use crate::options::{
+    Listen, Options, PACKET_SLOTS_MAX, PACKET_SLOTS_MIN, SchedulingName, WORKERS_MAX, run_dir, state_dir,
+};
 use crate::tls::TlsFiles;
 
 /// Run many virtual networks on this machine
@@ -40,6 +42,9 @@ pub struct Arguments {
     /// How threads that forward packets compete for processors
     #[arg(long, value_enum, default_value_t)]
     scheduling: SchedulingName,
+    /// Most packet slots of each worker, of 2 or 4 KiB; default: as many as the ports need
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(PACKET_SLOTS_MIN..=PACKET_SLOTS_MAX))]
+    packet_slots: Option<u32>,
     /// Start with nothing: the stored state is kept under another name, and running networks are removed
     #[arg(long)]
     empty: bool,
@@ -76,6 +81,7 @@ impl Arguments {
             workers: self.workers,
             pin: self.pin,
             scheduling: self.scheduling.into(),
+            packet_slots: self.packet_slots,
             least_rights: true,
             log: true,
             log_file: None,

@@ -112,7 +112,10 @@ pub fn run(options: Options) -> Result<(), DaemonError> {
     let predecessor = predecessor
         .map(|process| Predecessor { process: Arc::new(process), learnt: learnt_in(&options.run_dir) });
     let (workers, pin, scheduling) = (options.workers, options.pin, options.scheduling);
-    let config = LiveConfig { workers, pin, scheduling, ..LiveConfig::default() };
+    let usual = LiveConfig::default();
+    let slots_max = options.packet_slots.unwrap_or(usual.slots_max);
+    let slots = usual.slots.min(slots_max);
+    let config = LiveConfig { workers, pin, scheduling, slots, slots_max, ..usual };
     // Before the node reports that it is ready. Callers that connect earlier wait until the API answers.
     let unix = place.listen()?;
     let holder = Arc::new(if options.hold {

@@ -45,12 +45,39 @@ pub fn explained(words: &impl Words, port: PortId, frame: &[u8], trace: Explaine
     }
 }
 
+/// Names in a network, whose tunnels have ids of its own in place of a physical port's.
+struct WordsIn<'w, W: Words> {
+    words: &'w W,
+    program: Option<&'w Program>,
+}
+
+impl<W: Words> Words for WordsIn<'_, W> {
+    fn port(&self, id: PortId) -> Option<String> {
+        if !id.is_tunnel() {
+            return self.words.port(id);
+        }
+        let port = self.program?.ports.iter().find(|port| port.port == id)?;
+        let tunnel = port.tunnel.as_ref()?;
+        let over = self.words.program(tunnel.over).map_or("?", |program| program.name.as_str());
+        Some(format!("{} ({tunnel} over {over})", port.name))
+    }
+
+    fn program(&self, vid: Vid) -> Option<&Program> {
+        self.words.program(vid)
+    }
+
+    fn route(&self, vid: Vid, address: IpAddr) -> Option<String> {
+        self.words.route(vid, address)
+    }
+}
+
 fn port_name(words: &impl Words, port: PortId) -> String {
     words.port(port).unwrap_or_else(|| format!("port {port}"))
 }
 
 fn in_network(words: &impl Words, port: PortId, frame: &[u8], trace: NetworkTrace) -> InNetwork {
     let program = words.program(trace.vid);
+    let words = &WordsIn { words, program };
     let virtual_port = program.and_then(|program| program.ports.get(usize::from(trace.vport)));
     let rows = program.map(|program| program.rows.as_slice()).unwrap_or_default();
     let row =

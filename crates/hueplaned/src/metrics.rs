@@ -205,6 +205,12 @@ fn network_bytes(text: &mut Text, snapshot: &MetricsSnapshot) {
         "Packets that the control plane of a network sent.",
     );
     networks.iter().for_each(|network| text.sample(&[("network", &network.network)], network.from_control));
+    text.metric(
+        "hueplane_network_to_tunnels_packets_total",
+        Kind::Counter,
+        "Punted packets of tunnels that a network carries, which went on to the networks in the tunnels.",
+    );
+    networks.iter().for_each(|network| text.sample(&[("network", &network.network)], network.to_tunnels));
 }
 
 fn virtual_ports(text: &mut Text, snapshot: &MetricsSnapshot) {
@@ -234,6 +240,12 @@ fn networks(text: &mut Text, snapshot: &MetricsSnapshot) {
     text.metric("hueplane_network_up", Kind::Gauge, "Whether a network runs as desired, 1 or 0.");
     for network in networks {
         text.sample(&[("network", &network.name)], u8::from(network.state == NetworkState::Running));
+    }
+    let help = "Whether a virtual port can receive and send, 1 or 0; the end of a tunnel: whether there is a route to the far end.";
+    text.metric("hueplane_network_port_up", Kind::Gauge, help);
+    for (network, port) in networks.iter().flat_map(|one| one.ports.iter().map(move |port| (&one.name, port)))
+    {
+        text.sample(&[("network", network), ("port", &port.name)], u8::from(port.up));
     }
     text.metric("hueplane_network_neighbours", Kind::Gauge, "Neighbours whose MAC address is known.");
     networks.iter().for_each(|network| text.sample(&[("network", &network.name)], network.neighbours));

@@ -12,6 +12,7 @@ use hue_substrate::scheduling::Scheduling;
 
 use crate::tls::TlsFiles;
 
+pub use crate::node::{PACKET_SLOTS_MAX, PACKET_SLOTS_MIN};
 pub use hue_soft::live::WORKERS_MAX;
 
 /// Environment variable that names the run directory.
@@ -72,6 +73,8 @@ pub struct Options {
     pub pin: bool,
     /// Scheduling of the threads that forward packets.
     pub scheduling: Scheduling,
+    /// Most packet slots of a worker; `None` for as many as the ports need.
+    pub packet_slots: Option<u32>,
     /// Whether to give up, permanently, all rights that the daemon does not need; for a process that only runs the
     /// daemon.
     pub least_rights: bool,
@@ -99,6 +102,7 @@ impl Default for Options {
             workers: 0,
             pin: false,
             scheduling: Scheduling::Fair,
+            packet_slots: None,
             least_rights: false,
             log: false,
             log_file: None,

@@ -39,6 +39,7 @@ pub fn card_site(description: &Description, ports: &[Name]) -> CardSite {
         networks_max,
         table,
         macs: description.stations_max(),
+        slots: description.group_slots,
         // One beat per clock.
         bps: u64::from(description.bus_bytes) * 8 * u64::from(description.clock_khz) * 1_000,
         // The node's document says it (`Site::of`).

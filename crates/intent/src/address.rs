@@ -156,7 +156,7 @@ pub(crate) fn host(at: &Cursor<'_>, family: Family) -> Option<IpAddr> {
 }
 
 /// Reports an address that no host or router can have in a document (RFC 1122 §3.2.1.3, RFC 6890 §2.2.2 and §2.2.3).
-fn possible(at: &Cursor<'_>, address: IpAddr, found: String) -> Option<IpAddr> {
+pub(crate) fn possible(at: &Cursor<'_>, address: IpAddr, found: String) -> Option<IpAddr> {
     let hint = match address {
         IpAddr::V4(address) => match address.octets() {
             [0, ..] => "0.0.0.0/8 means \"this network\"",

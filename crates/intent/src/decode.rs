@@ -174,6 +174,11 @@ impl<'t> Cursor<'t> {
         field
     }
 
+    /// Whether the value is a list.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.value().data, Data::List(_))
+    }
+
     /// The entries of a list with at most `max` of them; null is an empty list.
     pub(crate) fn list(&self, max: usize, expected: &str) -> Option<Vec<Self>> {
         match &self.value().data {
@@ -257,6 +262,21 @@ impl<'t> Cursor<'t> {
         value
     }
 
+    /// The value as a whole number from 0 to `max`, or `Some(None)` for `word`.
+    pub(crate) fn number_or_word(&self, max: u64, word: &str) -> Option<Option<u64>> {
+        let value = match &self.value().data {
+            Data::Scalar { text, plain: true } if plain_type(text) == Plain::Whole => {
+                whole(text).filter(|value| *value <= max).map(Some)
+            }
+            Data::Scalar { text, .. } => (**text == *word).then_some(None),
+            _ => None,
+        };
+        if value.is_none() {
+            self.unexpected(format!("{word}, or a whole number from 0 to {max}"));
+        }
+        value
+    }
+
     /// The value as a number in thousandths. Returns `None`, without reporting it, if it is not a plain
     /// decimal number or has more than three decimals.
     pub(crate) fn thousandths(&self) -> Option<u32> {
@@ -268,6 +288,19 @@ impl<'t> Cursor<'t> {
         }
         let decimals: u32 = format!("{decimals:0<3}").parse().ok()?;
         whole.parse::<u32>().ok()?.checked_mul(1000)?.checked_add(decimals)
+    }
+
+    /// The value as a number with a sign, in thousandths; in other respects like [`Self::thousandths`].
+    pub(crate) fn signed_thousandths(&self) -> Option<i32> {
+        let Data::Scalar { text, plain: true } = &self.value().data else { return None };
+        let (sign, text) = text.strip_prefix('-').map_or((1, &**text), |text| (-1, text));
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if decimals.len() > 3 || !digits(decimals) || !digits(whole) {
+            return None;
+        }
+        let decimals: i32 = format!("{decimals:0<3}").parse().ok()?;
+        Some(sign * whole.parse::<i32>().ok()?.checked_mul(1000)?.checked_add(decimals)?)
     }
 
     /// The value as a boolean.

@@ -3,6 +3,9 @@
 //! Flow: cursor → **drafts** (typed values with their places; invalid ones are missing) → validator →
 //! `types`. Decoding continues after an error, so that one load reports all of them.
 
+use std::net::IpAddr;
+
+use hue_planes::group::{MEMBERS_MAX, WEIGHT_MAX};
 use hue_planes::{Kind, l2};
 use hue_tables::{AnyPrefix, RouteBy, Vid};
 use hue_wire::Mac;
@@ -16,9 +19,10 @@ use crate::limits;
 use crate::live::{Cores, InterfaceName, Memory, PortDriver, PuntLimit, Resources};
 use crate::needs::{Bandwidth, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
 use crate::table::{TableBytes, TableLimit};
+use crate::tunnel;
 use crate::types::{
     ApiVersion, Bucket, Colour, Martians, Metadata, Name, Neighbour, NetworkPort, NetworkSpec, NodeLink,
-    NodePort, NodeSpec, Plane, RateLimit, Route, Select, StaticMac, Target,
+    NodePort, NodeSpec, On, Plane, RateLimit, Route, RouteMember, Select, StaticMac, Target,
 };
 
 const NAME: &str = "a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit";
@@ -158,7 +162,14 @@ pub(crate) fn document<'t>(at: Cursor<'t>) -> Option<Draft<'t>> {
     if let Some(version) = at.required("apiVersion", ApiVersion::V1_TEXT) {
         version.word(&[ApiVersion::V1_TEXT]);
     }
-    match at.required("kind", "Node or Network")?.word(&["Node", "Network"])? {
+    let kind = at.required("kind", "Node or Network")?;
+    if kind.text("Node or Network") == Some(crate::topology::KIND) {
+        let hint =
+            "`hueplane apply` and `hueplane topo render` divide it into the documents of nodes".to_owned();
+        kind.fault("a Topology", "a Node or a Network of this node", Some(hint));
+        return None;
+    }
+    match kind.word(&["Node", "Network"])? {
         "Node" => Some(Draft::Node(Box::new(node(at)))),
         _ => Some(Draft::Network(Box::new(network(at)))),
     }
@@ -516,10 +527,14 @@ fn needs(at: &Cursor<'_>) -> Option<Needs> {
 }
 
 fn network_port(at: &Cursor<'_>, family: Family) -> Option<NetworkPort> {
-    at.mapping(&["name", "port", "mac", "addresses", "mtu"])?;
+    at.mapping(&["name", "port", "tunnel", "over", "mac", "addresses", "mtu"])?;
     let name = at.required("name", NAME).and_then(|at| at.parse(NAME));
-    let port = at.required("port", "the name of a physical port").and_then(|at| at.parse(NAME));
-    let mac = at.required("mac", MAC).and_then(|at| unicast(&at));
+    let on = under(at);
+    let mac = match (at.field("mac"), &on) {
+        (None, Some(On::Tunnel(tunnel))) => Some(tunnel.default_mac()),
+        (None, None) if at.field("tunnel").is_some() => None,
+        _ => at.required("mac", MAC).and_then(|at| unicast(&at)),
+    };
     let addresses = match at.field("addresses") {
         Some(field) if family == Family::None => {
             field.fault("addresses", "none: this kind does not look at IP", None);
@@ -532,7 +547,34 @@ fn network_port(at: &Cursor<'_>, family: Family) -> Option<NetworkPort> {
         None => Some(Vec::new()),
     };
     let mtu = optional(at, "mtu", mtu);
-    Some(NetworkPort { name: name?, port: port?, mac: mac?, addresses: addresses?, mtu: mtu? })
+    Some(NetworkPort { name: name?, on: on?, mac: mac?, addresses: addresses?, mtu: mtu? })
+}
+
+/// What a virtual port is on: a physical port, or a tunnel over a network.
+fn under(at: &Cursor<'_>) -> Option<On> {
+    const OVER: &str = "the name of the network that carries the tunnel";
+    match (at.field("port"), at.field("tunnel")) {
+        (Some(_), Some(tunnel)) => {
+            tunnel.fault("both \"port\" and \"tunnel\"", "one of them", None);
+            None
+        }
+        (None, Some(field)) => {
+            let over = at.required("over", OVER).and_then(|at| at.parse(NAME));
+            tunnel::tunnel(&field, over).map(On::Tunnel)
+        }
+        (port, None) => {
+            if let Some(over) = at.field("over") {
+                let hint = "over is the network that carries a tunnel".to_owned();
+                over.fault("over without tunnel", "none", Some(hint));
+                return None;
+            }
+            let port = match port {
+                Some(port) => port,
+                None => at.required("port", "the name of a physical port, or tunnel and over instead")?,
+            };
+            port.parse(NAME).map(On::Port)
+        }
+    }
 }
 
 /// A MAC address that one station can have: neither a group address (IEEE 802 §8.2) nor all zeros.
@@ -559,6 +601,7 @@ fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
         _ => at.required("to", family.prefix()).and_then(|to| address::prefix(&to, family)),
     };
     let target = match (at.field("via"), at.field("port")) {
+        (Some(via), None) if via.is_list() => vias(via, family).map(Target::Vias),
         (Some(via), None) => address::host(&via, family).map(Target::Via),
         (None, Some(port)) => port.parse("the name of a virtual port").map(Target::Port),
         (None, None) => {
@@ -571,12 +614,12 @@ fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
         }
     };
     let (to, target) = (to?, target?);
-    if let (Target::Via(via), Some(field)) = (&target, at.field("via"))
-        && via.is_ipv4() != to.addr().is_ipv4()
-    {
-        let hint = format!("a route to {to} leads through a gateway of its own family");
-        field.fault(via.to_string(), Family::of_address(to.addr()).address(), Some(hint));
-        return None;
+    for (via, field) in gateways(&target, at) {
+        if via.is_ipv4() != to.addr().is_ipv4() {
+            let hint = format!("a route to {to} leads through a gateway of its own family");
+            field.fault(via.to_string(), Family::of_address(to.addr()).address(), Some(hint));
+            return None;
+        }
     }
     if let (Some(from), Some(field)) = (from, at.field("from"))
         && from.bits() != to.bits()
@@ -592,7 +635,44 @@ fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
         field.fault("\"port\" in a route by source", "\"via\", the address of a router", Some(hint));
         return None;
     }
+    if from.is_some()
+        && let (Target::Vias(_), Some(field)) = (&target, at.field("via"))
+    {
+        let hint = "a route by destination may have several".to_owned();
+        field.fault("a list of routers in a route by source", "the address of one router", Some(hint));
+        return None;
+    }
     Some(Route { from, to, target })
+}
+
+/// The gateways of a route, with the places of their addresses.
+pub(crate) fn gateways<'t>(target: &Target, route: &Cursor<'t>) -> Vec<(IpAddr, Cursor<'t>)> {
+    let field = route.field_or_self("via");
+    match target {
+        Target::Via(via) => vec![(*via, field)],
+        Target::Vias(members) => {
+            let place = |index| field.entry_or_self(index).field_or_self("via");
+            members.iter().enumerate().map(|(index, member)| (member.via, place(index))).collect()
+        }
+        Target::Port(_) => Vec::new(),
+    }
+}
+
+/// Several gateways with their weights.
+fn vias(at: Cursor<'_>, family: Family) -> Option<Vec<RouteMember>> {
+    let expected = "a list of gateways, each with its weight";
+    let members = items(at.clone(), MEMBERS_MAX, expected, |at| {
+        at.mapping(&["via", "weight"])?;
+        let via = at.required("via", family.address()).and_then(|at| address::host(&at, family));
+        let weight = optional(at, "weight", |at| at.number(1, WEIGHT_MAX, ""));
+        Some(RouteMember { via: via?, weight: weight?.unwrap_or(RouteMember::default_weight()) })
+    });
+    let members = members.take()?;
+    if members.is_empty() {
+        at.fault("no gateway", "the address of a gateway, or a list with at least one", None);
+        return None;
+    }
+    Some(members)
 }
 
 fn neighbour(at: &Cursor<'_>, family: Family) -> Option<Neighbour> {

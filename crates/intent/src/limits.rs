@@ -16,12 +16,20 @@ pub const ERRORS_MAX: usize = 1_000;
 pub const NAME_CHARS_MAX: usize = 63;
 /// Most networks of a node: ids have 12 bits, and 0 means "none".
 pub const NETWORKS_MAX: usize = hue_tables::Vid::MAX as usize;
-/// Most physical ports of a node: port ids have 8 bits.
-pub const NODE_PORTS_MAX: usize = 256;
+/// Most tunnels of a network.
+pub const TUNNELS_MAX: usize = hue_demux::PortId::TUNNELS;
+/// Most physical ports of a node: port ids have 8 bits, and each network has some for its tunnels.
+pub const NODE_PORTS_MAX: usize = hue_demux::PortId::PHYSICAL;
 /// Most links inside a node: each has two ports.
 pub const NODE_LINKS_MAX: usize = NODE_PORTS_MAX / 2;
 /// Most virtual ports of one network.
 pub const NETWORK_PORTS_MAX: usize = 256;
+/// Most tunnels in each other: a tunnel, the tunnel that carries its outer packets, and so on.
+pub const TUNNELS_NESTED_MAX: usize = hue_demux::tunnel::NESTED_MAX;
+/// Default TTL of a tunnel's outer packets.
+pub const TUNNEL_TTL_DEFAULT: u8 = 64;
+/// Largest DSCP: it has 6 bits (RFC 2474 §3).
+pub const DSCP_MAX: u8 = 63;
 /// Most addresses of one virtual port.
 pub const PORT_ADDRESSES_MAX: usize = 256;
 /// Most neighbours of a network; each needs one of 65,535 next-hop indices.
@@ -70,3 +78,21 @@ pub const TABLE_KIB_MIN: u64 = 4;
 pub const TABLE_KIB_MAX: u64 = 64 << 20;
 /// Most processes: the kernel's `PID_MAX_LIMIT`.
 pub const PROCESSES_MAX: u32 = 4_194_304;
+/// Largest file that can have a `Topology` document, in bytes: larger ones are tables of routes.
+pub const TOPOLOGY_BYTES_MAX: usize = 4 << 20;
+/// Longest name in a topology, in characters: names of ports and namespaces are made of several.
+pub const TOPOLOGY_NAME_CHARS_MAX: usize = 32;
+/// Most nodes of a topology.
+pub const TOPOLOGY_NODES_MAX: usize = 1_024;
+/// Most physical links of a topology, and most links of a network in it.
+pub const TOPOLOGY_LINKS_MAX: usize = 4_096;
+/// Most networks of a topology.
+pub const TOPOLOGY_NETWORKS_MAX: usize = 64;
+/// Most hosts of a network in a topology.
+pub const TOPOLOGY_HOSTS_MAX: usize = 4_096;
+/// Highest cost of a link in a topology: that of OSPF.
+pub const TOPOLOGY_COST_MAX: u32 = 65_535;
+/// Largest coordinate of a node in a drawing.
+pub const TOPOLOGY_PLACE_MAX: i32 = 1_000_000;
+/// Highest VXLAN network identifier, which has 24 bits.
+pub const TOPOLOGY_VNI_MAX: u32 = (1 << 24) - 1;

@@ -11,7 +11,9 @@ use crate::decode::{Cursor, File};
 use crate::document::{Draft, NetworkDraft, NodeDraft, document};
 use crate::error::{Error, Errors, Finding, Place, Report};
 use crate::limits;
-use crate::types::{ApiVersion, Metadata, Name, Network, NetworkTag, Node, NodePort, NodeSpec, NodeTag};
+use crate::types::{
+    ApiVersion, Metadata, Name, Network, NetworkPort, NetworkTag, Node, NodePort, NodeSpec, NodeTag,
+};
 use crate::validate::{self, Rules};
 use crate::yaml;
 
@@ -60,6 +62,15 @@ pub fn load<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Intent
 /// All errors of the files.
 pub fn parse(sources: Vec<Source>) -> Result<Intent, Errors> {
     parse_reported(&sources.into_iter().enumerate().collect::<Vec<_>>(), Report::default(), Rules::All)
+}
+
+/// Validates new documents that will be a part of a desired state: networks that they name may be in documents in force.
+/// The whole must be validated too.
+///
+/// # Errors
+/// All errors of the files.
+pub fn parse_part(sources: Vec<Source>) -> Result<Intent, Errors> {
+    parse_reported(&sources.into_iter().enumerate().collect::<Vec<_>>(), Report::default(), Rules::Some)
 }
 
 /// Validates documents that are in force or stored, by the rules that always existed. What was accepted once must
@@ -114,7 +125,7 @@ fn parse_reported(sources: &[(usize, Source)], report: Report, rules: Rules) -> 
         }
     }
     if documents == 0 && report.count() == 0 {
-        empty(&report, sources.first().map(|(_, source)| source));
+        empty(&report, sources.first().map(|(_, source)| source), "a Node or a Network");
     }
     validate::all(&nodes, &networks, rules);
     let intent = if report.count() == 0 { build(nodes, networks) } else { None };
@@ -123,13 +134,13 @@ fn parse_reported(sources: &[(usize, Source)], report: Report, rules: Rules) -> 
 }
 
 /// An input without documents is an error; often it is a file that was not saved.
-fn empty(report: &Report, source: Option<&Source>) {
+pub(crate) fn empty(report: &Report, source: Option<&Source>, expected: &str) {
     let file = source.map_or_else(|| "<none>".to_owned(), |source| source.name.clone());
     let finding = Finding {
         place: Place { file, line: 1, column: 1 },
         field: "document".to_owned(),
         found: "no document".to_owned(),
-        expected: "a Node or a Network".to_owned(),
+        expected: expected.to_owned(),
         hint: None,
     };
     report.add(0, Error::Found(Box::new(finding)));
@@ -156,7 +167,7 @@ fn build(nodes: Vec<NodeDraft<'_>>, drafts: Vec<NetworkDraft<'_>>) -> Option<Int
 /// The node if there is no `Node` document: it has the ports that the networks name.
 fn implied(networks: &[Network]) -> Option<(Metadata, NodeSpec)> {
     let names: BTreeSet<&Name> =
-        networks.iter().flat_map(|network| &network.spec.ports).map(|port| &port.port).collect();
+        networks.iter().flat_map(|network| &network.spec.ports).filter_map(NetworkPort::physical).collect();
     let port = |name: &Name| NodePort::new(name.clone());
     let spec = NodeSpec { ports: names.into_iter().map(port).collect(), ..NodeSpec::default() };
     Some((Metadata { name: "node".parse().ok()? }, spec))

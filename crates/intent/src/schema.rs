@@ -5,6 +5,7 @@
 
 use hue_planes::Kind;
 use hue_tables::{RouteBy, Vid};
+use hue_wire::vxlan::Vni;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::{Value, json};
 
@@ -12,8 +13,9 @@ use crate::address::InterfaceAddress;
 use crate::limits;
 use crate::live::InterfaceName;
 use crate::needs::Bandwidth;
+use crate::topology::{Topology, TopologyHost, TopologyLink, TopologyNetwork, TopologyNode, VirtualLink};
 use crate::types::{
-    Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route, StaticMac,
+    Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route, RouteMember, StaticMac,
 };
 
 /// Identifier of the schema.
@@ -27,12 +29,13 @@ pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let node = generator.subschema_for::<Node>();
     let network = generator.subschema_for::<Network>();
+    let topology = generator.subschema_for::<Topology>();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": ID,
         "title": "hueplane/v1",
-        "description": "Desired state of hueplane: a YAML document of kind Node or Network.",
-        "oneOf": [node, network],
+        "description": "Desired state of hueplane: a YAML document of kind Node, Network or Topology.",
+        "oneOf": [node, network, topology],
         "$defs": generator.take_definitions(true),
     })
 }
@@ -52,6 +55,79 @@ const LEN6: &str = "(12[0-8]|1[01][0-9]|[1-9]?[0-9])";
 
 fn octets() -> String {
     format!("{OCTET}(\\.{OCTET}){{3}}")
+}
+
+/// A list with at least one entry.
+fn some<T: JsonSchema>(generator: &mut SchemaGenerator, max: usize) -> Schema {
+    json_schema!({"type": "array", "items": generator.subschema_for::<T>(), "minItems": 1, "maxItems": max})
+}
+
+pub(crate) fn topology_nodes(generator: &mut SchemaGenerator) -> Schema {
+    some::<TopologyNode>(generator, limits::TOPOLOGY_NODES_MAX)
+}
+
+pub(crate) fn topology_networks(generator: &mut SchemaGenerator) -> Schema {
+    some::<TopologyNetwork>(generator, limits::TOPOLOGY_NETWORKS_MAX)
+}
+
+pub(crate) fn topology_links(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<TopologyLink>(generator, limits::TOPOLOGY_LINKS_MAX)
+}
+
+pub(crate) fn topology_hosts(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<TopologyHost>(generator, limits::TOPOLOGY_HOSTS_MAX)
+}
+
+pub(crate) fn virtual_links(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<VirtualLink>(generator, limits::TOPOLOGY_LINKS_MAX)
+}
+
+/// A name that names of ports and namespaces can contain.
+pub(crate) fn topology_name(_: &mut SchemaGenerator) -> Schema {
+    let pattern = "^[0-9A-Za-z][-_.0-9A-Za-z]*$";
+    json_schema!({"type": "string", "pattern": pattern, "maxLength": limits::TOPOLOGY_NAME_CHARS_MAX})
+}
+
+pub(crate) fn topology_names(generator: &mut SchemaGenerator) -> Schema {
+    let name = topology_name(generator);
+    json_schema!({"type": "array", "items": name, "minItems": 1, "maxItems": limits::TOPOLOGY_NODES_MAX, "uniqueItems": true})
+}
+
+pub(crate) fn topology_ends(generator: &mut SchemaGenerator) -> Schema {
+    let name = topology_name(generator);
+    json_schema!({"type": "array", "items": name, "minItems": 2, "maxItems": 2, "uniqueItems": true})
+}
+
+pub(crate) fn topology_interfaces(generator: &mut SchemaGenerator) -> Schema {
+    let name = generator.subschema_for::<InterfaceName>();
+    json_schema!({"type": "array", "items": name, "minItems": 2, "maxItems": 2})
+}
+
+pub(crate) fn topology_place(_: &mut SchemaGenerator) -> Schema {
+    let most = limits::TOPOLOGY_PLACE_MAX;
+    let number = json!({"type": "number", "minimum": -most, "maximum": most});
+    json_schema!({"type": "array", "items": number, "minItems": 2, "maxItems": 2, "examples": [[8.5, 47.4]]})
+}
+
+pub(crate) fn topology_cost(_: &mut SchemaGenerator) -> Schema {
+    range(1, limits::TOPOLOGY_COST_MAX.into())
+}
+
+pub(crate) fn topology_vni(_: &mut SchemaGenerator) -> Schema {
+    range(1, limits::TOPOLOGY_VNI_MAX.into())
+}
+
+pub(crate) fn topology_prefixes(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "items": prefix(generator), "minItems": 1, "maxItems": 2})
+}
+
+/// A tunnel has a network that carries it; only vxlan has a VNI.
+pub(crate) fn tunnel_over(schema: &mut Schema) {
+    let needs = json!({"tunnel": ["over"], "over": ["tunnel"], "vni": ["tunnel"]});
+    schema.insert("dependentRequired".to_owned(), needs);
+    schema.insert("if".to_owned(), json!({"required": ["vni"]}));
+    schema.insert("then".to_owned(), json!({"properties": {"tunnel": {"const": "vxlan"}}}));
+    schema.insert("else".to_owned(), json!(true));
 }
 
 /// The schema of a type, for fields that can be omitted but not null.
@@ -245,10 +321,58 @@ pub(crate) fn select_prefixes(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// The gateway of a route, or several.
+pub(crate) fn via(generator: &mut SchemaGenerator) -> Schema {
+    let (one, member) = (address(generator), generator.subschema_for::<RouteMember>());
+    let max = hue_planes::group::MEMBERS_MAX;
+    json_schema!({ "oneOf": [one, { "type": "array", "items": member, "minItems": 1, "maxItems": max }] })
+}
+
+/// The weight of a member of a route with several gateways.
+pub(crate) fn member_weight(_: &mut SchemaGenerator) -> Schema {
+    range(1, hue_planes::group::WEIGHT_MAX.into())
+}
+
 /// A route has either `via` or `port`.
 pub(crate) fn one_target(schema: &mut Schema) {
     schema.insert("oneOf".to_owned(), json!([{"required": ["via"]}, {"required": ["port"]}]));
     schema.insert("anyOf".to_owned(), json!([{"required": ["to"]}, {"required": ["from", "via"]}]));
+}
+
+/// A virtual port is on a physical port and has a MAC address, or is the end of a tunnel over a network.
+pub(crate) fn port_or_tunnel(schema: &mut Schema) {
+    let on_port = json!({"required": ["port", "mac"], "properties": {"tunnel": false, "over": false}});
+    let on_tunnel = json!({"required": ["tunnel", "over"], "properties": {"port": false}});
+    schema.insert("oneOf".to_owned(), json!([on_port, on_tunnel]));
+}
+
+/// `vni` is required with `type: vxlan`; with other types, neither it nor `port` is allowed.
+pub(crate) fn vxlan_fields(schema: &mut Schema) {
+    schema.insert("if".to_owned(), json!({"properties": {"type": {"const": "vxlan"}}}));
+    schema.insert("then".to_owned(), json!({"required": ["vni"]}));
+    schema.insert("else".to_owned(), json!({"properties": {"vni": false, "port": false}}));
+}
+
+pub(crate) fn vni(_: &mut SchemaGenerator) -> Schema {
+    range(0, Vni::MAX.get().into())
+}
+
+pub(crate) fn udp_port(_: &mut SchemaGenerator) -> Schema {
+    range(1, u16::MAX.into())
+}
+
+pub(crate) fn ttl(_: &mut SchemaGenerator) -> Schema {
+    range(1, u8::MAX.into())
+}
+
+pub(crate) fn dscp(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": ["integer", "string"],
+        "minimum": 0,
+        "maximum": limits::DSCP_MAX,
+        "pattern": "^inherit$",
+        "examples": [46],
+    })
 }
 
 /// A limit is in packets, in bits or both, and each rate has its burst.

@@ -24,6 +24,7 @@ use crate::live::{InterfaceName, PortDriver, PuntLimit, Resources};
 use crate::needs::{Bandwidth, Needs, Scheduler};
 use crate::schema;
 use crate::table::TableLimit;
+use crate::tunnel::{Tunnel, TunnelText};
 
 /// Version of the document format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
@@ -364,28 +365,98 @@ impl Martians {
     }
 }
 
-/// A virtual port: an interface of the network on a physical port.
+/// A virtual port: an interface of the network on a physical port, or at the end of a tunnel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[serde(into = "NetworkPortText")]
+#[schemars(with = "NetworkPortText", rename = "NetworkPort")]
 pub struct NetworkPort {
     /// Name, unique in the network.
     pub name: Name,
-    /// Physical port.
-    pub port: Name,
+    /// What its frames leave through.
+    pub on: On,
     /// Router MAC address of the network on this port, unique among the virtual ports on one physical port.
-    #[serde(serialize_with = "text")]
-    #[schemars(schema_with = "schema::mac")]
     pub mac: Mac,
+    /// Router addresses with the prefix lengths of their links.
+    pub addresses: Vec<InterfaceAddress>,
+    /// Largest IP packet sent, in bytes; by default the largest that the physical port, or the tunnel, carries.
+    pub mtu: Option<u16>,
+}
+
+/// What is under a virtual port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum On {
+    /// The physical port with this name.
+    Port(Name),
+    /// A tunnel.
+    Tunnel(Tunnel),
+}
+
+impl NetworkPort {
+    /// The physical port that it is on; `None` for a tunnel.
+    #[must_use]
+    pub fn physical(&self) -> Option<&Name> {
+        match &self.on {
+            On::Port(name) => Some(name),
+            On::Tunnel(_) => None,
+        }
+    }
+
+    /// The tunnel that it is the end of.
+    #[must_use]
+    pub fn tunnel(&self) -> Option<&Tunnel> {
+        match &self.on {
+            On::Port(_) => None,
+            On::Tunnel(tunnel) => Some(tunnel),
+        }
+    }
+}
+
+/// A virtual port: an interface of the network on a physical port (`port`), or at the end of a tunnel (`tunnel`).
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "NetworkPort", transform = schema::port_or_tunnel)]
+pub(crate) struct NetworkPortText {
+    /// Name, unique in the network.
+    name: Name,
+    /// Physical port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<Name>")]
+    port: Option<Name>,
+    /// Tunnel to another node, instead of a physical port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<TunnelText>")]
+    tunnel: Option<TunnelText>,
+    /// Network of the same node that carries the tunnel: its routes lead to the far end, and its limits apply to the outer
+    /// packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::of::<Name>")]
+    over: Option<Name>,
+    /// Router MAC address of the network on this port, unique among the virtual ports on one physical port. A tunnel without
+    /// it gets a local one that depends on its ends.
+    #[serde(serialize_with = "text")]
+    #[schemars(default, schema_with = "schema::mac")]
+    mac: Mac,
     /// Router addresses with the prefix length of their link, such as `10.1.0.1/24`. Networks can use the
     /// same prefixes on one physical port, but not the same router address, because both would answer ARP
     /// requests (or neighbor solicitations) for it. Link-local addresses are not listed: each port has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::addresses")]
-    pub addresses: Vec<InterfaceAddress>,
-    /// Largest IP packet sent, in bytes; by default the physical port's MTU.
+    addresses: Vec<InterfaceAddress>,
+    /// Largest IP packet sent, in bytes; by default the physical port's MTU, or with a tunnel what the ports of the network
+    /// `over` have room for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::mtu")]
-    pub mtu: Option<u16>,
+    mtu: Option<u16>,
+}
+
+impl From<NetworkPort> for NetworkPortText {
+    fn from(port: NetworkPort) -> Self {
+        let NetworkPort { name, on, mac, addresses, mtu } = port;
+        let (port, tunnel, over) = match on {
+            On::Port(name) => (Some(name), None, None),
+            On::Tunnel(tunnel) => (None, Some(TunnelText::from(&tunnel)), Some(tunnel.over)),
+        };
+        Self { name, port, tunnel, over, mac, addresses, mtu }
+    }
 }
 
 /// A static route.
@@ -408,6 +479,28 @@ pub enum Target {
     Via(IpAddr),
     /// The link of the virtual port with this name: destinations are neighbours.
     Port(Name),
+    /// Several routers, which share the flows; at least one.
+    Vias(Vec<RouteMember>),
+}
+
+/// One of several routers that share the flows of a static route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RouteMember {
+    /// Address of the router, on one of the network's links.
+    #[schemars(schema_with = "schema::address")]
+    pub via: IpAddr,
+    /// Its part of the flows, relative to the others.
+    #[schemars(default = "RouteMember::default_weight", schema_with = "schema::member_weight")]
+    pub weight: u16,
+}
+
+impl RouteMember {
+    /// The weight of a member without one.
+    #[must_use]
+    pub const fn default_weight() -> u16 {
+        1
+    }
 }
 
 /// A neighbour with a static MAC address.
@@ -493,20 +586,30 @@ pub(crate) struct RouteText {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::prefix")]
     from: Option<String>,
-    /// Address of the next-hop router, on one of the network's links.
+    /// Address of the next-hop router, on one of the network's links; or a list of routers, which share the flows according to
+    /// their weights.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(default, schema_with = "schema::address")]
-    via: Option<IpAddr>,
+    #[schemars(default, schema_with = "schema::via")]
+    via: Option<ViaText>,
     /// Virtual port whose link the destinations are on.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Name>")]
     port: Option<Name>,
 }
 
+/// One router or several.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ViaText {
+    One(IpAddr),
+    Several(Vec<RouteMember>),
+}
+
 impl From<Route> for RouteText {
     fn from(route: Route) -> Self {
         let (via, port) = match route.target {
-            Target::Via(via) => (Some(via), None),
+            Target::Via(via) => (Some(ViaText::One(via)), None),
+            Target::Vias(members) => (Some(ViaText::Several(members)), None),
             Target::Port(port) => (None, Some(port)),
         };
         let to = (route.from.is_none() || route.to.len() > 0).then(|| route.to.to_string());

@@ -3,6 +3,8 @@
 //! Flow: drafts of all files → **these checks** → typed state. Each check examines only valid parts, and
 //! reports nothing if an invalid part could be the cause, so that one mistake causes one error.
 
+mod tunnels;
+
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -12,11 +14,12 @@ use hue_tables::{AnyPrefix, PolicyError, RouteBy};
 
 use crate::address::InterfaceAddress;
 use crate::decode::Cursor;
-use crate::document::{Items, NetworkDraft, NodeDraft};
+use crate::document::{Items, NetworkDraft, NodeDraft, gateways};
 use crate::error::{did_you_mean, one_of};
 use crate::limits;
 use crate::links::Links;
-use crate::types::{Name, NetworkPort, NodePort, Select, Target};
+use crate::tunnel::{Mtus, Tunnel};
+use crate::types::{Name, NetworkPort, NodePort, On, Select, Target};
 
 /// The first place of each unique item.
 struct Seen<'t, K>(HashMap<K, Cursor<'t>>);
@@ -55,6 +58,8 @@ const LOOPBACK: &str = "lo";
 pub(crate) enum Rules {
     /// Those for new documents.
     All,
+    /// Those for new documents of a desired state that has others too: what they refer to may be there.
+    Some,
     /// Those for documents that an earlier version may have accepted.
     Accepted,
 }
@@ -86,7 +91,8 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>], rules:
     }
     physical_ports(nodes, networks);
     shared_ports(networks);
-    if rules == Rules::All {
+    tunnels::all(networks, rules);
+    if rules != Rules::Accepted {
         loopback(nodes, networks);
     }
 }
@@ -174,18 +180,18 @@ fn nics(node: &NodeDraft<'_>, networks: &[NetworkDraft<'_>]) {
         .map(|((nic, _), (front, _))| (nic.as_str(), front.as_str()))
         .collect();
     let mut seen = Seen::new();
-    for (port, at) in networks.iter().flat_map(|network| present(&network.ports)) {
+    for (port, physical, at) in networks.iter().flat_map(|network| on_ports(network)) {
         let field = at.field_or_self("port");
-        if let Some(front) = fronts.get(port.port.as_str()) {
-            let found = format!("port \"{}\", which is the NIC of \"{front}\"", port.port);
+        if let Some(front) = fronts.get(physical.as_str()) {
+            let found = format!("port \"{physical}\", which is the NIC of \"{front}\"");
             field.fault(found, format!("\"{front}\": its networks use both"), None);
         }
-        if !fronts.values().any(|front| *front == port.port.as_str()) {
+        if !fronts.values().any(|front| *front == physical.as_str()) {
             continue;
         }
         let mac = at.field_or_self("mac");
-        let found = format!("MAC {} on port \"{}\"", port.mac, port.port);
-        if let Some(first) = seen.0.get(&(port.port.as_str(), port.mac.companion().0)) {
+        let found = format!("MAC {} on port \"{physical}\"", port.mac);
+        if let Some(first) = seen.0.get(&(physical.as_str(), port.mac.companion().0)) {
             let hint = format!(
                 "on the NIC, this address belongs to the port in {1}, whose own address is {0}",
                 port.mac.companion(),
@@ -193,8 +199,15 @@ fn nics(node: &NodeDraft<'_>, networks: &[NetworkDraft<'_>]) {
             );
             mac.fault(found, "an address that differs in more than bit 0x40 of the first byte", Some(hint));
         }
-        seen.insert((port.port.as_str(), port.mac.0), mac);
+        seen.insert((physical.as_str(), port.mac.0), mac);
     }
+}
+
+/// The virtual ports on physical ports, with those and their places.
+fn on_ports<'a, 't>(
+    network: &'a NetworkDraft<'t>,
+) -> impl Iterator<Item = (&'a NetworkPort, &'a Name, &'a Cursor<'t>)> {
+    present(&network.ports).filter_map(|(port, at)| Some((port, port.physical()?, at)))
 }
 
 /// Finds a port of the node, or reports that it does not exist.
@@ -223,8 +236,8 @@ fn loopback(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
     }
     // Without a Node document, ports are interfaces of the same name.
     if nodes.is_empty() {
-        for (port, at) in networks.iter().flat_map(|network| present(&network.ports)) {
-            refuse(port.port.as_str(), &at.field_or_self("port"));
+        for (_, physical, at) in networks.iter().flat_map(|network| on_ports(network)) {
+            refuse(physical.as_str(), &at.field_or_self("port"));
         }
     }
 }
@@ -425,7 +438,13 @@ fn neighbours(network: &NetworkDraft<'_>, known: Option<&Known>) {
             continue;
         }
         let Some(known) = known else { continue };
-        if let Some(vport) = known.port(&neighbour.port, &at.field_or_self("port")) {
+        let field = at.field_or_self("port");
+        if let Some(vport) = known.port(&neighbour.port, &field) {
+            if known.ports.get(vport).and_then(NetworkPort::tunnel).is_some_and(Tunnel::is_ip) {
+                let found = format!("a neighbour at \"{}\", a tunnel of type ipip", neighbour.port);
+                let hint = "an IP tunnel leads to one router only, and has no MAC addresses".to_owned();
+                field.fault(found, "a port with MAC addresses", Some(hint));
+            }
             known.on_link(neighbour.address, Some(vport), &address, "a neighbour");
         }
     }
@@ -457,6 +476,18 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
             let hint = Some(format!("{reserved} are reserved for the router itself"));
             to.fault(route.to.to_string(), "a unicast prefix", hint);
         }
+        let mut members = Seen::new();
+        let is_several = matches!(route.target, Target::Vias(_));
+        for (via, field) in gateways(&route.target, at).into_iter().filter(|_| is_several) {
+            if let Some(first) = members.insert(via, field.clone()) {
+                duplicate(
+                    &field,
+                    first,
+                    format!("gateway {via}"),
+                    "each gateway once; weights say how much it takes",
+                );
+            }
+        }
         let Some(known) = known else { continue };
         // The route would never be used: the network's own addresses and links have priority.
         if let Some(own) = known.own.get(&route.to).filter(|_| route.to.len() > 0) {
@@ -467,7 +498,11 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
             );
         }
         match &route.target {
-            Target::Via(via) => known.on_link(*via, None, &at.field_or_self("via"), "another router"),
+            Target::Via(_) | Target::Vias(_) => {
+                for (via, field) in gateways(&route.target, at) {
+                    known.on_link(via, None, &field, "another router");
+                }
+            }
             Target::Port(name) => drop(known.port(name, &at.field_or_self("port"))),
         }
     }
@@ -539,19 +574,26 @@ fn static_macs(network: &NetworkDraft<'_>, known: Option<&Known>) {
     }
 }
 
-/// A switch sends a frame to all ports or to none, so all of its ports carry the same packets. `mtu_of` gives the MTU of a
-/// physical port.
-fn same_mtu(network: &NetworkDraft<'_>, mtu_of: impl Fn(&Name) -> Option<u16>) {
+/// A switch sends a frame to all ports or to none, so all of its ports carry the same packets.
+fn same_mtu(network: &NetworkDraft<'_>, mtus: &Mtus<'_>) {
     if network.plane.as_ref().is_none_or(|plane| plane.kind != Kind::L2) {
         return;
     }
-    let mut ports = present(&network.ports)
-        .filter_map(|(port, at)| Some((port, at, port.mtu.or_else(|| mtu_of(&port.port))?)));
+    let mut ports = present(&network.ports).filter_map(|(port, at)| Some((port, at, mtus.of(port)?)));
     let Some((first, _, mtu)) = ports.next() else { return };
     if let Some((port, at, other)) = ports.find(|(.., other)| *other != mtu) {
-        let field = at.field_or_self(if port.mtu.is_some() { "mtu" } else { "port" });
+        let field = at.field_or_self(mtu_field(port));
         let hint = format!("port \"{}\" has {mtu}; set the mtu of both", first.name);
         field.fault(format!("an MTU of {other}"), "the same MTU at all ports of a switch", Some(hint));
+    }
+}
+
+/// The field of a virtual port that its MTU comes from.
+fn mtu_field(port: &NetworkPort) -> &'static str {
+    match &port.on {
+        _ if port.mtu.is_some() => "mtu",
+        On::Port(_) => "port",
+        On::Tunnel(_) => "over",
     }
 }
 
@@ -572,35 +614,51 @@ fn burst_bits(network: &NetworkDraft<'_>) {
 fn physical_ports(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
     let known: Vec<NodePort> = nodes.first().into_iter().flat_map(all_ports).map(|(port, _)| port).collect();
     let (mut implied, mut on_ends) = (BTreeSet::new(), Seen::new());
+    let by_name = known.iter().map(|port| (port.name.as_str(), port.mtu)).collect();
+    let physical = match nodes.first() {
+        Some(_) => by_name,
+        None => networks
+            .iter()
+            .flat_map(|network| on_ports(network))
+            .map(|(_, name, _)| (name.as_str(), limits::MTU_DEFAULT))
+            .collect(),
+    };
+    let complete = networks.iter().filter(|network| network.ports.complete).filter_map(|network| {
+        let ports = present(&network.ports).map(|(port, _)| port).collect();
+        Some((network.name.as_ref()?.as_str(), ports))
+    });
+    let mtus = Mtus::new(physical, complete);
     for network in networks {
-        same_mtu(network, |name| match nodes.first() {
-            None => Some(limits::MTU_DEFAULT),
-            Some(_) => known.iter().find(|port| port.name == *name).map(|port| port.mtu),
-        });
+        same_mtu(network, &mtus);
+        let kind = network.plane.as_ref().map(|plane| plane.kind);
+        for (port, at) in present(&network.ports) {
+            if port.tunnel().is_some() {
+                mtu_fits(port, &mtus, kind, at);
+            }
+        }
     }
     let all = networks.iter().flat_map(|network| {
         let kind = network.plane.as_ref().map(|plane| plane.kind);
-        present(&network.ports).map(move |(port, at)| (kind, port, at))
+        on_ports(network).map(move |(port, physical, at)| (kind, port, physical, at))
     });
-    for (kind, port, at) in all {
+    for (kind, port, name, at) in all {
         let field = at.field_or_self("port");
         match nodes.first() {
             None => {
-                reserved(&port.port, &field);
-                if implied.insert(port.port.as_str()) && implied.len() == limits::NODE_PORTS_MAX + 1 {
+                reserved(name, &field);
+                if implied.insert(name.as_str()) && implied.len() == limits::NODE_PORTS_MAX + 1 {
                     field.fault("another physical port", format!("at most {}", limits::NODE_PORTS_MAX), None);
                 }
-                mtu_fits(port, limits::MTU_DEFAULT, kind, at);
+                mtu_fits(port, &mtus, kind, at);
             }
             Some(node) if !knows_ports(node) => {}
             Some(_) => {
-                let Some(physical) = known_port(&known, &port.port, &field) else { continue };
-                mtu_fits(port, physical.mtu, kind, at);
+                let Some(physical) = known_port(&known, name, &field) else { continue };
+                mtu_fits(port, &mtus, kind, at);
                 if physical.peer.is_some()
                     && let Some(first) = on_ends.insert(physical.name, field.clone())
                 {
-                    let found =
-                        format!("virtual port on \"{}\", an end of a link inside the node", port.port);
+                    let found = format!("virtual port on \"{name}\", an end of a link inside the node");
                     duplicate(&field, first, found, "at most one virtual port on each end of a link");
                 }
             }
@@ -608,20 +666,28 @@ fn physical_ports(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>]) {
     }
 }
 
-fn mtu_fits(port: &NetworkPort, mtu: u16, kind: Option<Kind>, at: &Cursor<'_>) {
-    let (own, least) = (port.mtu.unwrap_or(mtu), kind.map_or(0, |kind| kind.limits().mtu_bytes_min));
+/// The MTU of a virtual port is not below that of its kind, and not above what it is on.
+fn mtu_fits(port: &NetworkPort, mtus: &Mtus<'_>, kind: Option<Kind>, at: &Cursor<'_>) {
+    let Some(room) = mtus.room(port) else { return };
+    let (own, least) = (port.mtu.unwrap_or(room), kind.map_or(0, |kind| kind.limits().mtu_bytes_min));
     if own < least {
         let what = kind.map_or("", Kind::name);
         let hint = Some(format!("every link of a network of kind {what} carries packets of {least} bytes"));
-        at.field_or_self(if port.mtu.is_some() { "mtu" } else { "port" }).fault(
+        at.field_or_self(mtu_field(port)).fault(
             format!("an MTU of {own}"),
             format!("at least {least}"),
             hint,
         );
     }
-    if let Some(own) = port.mtu.filter(|own| *own > mtu) {
-        let hint = Some(format!("the MTU of port \"{}\"", port.port));
-        at.field_or_self("mtu").fault(own.to_string(), format!("at most {mtu}"), hint);
+    if let Some(own) = port.mtu.filter(|own| *own > room) {
+        let hint = match &port.on {
+            On::Port(name) => format!("the MTU of port \"{name}\""),
+            On::Tunnel(tunnel) => {
+                let (over, extra) = (&tunnel.over, tunnel.overhead_bytes());
+                format!("the ports of network \"{over}\" carry {}, and the tunnel adds {extra}", room + extra)
+            }
+        };
+        at.field_or_self("mtu").fault(own.to_string(), format!("at most {room}"), Some(hint));
     }
 }
 
@@ -634,8 +700,8 @@ fn mtu_fits(port: &NetworkPort, mtu: u16, kind: Option<Kind>, at: &Cursor<'_>) {
 fn shared_ports(networks: &[NetworkDraft<'_>]) {
     let (mut macs, mut addresses, mut all, mut inner) = (Seen::new(), Seen::new(), Seen::new(), Seen::new());
     for network in networks {
-        for (port, at) in present(&network.ports) {
-            let physical = port.port.as_str();
+        for (port, physical, at) in on_ports(network) {
+            let physical = physical.as_str();
             let mac = at.field_or_self("mac");
             if let Some(first) = macs.insert((physical, port.mac.0), mac.clone()) {
                 duplicate(&mac, first, format!("MAC {} on port \"{physical}\"", port.mac), "a unique MAC");

@@ -24,6 +24,8 @@ pub enum AdjacencyKind {
     Forward = 3,
     /// A port of the network: send unchanged.
     Port = 4,
+    /// Several rows, one of which a packet's hash selects.
+    Group = 5,
 }
 
 /// One next hop.
@@ -72,11 +74,28 @@ impl Adjacency {
         Self { mtu_bytes, ..Self::without_neighbour(AdjacencyKind::Port, port) }
     }
 
+    /// A group of rows. `number` is for those who keep its slots, and 0 elsewhere: everywhere else a row's slots are found by
+    /// the row's index.
+    #[must_use]
+    pub const fn group(number: u16) -> Self {
+        let [high, low] = number.to_be_bytes();
+        let row = Self::without_neighbour(AdjacencyKind::Group, PortId::new(0));
+        Self { macs: Macs { destination: Mac::ZERO, source: Mac([0, 0, 0, 0, high, low]) }, ..row }
+    }
+
+    /// The number of a group; see [`Adjacency::group`].
+    #[inline]
+    #[must_use]
+    pub const fn group_number(&self) -> u16 {
+        let Mac([.., high, low]) = self.macs.source;
+        u16::from_be_bytes([high, low])
+    }
+
     /// The same row on another port; unchanged if the row names no port.
     #[must_use]
     pub const fn on_port(self, port: PortId) -> Self {
         match self.kind {
-            AdjacencyKind::None | AdjacencyKind::Local => self,
+            AdjacencyKind::None | AdjacencyKind::Local | AdjacencyKind::Group => self,
             AdjacencyKind::Glean | AdjacencyKind::Forward | AdjacencyKind::Port => Self { port, ..self },
         }
     }
@@ -133,6 +152,7 @@ impl fmt::Display for Adjacency {
         match self.kind {
             AdjacencyKind::None => f.write_str("none"),
             AdjacencyKind::Local => f.write_str("local"),
+            AdjacencyKind::Group => f.write_str("group"),
             AdjacencyKind::Glean => write!(f, "glean on port {}", self.port),
             AdjacencyKind::Port => write!(f, "port {}, MTU {}", self.port, self.mtu_bytes()),
             AdjacencyKind::Forward => write!(

@@ -20,7 +20,14 @@ impl Loss {
             | Self::ArpForged
             | Self::PuntLimited
             | Self::ControlAbsent
-            | Self::OtherWire => true,
+            | Self::OtherWire
+            | Self::TunnelNotIp
+            | Self::TunnelNested
+            | Self::TunnelStranger
+            | Self::TunnelFragment
+            | Self::TunnelHeader
+            | Self::TunnelEcn
+            | Self::TunnelChecksum => true,
             Self::RingFull
             | Self::RingQuota
             | Self::HandoverFull

@@ -69,6 +69,10 @@ impl crate::Plane for Plane {
         }
     }
 
+    fn flow(frame: &[u8]) -> u32 {
+        if Self::is_ipv6(frame) { Ipv6Side::flow(frame) } else { Ipv4Side::flow(frame) }
+    }
+
     fn decide(checked: Checked, answer: Answer<'_>) -> Reason {
         match checked {
             Checked::V4(checked) => Ipv4Side::decide(checked, answer),
@@ -132,6 +136,10 @@ impl crate::Plane for Ipv4Side {
         ipv4::Plane::key(checked)
     }
 
+    fn flow(frame: &[u8]) -> u32 {
+        ipv4::Plane::flow(frame)
+    }
+
     #[inline(always)]
     fn decide(checked: ipv4::Checked, answer: Answer<'_>) -> Reason {
         of_ipv4(ipv4::decide(checked, answer.hop)).into()
@@ -173,6 +181,10 @@ impl crate::Plane for Ipv6Side {
     #[inline(always)]
     fn key(checked: ipv6::Checked) -> u128 {
         ipv6::Plane::key(checked)
+    }
+
+    fn flow(frame: &[u8]) -> u32 {
+        ipv6::Plane::flow(frame)
     }
 
     #[inline(always)]

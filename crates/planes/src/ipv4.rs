@@ -6,7 +6,7 @@
 
 mod explain;
 
-use hue_wire::{ethernet, ipv4};
+use hue_wire::{ethernet, ipv4, toeplitz};
 use serde::{Deserialize, Serialize};
 
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
@@ -54,6 +54,10 @@ impl crate::Plane for Plane {
     #[inline(always)]
     fn key(checked: Checked) -> u32 {
         checked.key
+    }
+
+    fn flow(frame: &[u8]) -> u32 {
+        toeplitz::ipv4(frame.get(ethernet::HEADER_BYTES..).unwrap_or_default())
     }
 
     #[inline(always)]

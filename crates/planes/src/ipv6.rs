@@ -7,7 +7,7 @@
 
 mod explain;
 
-use hue_wire::{ethernet, ipv6};
+use hue_wire::{ethernet, ipv6, toeplitz};
 use serde::{Deserialize, Serialize};
 
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
@@ -52,6 +52,10 @@ impl crate::Plane for Plane {
     #[inline(always)]
     fn key(checked: Checked) -> u128 {
         checked.key
+    }
+
+    fn flow(frame: &[u8]) -> u32 {
+        toeplitz::ipv6(frame.get(ethernet::HEADER_BYTES..).unwrap_or_default())
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 //!
 //! Flow: demux → **planes** → port. A kind is one module with the name of its file in `spec/kinds/`, from which
 //! its outcomes are generated; it keeps no state, takes no locks and never panics on a packet. All kinds share
-//! next-hop rows ([`Adjacency`]), token buckets ([`Meter`]) and counters ([`Counters`]).
+//! next-hop rows ([`Adjacency`]) and their groups ([`group`]), token buckets ([`Meter`]) and counters ([`Counters`]).
 
 mod adjacency;
 mod counters;
@@ -11,6 +11,7 @@ pub mod dual;
 pub mod echo;
 mod explain;
 mod generated;
+pub mod group;
 pub mod ipv4;
 pub mod ipv6;
 pub mod l2;

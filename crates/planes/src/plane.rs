@@ -67,6 +67,11 @@ pub trait Plane: 'static {
         None
     }
 
+    /// The hash that selects the member of a group of next hops, of a frame that passed the first half.
+    fn flow(_frame: &[u8]) -> u32 {
+        0
+    }
+
     /// The outcome of a packet.
     fn decide(carried: Self::Carried, answer: Answer<'_>) -> Reason;
 

@@ -214,6 +214,12 @@ impl Pool {
         }
     }
 
+    /// The least offset that a packet in a slot can start at.
+    #[must_use]
+    pub fn floor(&self, slot: &Slot) -> u32 {
+        slot.0 * self.region.slot_bytes
+    }
+
     /// Copies `frame` into a free slot; `None` when no slot is free or the frame does not fit.
     pub fn copy_in(&mut self, frame: &[u8], time_ns: u64) -> Option<Packet> {
         if frame.len() > self.region.frame_bytes_max() as usize {

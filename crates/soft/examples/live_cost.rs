@@ -55,6 +55,7 @@ fn program(id: u16) -> Result<Program, Error> {
             port: PortId::new(port),
             mac: router_mac(id, port),
             mtu_bytes: 1500,
+            tunnel: None,
         })
         .collect();
     let rows = ports
@@ -76,6 +77,7 @@ fn program(id: u16) -> Result<Program, Error> {
         ports,
         rows,
         next_hops: (0..PORTS).map(hop).collect(),
+        groups: Vec::new(),
         entries: Entries::Lpm32(routes.collect::<Option<_>>().ok_or("next hop")?),
         rate_limit: None,
         weight: 1,

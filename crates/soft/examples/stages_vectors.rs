@@ -402,6 +402,7 @@ impl Scenario<'_> {
                 port: PortId::new(self.random.below(u32::from(PORTS)) as u8),
                 mac: Mac([2, 0, 0, 0, index as u8, n as u8]),
                 mtu_bytes: self.random.of(&[68, 576, 1500, 9202]),
+                tunnel: None,
             })
             .collect();
         let mut rows = Vec::new();
@@ -433,6 +434,7 @@ impl Scenario<'_> {
             ports,
             rows,
             next_hops,
+            groups: Vec::new(),
             entries: Entries::Lpm32(routes),
             rate_limit,
             weight: 1,

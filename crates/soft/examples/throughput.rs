@@ -72,6 +72,7 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
             port: PortId::new(port),
             mac: router_mac(vid, port),
             mtu_bytes: 1500,
+            tunnel: None,
         })
         .collect();
     let rows = ports
@@ -114,6 +115,7 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
         ports,
         rows,
         next_hops,
+        groups: Vec::new(),
         entries,
         rate_limit: None,
         weight: 1,

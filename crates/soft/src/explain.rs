@@ -154,7 +154,7 @@ impl Soft {
                 });
             }
         }
-        let at = At { vport: target.vport, time_ns, bytes: frame.len() };
+        let at = At { vport: target.vport, time_ns, bytes: frame.len(), flow: 0 };
         let mut switch = state.switch;
         let (mut explained, key) =
             with_plane!(network.kind(), P => self.explain_plane::<P>(network, switch.as_deref(), frame, at));
@@ -192,9 +192,10 @@ impl Soft {
         at: At,
     ) -> (Explanation, Option<IpAddr>) {
         let mut asked = None;
+        let at = At { flow: P::flow(frame), ..at };
         let explanation = P::explain(frame, P::settings(&network.settings), |carried| {
             let (looked, key) = P::Match::explain(self, network, switch, carried, at);
-            let (looked, gateway) = explained(self, network, looked, frame);
+            let (looked, gateway) = explained(self, network, looked, frame, at);
             asked = gateway.or(key);
             looked
         });

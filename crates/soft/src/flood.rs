@@ -85,7 +85,7 @@ impl Copies {
         let outcome = carried.map_or_else(
             |outcome| outcome,
             |carried| {
-                let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len() };
+                let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len(), flow: P::flow(bytes) };
                 let word = P::Match::word(table, network.vid, P::key(carried));
                 let word = redirected(network, table, word, bytes);
                 let (answer, left) = P::Match::answer(network, word, carried, at);

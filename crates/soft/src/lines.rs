@@ -351,7 +351,7 @@ fn finish_one<P: Plane<Match: InLine<P>>>(
     buffer: &mut [u8],
 ) {
     let Some(bytes) = frame.bytes_mut(buffer) else { return };
-    let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len() };
+    let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len(), flow: 0 };
     let (outcome, hop, left) = match P::Match::answer_known(network, word, carried, at) {
         Some((answer, left)) => (P::back(bytes, carried, answer), P::egress(answer), left),
         None => back_rest::<P>(network, bytes, carried, word, at),
@@ -372,7 +372,7 @@ fn back_rest<P: Plane<Match: InLine<P>>>(
     word: u16,
     at: At,
 ) -> (Reason, PortId, <P::Match as Matching<P>>::Left) {
-    let (answer, left) = P::Match::answer(network, word, carried, at);
+    let (answer, left) = P::Match::answer(network, word, carried, At { flow: P::flow(bytes), ..at });
     (P::back(bytes, carried, answer), P::egress(answer), left)
 }
 

@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hue_planes::{Adjacency, Counters, Keys, UnclaimedCounters};
+use hue_planes::group::Slots;
+use hue_planes::{Adjacency, AdjacencyKind, Counters, Keys, UnclaimedCounters};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{
     Capacity, Checked, Claims, Entries, Mode, Program, Refusals, Substrate, SubstrateError, Update,
@@ -80,6 +81,7 @@ impl Substrate for Soft {
 /// The rows that an update replaces.
 pub(crate) struct FormerHops {
     pub rows: Vec<(NextHop, Adjacency)>,
+    pub groups: Vec<(NextHop, Slots)>,
     /// How many rows there were.
     count: usize,
 }
@@ -90,25 +92,34 @@ impl Soft {
         let network = self.network_mut(vid).ok_or(SubstrateError::Unknown(vid))?;
         let count = network.hops.count();
         let shape = &network.shape;
-        let checked =
-            Checked { name: &shape.name, settings: network.settings, ports: &shape.ports, hops: count };
-        let needed = update.check(&checked)?;
-        if update.hops.is_empty() {
-            return Ok(FormerHops { rows: Vec::new(), count });
-        }
-        let former = |(index, _): &(NextHop, Adjacency)| {
-            Some((*index, *network.hops.rows().get(usize::from(index.get()))?))
+        let hops = &network.hops;
+        let checked = Checked {
+            name: &shape.name,
+            settings: network.settings,
+            ports: &shape.ports,
+            hops: hops.rows(),
+            groups: hops.groups(),
         };
-        let rows = update.hops.iter().filter_map(former).collect();
-        network.hops.set(update.hops, needed);
-        Ok(FormerHops { rows, count })
+        let needed = update.check(&checked)?;
+        if !update.has_hops() {
+            return Ok(FormerHops { rows: Vec::new(), groups: Vec::new(), count });
+        }
+        let changed =
+            update.hops.iter().map(|(index, _)| index).chain(update.groups.iter().map(|(index, _)| index));
+        let row = |index: &NextHop| Some((*index, *hops.rows().get(usize::from(index.get()))?));
+        let is_plain = |(_, row): &(NextHop, Adjacency)| row.kind() != AdjacencyKind::Group;
+        let rows = changed.clone().filter_map(row).filter(is_plain).collect();
+        let is_changed = |(index, _): &&(NextHop, Slots)| changed.clone().any(|changed| changed == index);
+        let groups = hops.groups().iter().filter(is_changed).cloned().collect();
+        network.hops.set(update.hops, update.groups, needed);
+        Ok(FormerHops { rows, groups, count })
     }
 
     /// Takes back the next hops of an update whose routes were refused, unless some of its routes may name them.
     pub(crate) fn restore_hops(&mut self, vid: Vid, former: &FormerHops, update: &Update<'_>) {
         let stay = update.mode == Mode::Fitting || planted(Bug::RowsStay);
         if let Some(network) = self.network_mut(vid).filter(|_| !stay) {
-            network.hops.set(&former.rows, former.count);
+            network.hops.set(&former.rows, &former.groups, former.count);
         }
     }
 

@@ -5,14 +5,14 @@
 use std::net::IpAddr;
 
 use hue_planes::{
-    Adjacency, Answer, ByFamily, Class, Exact, IpKey, LongestPrefix, Looked, Plane, Reason, Source,
-    TwoFamilies,
+    Adjacency, AdjacencyKind, Answer, ByFamily, Class, Exact, IpKey, LongestPrefix, Looked, Plane, Reason,
+    Source, TwoFamilies,
 };
 use hue_tables::{Found, Guard, Key, MacKey, NextHop, Prefix, Vid};
 
 use crate::engine::Soft;
 use crate::lines::{Collect, Line, LinesByFamily};
-use crate::network::Network;
+use crate::network::{Network, Through};
 use crate::switch::Switch;
 
 /// A match type, for the packets of a kind. Each answer is the row that the key names, and nothing is learnt, unless
@@ -28,8 +28,8 @@ pub(crate) trait Matching<P: Plane> {
 
     /// The answer for a packet, given the word of its key.
     #[inline(always)]
-    fn answer<'a>(network: &'a Network, word: u16, _: P::Carried, _: At) -> (Answer<'a>, Self::Left) {
-        (Answer::of(network.hops.get(word)), Self::Left::default())
+    fn answer<'a>(network: &'a Network, word: u16, _: P::Carried, at: At) -> (Answer<'a>, Self::Left) {
+        (Answer::of(network.hops.get_for(word, at.flow)), Self::Left::default())
     }
 
     /// What happens after the decision: enters what the packet teaches, and charges the limit on floods. Returns the
@@ -75,12 +75,14 @@ pub(crate) trait InLine<P: Plane>: Matching<P, Lines = Line<P>> {
     }
 }
 
-/// Where and when a packet arrived, and its length in bytes.
+/// Where and when a packet arrived, its length in bytes, and the hash of its flow ([`Plane::flow`]), which is computed only
+/// for answers that need it.
 #[derive(Clone, Copy)]
 pub(crate) struct At {
     pub vport: u16,
     pub time_ns: u64,
     pub bytes: usize,
+    pub flow: u32,
 }
 
 impl<P: Plane<Match = Self>> Matching<P> for LongestPrefix
@@ -100,10 +102,10 @@ where
         network: &Network,
         _: Option<&Switch>,
         carried: P::Carried,
-        _: At,
+        at: At,
     ) -> (Looked, Option<IpAddr>) {
         let key = P::key(carried);
-        (longest(soft, network, key), Some(key.to_ip()))
+        (longest(soft, network, key, at), Some(key.to_ip()))
     }
 }
 
@@ -117,6 +119,13 @@ where
     fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[P::Key], words: &mut [u16]) {
         table.lookup_batch(vids, keys, words);
     }
+
+    /// The row is no group.
+    #[inline(always)]
+    fn answer_known<'a>(network: &'a Network, word: u16, _: P::Carried, _: At) -> Option<(Answer<'a>, ())> {
+        let hop = network.hops.get(word);
+        (hop.kind() != AdjacencyKind::Group).then_some((Answer::of(hop), ()))
+    }
 }
 
 /// The longest prefix of a network's table that contains a key, and its row.
@@ -128,10 +137,18 @@ pub(crate) fn longest_route<K: Key>(soft: &Soft, network: &Network, key: K) -> O
 }
 
 /// The same for an explanation.
-pub(crate) fn longest<K: Key>(soft: &Soft, network: &Network, key: K) -> Looked {
+pub(crate) fn longest<K: Key>(soft: &Soft, network: &Network, key: K, At { flow, .. }: At) -> Looked {
     match longest_route(soft, network, key) {
         Some((prefix, hop)) => {
-            Looked::of(*network.hops.get(hop), format!("matches {prefix}, next hop {hop}"))
+            let mut text = format!("matches {prefix}, next hop {hop}");
+            if let Some(Through { slots, row, .. }) = network.hops.through(hop, flow) {
+                let (members, slot, count, row) =
+                    (slots.members().len(), slots.slot(flow), slots.len(), row.get());
+                text += &format!(
+                    ": group of {members} members, hash 0x{flow:08x}, slot {slot} of {count}, next hop {row}"
+                );
+            }
+            Looked::of(*network.hops.get_for(hop, flow), text)
         }
         None => Looked::of(Adjacency::NONE, "no prefix matches".to_owned()),
     }
@@ -153,11 +170,11 @@ impl<P: TwoFamilies> Matching<P> for ByFamily {
         network: &Network,
         _: Option<&Switch>,
         carried: P::Carried,
-        _: At,
+        at: At,
     ) -> (Looked, Option<IpAddr>) {
         match P::key(carried) {
-            IpKey::V4(key) => (longest(soft, network, key), Some(key.to_ip())),
-            IpKey::V6(key) => (longest(soft, network, key), Some(key.to_ip())),
+            IpKey::V4(key) => (longest(soft, network, key, at), Some(key.to_ip())),
+            IpKey::V6(key) => (longest(soft, network, key, at), Some(key.to_ip())),
         }
     }
 }

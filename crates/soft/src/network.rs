@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use hue_demux::Row;
-use hue_planes::{Adjacency, Class, Counters, Kind, Meter, Plane, RateLimit, Reason, Settings, with_plane};
+use hue_planes::group::Slots;
+use hue_planes::{
+    Adjacency, AdjacencyKind, Class, Counters, Kind, Meter, Plane, RateLimit, Reason, Settings, with_plane,
+};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{Program, SwitchCounts, VirtualPort};
 use hue_tables::{NextHop, RouteBy, Vid};
@@ -11,45 +14,113 @@ use hue_tables::{NextHop, RouteBy, Vid};
 use crate::policies::Table;
 use crate::switch::Switch;
 
-/// Next-hop rows, followed by a row for "no route".
+/// Next-hop rows, followed by a row for "no route", and the slots of those that are groups.
 #[derive(Clone, Debug)]
-pub struct Hops(Box<[Adjacency]>);
+pub struct Hops {
+    rows: Box<[Adjacency]>,
+    /// In any order; the number in a group's row is its place here.
+    groups: Vec<(NextHop, Slots)>,
+}
+
+/// The way of a packet through a group.
+pub struct Through<'a> {
+    pub slots: &'a Slots,
+    /// The member's row.
+    pub row: NextHop,
+    pub hop: &'a Adjacency,
+}
 
 impl Hops {
-    pub fn new(rows: &[Adjacency]) -> Self {
-        Self(rows.iter().copied().chain([Adjacency::NONE]).collect())
+    pub fn new(rows: &[Adjacency], groups: &[(NextHop, Slots)]) -> Self {
+        let mut hops = Self { rows: Box::new([Adjacency::NONE]), groups: Vec::new() };
+        let plain = rows.iter().zip(0u16..).filter(|(row, _)| row.kind() != AdjacencyKind::Group);
+        let plain: Vec<_> = plain.filter_map(|(row, index)| Some((NextHop::new(index)?, *row))).collect();
+        hops.set(&plain, groups, rows.len());
+        hops
     }
 
     /// The row of a table word; "no route", the largest word, gives [`Adjacency::NONE`].
     #[inline(always)]
     pub fn get(&self, word: u16) -> &Adjacency {
-        self.0.get(usize::from(word)).unwrap_or(&Adjacency::NONE)
+        self.rows.get(usize::from(word)).unwrap_or(&Adjacency::NONE)
     }
 
-    /// Changes rows; there are `count` of them then. New rows that are not set are "no route".
-    pub fn set(&mut self, rows: &[(NextHop, Adjacency)], count: usize) {
+    /// The same for a packet with this hash: the row of the member, if the word names a group.
+    pub fn get_for(&self, word: u16, flow: u32) -> &Adjacency {
+        self.through(word, flow).map_or_else(|| self.get(word), |through| through.hop)
+    }
+
+    /// The way through the group that a word names; `None` if it names none.
+    pub fn through(&self, word: u16, flow: u32) -> Option<Through<'_>> {
+        let group = Some(self.get(word)).filter(|row| row.kind() == AdjacencyKind::Group)?;
+        let (_, slots) = self.groups.get(usize::from(group.group_number()))?;
+        let row = slots.row(flow)?;
+        let hop = Some(self.get(row.get())).filter(|hop| hop.kind() != AdjacencyKind::Group);
+        Some(Through { slots, row, hop: hop.unwrap_or(&Adjacency::NONE) })
+    }
+
+    /// Changes rows, then groups; there are `count` rows then. New rows that are not set are "no route".
+    pub fn set(&mut self, rows: &[(NextHop, Adjacency)], groups: &[(NextHop, Slots)], count: usize) {
         if count != self.count() {
-            let mut all = std::mem::take(&mut self.0).into_vec();
+            let gone: Vec<NextHop> = self.groups.iter().map(|(row, _)| *row).collect();
+            gone.into_iter()
+                .filter(|row| usize::from(row.get()) >= count)
+                .for_each(|row| self.end_group(row));
+            let mut all = std::mem::take(&mut self.rows).into_vec();
             all.truncate(count);
             all.resize(count + 1, Adjacency::NONE);
-            self.0 = all.into_boxed_slice();
+            self.rows = all.into_boxed_slice();
         }
         for (index, row) in rows {
-            if let Some(place) = self.0.get_mut(..count).and_then(|all| all.get_mut(usize::from(index.get())))
+            self.end_group(*index);
+            if let Some(place) =
+                self.rows.get_mut(..count).and_then(|all| all.get_mut(usize::from(index.get())))
             {
                 *place = *row;
             }
+        }
+        for (index, slots) in groups {
+            self.end_group(*index);
+            let row = u16::try_from(self.groups.len()).ok().map(Adjacency::group);
+            let place = self.rows.get_mut(..count).and_then(|all| all.get_mut(usize::from(index.get())));
+            if let (Some(row), Some(place)) = (row, place) {
+                *place = row;
+                self.groups.push((*index, slots.clone()));
+            }
+        }
+    }
+
+    /// Makes a row that is a group "no route".
+    fn end_group(&mut self, index: NextHop) {
+        let Some(row) = self.rows.get_mut(usize::from(index.get())) else { return };
+        if row.kind() != AdjacencyKind::Group {
+            return;
+        }
+        let number = row.group_number();
+        *row = Adjacency::NONE;
+        if usize::from(number) < self.groups.len() {
+            self.groups.swap_remove(usize::from(number));
+        }
+        if let Some((moved, _)) = self.groups.get(usize::from(number))
+            && let Some(row) = self.rows.get_mut(usize::from(moved.get()))
+        {
+            *row = Adjacency::group(number);
         }
     }
 
     /// The rows that a route may name.
     pub fn rows(&self) -> &[Adjacency] {
-        self.0.get(..self.count()).unwrap_or_default()
+        self.rows.get(..self.count()).unwrap_or_default()
+    }
+
+    /// The slots of the rows that are groups.
+    pub fn groups(&self) -> &[(NextHop, Slots)] {
+        &self.groups
     }
 
     /// How many rows a route may name.
     pub fn count(&self) -> usize {
-        self.0.len().saturating_sub(1)
+        self.rows.len().saturating_sub(1)
     }
 }
 
@@ -100,7 +171,7 @@ impl Network {
             policies: Table::of(program),
             counters: same_kind.map_or(Counters::new(settings.kind()), |before| before.counters),
             vid: program.vid,
-            hops: Hops::new(&program.next_hops),
+            hops: Hops::new(&program.next_hops, &program.groups),
             settings,
             gated: program.gated,
             meter,

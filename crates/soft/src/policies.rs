@@ -14,7 +14,7 @@ use hue_tables::{Guard, Key, NextHop, PolicyTable, Reader, RowsByLength, Rule};
 use crate::engine::Soft;
 use crate::frame::Frame;
 use crate::lines::{Collect, Line, Origin, Run};
-use crate::matching::{longest, longest_route};
+use crate::matching::{At, longest, longest_route};
 use crate::network::Network;
 
 /// The policies of a network, for addresses of its family.
@@ -101,6 +101,7 @@ pub(crate) fn explained(
     network: &Network,
     looked: Looked,
     frame: &[u8],
+    at: At,
 ) -> (Looked, Option<IpAddr>) {
     fn of<K: Addresses>(
         soft: &Soft,
@@ -108,6 +109,7 @@ pub(crate) fn explained(
         table: &PolicyTable<K>,
         looked: Looked,
         frame: &[u8],
+        at: At,
     ) -> (Looked, Option<IpAddr>) {
         let Some((source, destination)) = K::of(frame) else { return (looked, None) };
         let word = longest_route(soft, network, destination).map_or(NextHop::NONE_WORD, |(_, hop)| hop);
@@ -118,7 +120,7 @@ pub(crate) fn explained(
                 (Looked { text, ..looked }, None)
             }
             Some(rule) => {
-                let (answer, via) = (longest(soft, network, rule.via), rule.via.to_ip());
+                let (answer, via) = (longest(soft, network, rule.via, at), rule.via.to_ip());
                 let text =
                     format!("{text}; for source {source}, the route {rule} decides: {via} {}", answer.text);
                 (Looked { text, ..answer }, Some(via))
@@ -127,8 +129,8 @@ pub(crate) fn explained(
     }
     match network.policies.as_deref() {
         None => (looked, None),
-        Some(Table::V4(table)) => of(soft, network, table, looked, frame),
-        Some(Table::V6(table)) => of(soft, network, table, looked, frame),
+        Some(Table::V4(table)) => of(soft, network, table, looked, frame, at),
+        Some(Table::V6(table)) => of(soft, network, table, looked, frame, at),
     }
 }
 

@@ -27,7 +27,7 @@ pub use addresses::{Addresses, SwitchCounts};
 pub use entries::{Entries, RouteKey};
 pub use program::{NAME_BYTES_MAX, PORTS_MAX, Program, ProgramError, VirtualPort, check_hop};
 pub use together::{Claims, check_programs, demux_of};
-pub use update::{Changes, Checked, Mode, Refusals, Update};
+pub use update::{Changes, Checked, HopChanges, Mode, Refusals, Update};
 
 /// Use and capacity of a substrate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

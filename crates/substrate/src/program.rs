@@ -5,7 +5,9 @@
 
 use std::fmt::Display;
 
+use hue_demux::tunnel::{Encapsulation, Tunnel};
 use hue_demux::{Attachment, Match, PortId, Row};
+use hue_planes::group::{GROUPS_MAX, Slots};
 use hue_planes::{Adjacency, AdjacencyKind, Keys, Kind, Learning, RateLimit, Settings};
 use hue_tables::{Key, MacTable, NextHop, Policies, PolicyError, Prefix, RouteBy, RowsByLength, Vid};
 use hue_wire::Mac;
@@ -20,17 +22,20 @@ pub const PORTS_MAX: usize = 256;
 /// Longest name of a network or port, bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// A virtual port: where a network touches a physical one.
+/// A virtual port: where a network touches a physical one, or the end of a tunnel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct VirtualPort {
     /// Name, unique in the network.
     pub name: String,
-    /// Physical port it is on.
+    /// Physical port it is on; for a tunnel, an id of [`PortId::tunnel`] that no other port of the network has. Rows and next
+    /// hops name it like a physical one.
     pub port: PortId,
     /// The network's own address there.
     pub mac: Mac,
     /// Longest IP packet that the port accepts, bytes.
     pub mtu_bytes: u16,
+    /// The tunnel that it is the end of; `None` on a physical port.
+    pub tunnel: Option<Tunnel>,
 }
 
 /// Everything that a substrate needs to know about one network.
@@ -48,6 +53,8 @@ pub struct Program {
     pub rows: Vec<Row>,
     /// Its next hops; routes name them by index.
     pub next_hops: Vec<Adjacency>,
+    /// The slots of those next hops that are groups, by row, in any order.
+    pub groups: Vec<(NextHop, Slots)>,
     /// The entries of its tables, in the form of its kind.
     pub entries: Entries,
     /// Its rate limit, if any.
@@ -93,6 +100,14 @@ pub enum ProgramError {
         /// Kind of the network.
         kind: Kind,
     },
+    /// A virtual port's tunnel makes no sense, or its id is not one of its kind.
+    #[error("port '{port}': {what}")]
+    Tunnel {
+        /// Name of the virtual port.
+        port: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// A row belongs to another network, refers to a missing virtual port, or selects on a physical port that its
     /// virtual port is not on.
     #[error("row for {claim}: {what}")]
@@ -118,6 +133,17 @@ pub enum ProgramError {
         index: usize,
         /// The next hop.
         hop: Adjacency,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// More groups than [`GROUPS_MAX`].
+    #[error("{0} groups of next hops: at most {GROUPS_MAX}")]
+    Groups(usize),
+    /// A group of next hops is not one, or its slots name rows that cannot be members.
+    #[error("group in row {row}: {what}")]
+    Group {
+        /// Its row.
+        row: u16,
         /// What is wrong with it.
         what: &'static str,
     },
@@ -207,18 +233,29 @@ impl Program {
     /// The same program without next hops and entries.
     #[must_use]
     pub fn without_tables(&self) -> Self {
-        Self { next_hops: Vec::new(), entries: Entries::none(self.kind()), ..self.clone() }
+        Self {
+            next_hops: Vec::new(),
+            groups: Vec::new(),
+            entries: Entries::none(self.kind()),
+            ..self.clone()
+        }
     }
 
-    /// The ports on which group frames reach the network.
+    /// Its virtual ports that are ends of tunnels, with their index.
+    pub fn tunnels(&self) -> impl Iterator<Item = (u16, &Tunnel)> + '_ {
+        self.ports.iter().zip(0u16..).filter_map(|(port, vport)| Some((vport, port.tunnel.as_ref()?)))
+    }
+
+    /// The physical ports on which group frames reach the network.
     pub fn attachments(&self) -> impl Iterator<Item = Attachment> + '_ {
-        let ports = self.ports.iter().zip(0u16..);
+        let ports = self.ports.iter().zip(0u16..).filter(|(port, _)| port.tunnel.is_none());
         ports.map(|(port, vport)| Attachment { port: port.port, vid: self.vid, vport })
     }
 
     /// The same program with its physical ports renumbered.
     #[must_use]
     pub fn renumbered(&self, number: impl Fn(PortId) -> PortId) -> Self {
+        let number = |port: PortId| if port.is_tunnel() { port } else { number(port) };
         let mut program = self.clone();
         program.ports.iter_mut().for_each(|port| port.port = number(port.port));
         program.next_hops.iter_mut().for_each(|hop| *hop = hop.on_port(number(hop.port())));
@@ -250,7 +287,10 @@ impl Program {
         if count > max {
             return Err(ProgramError::NextHops { count, max });
         }
-        for (index, hop) in self.next_hops.iter().enumerate() {
+        self.check_groups()?;
+        for (index, hop) in
+            self.next_hops.iter().enumerate().filter(|(_, hop)| hop.kind() != AdjacencyKind::Group)
+        {
             check_hop(&self.ports, hop).map_err(|what| ProgramError::NextHop { index, hop: *hop, what })?;
         }
         if self.entries.keys() != self.kind().limits().keys {
@@ -279,6 +319,32 @@ impl Program {
         Ok(())
     }
 
+    /// Each group has slots, and each slot names a row that is no group.
+    fn check_groups(&self) -> Result<(), ProgramError> {
+        if self.groups.len() > GROUPS_MAX {
+            return Err(ProgramError::Groups(self.groups.len()));
+        }
+        let kind = |row: NextHop| self.next_hops.get(usize::from(row.get())).map(Adjacency::kind);
+        let mut rows: Vec<NextHop> = self.groups.iter().map(|(row, _)| *row).collect();
+        rows.sort_unstable();
+        let fault = |row: NextHop, what| Err(ProgramError::Group { row: row.get(), what });
+        if let Some([row, _]) = rows.array_windows().find(|[one, other]| one == other) {
+            return fault(*row, "its slots are given twice");
+        }
+        for (row, slots) in &self.groups {
+            if kind(*row) != Some(AdjacencyKind::Group) {
+                return fault(*row, "the next hop is no group");
+            }
+            check_members(slots, kind).or_else(|what| fault(*row, what))?;
+        }
+        let is_group = |(hop, _): &(&Adjacency, NextHop)| hop.kind() == AdjacencyKind::Group;
+        let mut all = self.next_hops.iter().zip((0..).filter_map(NextHop::new)).filter(is_group);
+        match all.find(|(_, row)| rows.binary_search(row).is_err()) {
+            Some((_, row)) => fault(row, "it has no slots"),
+            None => Ok(()),
+        }
+    }
+
     /// Networks that learn have a next hop for each port, in their order, and the same MTU at all of them, so that a frame
     /// fits every port or none.
     fn check_learning(&self, learning: Learning) -> Result<(), ProgramError> {
@@ -305,6 +371,7 @@ impl Program {
         }
         for port in &self.ports {
             check_name(&port.name)?;
+            self.check_tunnel(port).map_err(|what| ProgramError::Tunnel { port: port.name.clone(), what })?;
             if !port.mac.is_unicast() {
                 return Err(ProgramError::PortMac { port: port.name.clone(), mac: port.mac });
             }
@@ -318,6 +385,25 @@ impl Program {
             }
         }
         Ok(())
+    }
+
+    fn check_tunnel(&self, port: &VirtualPort) -> Result<(), &'static str> {
+        let Some(tunnel) = &port.tunnel else {
+            return if port.port.is_tunnel() { Err("the port's id is one of tunnels") } else { Ok(()) };
+        };
+        if !port.port.is_tunnel() {
+            return Err("the tunnel's id is one of physical ports");
+        }
+        if self.ports.iter().filter(|other| other.port == port.port).count() > 1 {
+            return Err("another tunnel of the network has the same id");
+        }
+        if tunnel.over == self.vid {
+            return Err("the network carries its own tunnel");
+        }
+        if tunnel.encapsulation == Encapsulation::Ipip && self.settings.learning().is_some() {
+            return Err("an IPIP tunnel does not carry frames");
+        }
+        tunnel.check()
     }
 
     fn check_row(&self, row: &Row) -> Result<(), &'static str> {
@@ -363,6 +449,26 @@ fn check_entries<T: Ord + Copy + Display>(
     }
 }
 
+/// Checks that slots name rows that can be members of a group; `kind` says what a row is.
+pub(crate) fn check_members(
+    slots: &Slots,
+    kind: impl Fn(NextHop) -> Option<AdjacencyKind>,
+) -> Result<(), &'static str> {
+    let mut last = None;
+    for row in slots.rows() {
+        if last.replace(*row) == Some(*row) {
+            continue;
+        }
+        match kind(*row) {
+            None => return Err("a slot names a next hop that does not exist"),
+            Some(AdjacencyKind::None) => return Err("a slot names no route"),
+            Some(AdjacencyKind::Group) => return Err("a slot names a group"),
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
 /// Checks that a network with these virtual ports can use a next hop, so that routes may refer to it.
 ///
 /// # Errors
@@ -371,6 +477,7 @@ pub fn check_hop(ports: &[VirtualPort], hop: &Adjacency) -> Result<(), &'static 
     let mut here = ports.iter().filter(|port| port.port == hop.port());
     match hop.kind() {
         AdjacencyKind::None => Err("a route cannot use it"),
+        AdjacencyKind::Group => Err("a group is given by its slots"),
         AdjacencyKind::Local => Ok(()),
         AdjacencyKind::Port => match here.map(|port| port.mtu_bytes).max() {
             None => Err("the network is not on that port"),
@@ -416,7 +523,13 @@ mod tests {
             vid,
             name: "red".to_owned(),
             settings: Settings::of(Kind::Ipv4),
-            ports: vec![VirtualPort { name: "left".to_owned(), port: P0, mac: OWN, mtu_bytes: 1500 }],
+            ports: vec![VirtualPort {
+                name: "left".to_owned(),
+                port: P0,
+                mac: OWN,
+                mtu_bytes: 1500,
+                tunnel: None,
+            }],
             rows: vec![
                 Row { vid, vport: 0, select: Match::Mac { port: P0, mac: OWN } },
                 Row {
@@ -430,6 +543,7 @@ mod tests {
                 Adjacency::glean(P0),
                 Adjacency::forward(P0, OWN, OTHER, 1500),
             ],
+            groups: Vec::new(),
             entries: Entries::Lpm32(vec![
                 ("10.0.0.0/8".parse().unwrap(), hop(2)),
                 ("10.0.0.1/32".parse().unwrap(), hop(0)),
@@ -448,9 +562,30 @@ mod tests {
         assert_eq!(sound().attachments().collect::<Vec<_>>(), [attachment]);
     }
 
+    fn hop(row: u16) -> NextHop {
+        NextHop::new(row).unwrap()
+    }
+
+    fn slots(rows: &[u16]) -> Slots {
+        Slots::new(rows.iter().map(|row| hop(*row)).collect::<Vec<_>>()).unwrap()
+    }
+
+    /// Adds row 3, a group with these slots.
+    fn group(program: &mut Program, rows: &[u16]) {
+        program.next_hops.push(Adjacency::group(0));
+        program.groups.push((hop(3), slots(rows)));
+    }
+
+    #[test]
+    fn a_group_of_next_hops_is_sound() {
+        let mut program = sound();
+        group(&mut program, &[2, 1]);
+        assert_eq!(program.check(), Ok(()));
+    }
+
     #[test]
     fn each_fault_is_named() {
-        let faults: [(&str, Plant); 19] = [
+        let faults: [(&str, Plant); 24] = [
             ("name ''", |p| p.name.clear()),
             ("expected 1 to 255 bytes", |p| p.name = "x".repeat(NAME_BYTES_MAX + 1)),
             ("weight 0", |p| p.weight = 0),
@@ -471,6 +606,14 @@ mod tests {
             ("two routes to 10.0.0.0/8", |p| {
                 let routes = p.entries.lpm32_mut();
                 routes.push(routes[0]);
+            }),
+            ("group in row 1: it has no slots", |p| p.next_hops[1] = Adjacency::group(0)),
+            ("group in row 2: the next hop is no group", |p| p.groups = vec![(hop(2), slots(&[1]))]),
+            ("group in row 3: a slot names a next hop that does not exist", |p| group(p, &[2, 9])),
+            ("group in row 3: a slot names a group", |p| group(p, &[2, 3])),
+            ("group in row 3: its slots are given twice", |p| {
+                group(p, &[2, 1]);
+                p.groups.push(p.groups[0].clone());
             }),
             ("keys of 128 bits", |p| p.entries = Entries::Lpm128(Vec::new())),
         ];

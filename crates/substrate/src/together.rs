@@ -63,8 +63,9 @@ pub fn demux_of<'a>(
             return Err(same(network.name, network.name, "name"));
         }
         names.insert(network.vid, network.name);
-        rows.extend(network.rows);
-        let ports = network.ports.iter().zip(0u16..);
+        // Frames that come by a tunnel do not come by a port; see ADR 0059.
+        rows.extend(network.rows.iter().filter(|row| !row.is_of_tunnel()));
+        let ports = network.ports.iter().zip(0u16..).filter(|(port, _)| !port.port.is_tunnel());
         attached.extend(ports.map(|(port, vport)| Attachment { port: port.port, vid: network.vid, vport }));
     }
     let name = |vid: Vid| names.get(&vid).copied().unwrap_or_default().to_owned();
@@ -96,9 +97,10 @@ mod tests {
             vid,
             name: name.to_owned(),
             settings: Settings::of(Kind::Ipv4),
-            ports: vec![VirtualPort { name: "left".to_owned(), port, mac, mtu_bytes: 1500 }],
+            ports: vec![VirtualPort { name: "left".to_owned(), port, mac, mtu_bytes: 1500, tunnel: None }],
             rows: vec![Row { vid, vport: 0, select: Match::Mac { port, mac } }],
             next_hops: Vec::new(),
+            groups: Vec::new(),
             entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,

@@ -5,18 +5,22 @@
 //!
 //! Invariants, on every substrate:
 //! - Next hops come first: no packet sees a new route before the next hops of the same update.
-//! - A row changes as a whole; rows change one by one.
+//! - A row changes as a whole; rows change one by one. Groups change after the other rows, so a slot never names a row
+//!   that is not there yet.
 //! - Routes of each width change by themselves, short keys first. No packet of a network is looked up in both.
 //! - An update is checked as a whole before anything changes. If a substrate then has no room, it takes back what it has
 //!   changed, and the former next hops apply again.
 //! - Static MAC addresses are in the program, and change when it is loaded.
 
+use std::collections::HashMap;
+
+use hue_planes::group::{GROUPS_MAX, Slots};
 use hue_planes::{Adjacency, AdjacencyKind, Keys, Settings};
 use hue_tables::{AnyPrefix, Change, Key, NextHop, Prefix};
 
 use crate::SubstrateError;
 use crate::entries::{Entries, RouteKey};
-use crate::program::{ProgramError, VirtualPort, check_hop};
+use crate::program::{ProgramError, VirtualPort, check_hop, check_members};
 
 /// The announcements of an update that were left out, by their places in the list of changes: those of 32-bit keys are
 /// followed by those of 128-bit keys.
@@ -52,6 +56,9 @@ pub struct Update<'a> {
     /// Rows to set or add, in order. Rows between the former last one and an added one become "no route". A row may be
     /// reused for another purpose once an update that leaves no route to it has returned.
     pub hops: &'a [(NextHop, Adjacency)],
+    /// Rows to set or add as groups of others, after `hops`, with their slots. A group ends when `hops` sets its row. What is
+    /// said about reusing a row holds for slots that name it, too.
+    pub groups: &'a [(NextHop, Slots)],
     /// Routes of 32-bit keys to set or, without a next hop, to withdraw, in order. A withdrawn route need not exist.
     pub v4: &'a [Change<u32>],
     /// The same for 128-bit keys.
@@ -68,8 +75,10 @@ pub struct Checked<'a> {
     pub settings: Settings,
     /// Its virtual ports.
     pub ports: &'a [VirtualPort],
-    /// How many next hops it has.
-    pub hops: usize,
+    /// Its next hops.
+    pub hops: &'a [Adjacency],
+    /// The slots of its groups.
+    pub groups: &'a [(NextHop, Slots)],
 }
 
 impl<'a> Update<'a> {
@@ -82,7 +91,7 @@ impl<'a> Update<'a> {
     /// Changes of next hops.
     #[must_use]
     pub const fn of_hops(hops: &'a [(NextHop, Adjacency)]) -> Self {
-        Self { hops, v4: &[], v6: &[], mode: Mode::Whole }
+        Self { hops, groups: &[], v4: &[], v6: &[], mode: Mode::Whole }
     }
 
     /// The same in another mode.
@@ -97,6 +106,18 @@ impl<'a> Update<'a> {
         Self { hops, ..self }
     }
 
+    /// The same with these groups.
+    #[must_use]
+    pub const fn with_groups(self, groups: &'a [(NextHop, Slots)]) -> Self {
+        Self { groups, ..self }
+    }
+
+    /// Whether it changes next hops or groups of them.
+    #[must_use]
+    pub const fn has_hops(&self) -> bool {
+        !self.hops.is_empty() || !self.groups.is_empty()
+    }
+
     /// Whether it changes no routes.
     #[must_use]
     pub const fn has_no_routes(&self) -> bool {
@@ -107,7 +128,7 @@ impl<'a> Update<'a> {
     ///
     /// # Errors
     /// `Program`: `Width` for routes of keys that its kind does not have, `NextHops` for too many next hops, `NextHop`
-    /// for one that it cannot use, `Ways` for one that is not the port of the same number in a network that learns;
+    /// for one that it cannot use, `Ways` for one that is not the port of the same number in a network that learns, `Groups` and `Group` for groups that cannot be;
     /// `Hop` for a route to a next hop that it does not have.
     pub fn check(&self, of: &Checked<'_>) -> Result<usize, SubstrateError> {
         let program = |error| SubstrateError::Program { name: of.name.to_owned(), error };
@@ -118,15 +139,52 @@ impl<'a> Update<'a> {
                 return Err(program(ProgramError::Width { found: Keys::of_bits(bits), kind }));
             }
         }
-        let last = self.hops.iter().map(|(index, _)| usize::from(index.get()) + 1).max().unwrap_or_default();
-        let (count, max) = (of.hops.max(last), kind.limits().next_hops_max);
+        let rows = self.hops.iter().map(|(index, _)| index).chain(self.groups.iter().map(|(index, _)| index));
+        let last = rows.map(|index| usize::from(index.get()) + 1).max().unwrap_or_default();
+        let (count, max) = (of.hops.len().max(last), kind.limits().next_hops_max);
         if count > max {
             return Err(program(ProgramError::NextHops { count, max }));
         }
         self.hops.iter().try_for_each(|row| check_row(row, of).map_err(program))?;
+        self.check_groups(of).map_err(program)?;
         check_routes(self.v4, of.name, count)?;
         check_routes(self.v6, of.name, count)?;
         Ok(count)
+    }
+}
+
+impl Update<'_> {
+    fn check_groups(&self, of: &Checked<'_>) -> Result<(), ProgramError> {
+        let Some((first, _)) = self.groups.first() else { return Ok(()) };
+        let fault = |row: NextHop, what| Err(ProgramError::Group { row: row.get(), what });
+        if of.settings.learning().is_some() {
+            return fault(*first, "the next hops of a network that learns are its ports");
+        }
+        let mut changed: HashMap<NextHop, AdjacencyKind> =
+            self.hops.iter().map(|(row, hop)| (*row, hop.kind())).collect();
+        let ends = |row: &NextHop| changed.contains_key(row);
+        let mut kept: Vec<_> = of.groups.iter().filter(|(row, _)| !ends(row)).collect();
+        changed.extend(self.groups.iter().map(|(row, _)| (*row, AdjacencyKind::Group)));
+        kept.retain(|(row, _)| !self.groups.iter().any(|(changed, _)| changed == row));
+        let count = kept.len() + self.groups.len();
+        if count > GROUPS_MAX {
+            return Err(ProgramError::Groups(count));
+        }
+        let was = |row: NextHop| of.hops.get(usize::from(row.get())).map(Adjacency::kind);
+        let kind = |row: NextHop| changed.get(&row).copied().or_else(|| was(row));
+        for (row, slots) in self.groups {
+            check_members(slots, kind).or_else(|what| fault(*row, what))?;
+        }
+        // A row that becomes a group is no member of another one.
+        if self.groups.iter().all(|(row, _)| was(*row) == Some(AdjacencyKind::Group)) {
+            return Ok(());
+        }
+        // Members that became "no route" may stay.
+        let kind = |row: NextHop| {
+            kind(row).map(|kind| if kind == AdjacencyKind::None { AdjacencyKind::Local } else { kind })
+        };
+        kept.into_iter()
+            .try_for_each(|(row, slots)| check_members(slots, kind).or_else(|what| fault(*row, what)))
     }
 }
 
@@ -154,6 +212,15 @@ fn check_routes<K: Key>(changes: &[Change<K>], name: &str, count: usize) -> Resu
             count,
         }),
     }
+}
+
+/// Changes of next hops that somebody owns.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct HopChanges {
+    /// See [`Update::hops`].
+    pub rows: Vec<(NextHop, Adjacency)>,
+    /// See [`Update::groups`].
+    pub groups: Vec<(NextHop, Slots)>,
 }
 
 /// Changes of routes that somebody owns: those of 32-bit keys, followed by those of 128-bit keys.

@@ -42,6 +42,7 @@ pub mod ipv4;
 pub mod ipv6;
 pub mod ndp;
 pub mod tcp;
+pub mod toeplitz;
 pub mod udp;
 pub mod vxlan;
 pub mod walk;

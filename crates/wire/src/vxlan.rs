@@ -3,6 +3,7 @@
 
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{Layer, WireError};
@@ -15,7 +16,8 @@ pub const PORT: u16 = 4789;
 pub const FLAG_VNI: u8 = 0x08;
 
 /// A VXLAN network identifier (VNI): 24 bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
 pub struct Vni(u32);
 
 impl Vni {
@@ -32,6 +34,20 @@ impl Vni {
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
+    }
+}
+
+impl TryFrom<u32> for Vni {
+    type Error = &'static str;
+
+    fn try_from(value: u32) -> Result<Self, Self::Error> {
+        Self::new(value).ok_or("a VNI has 24 bits")
+    }
+}
+
+impl From<Vni> for u32 {
+    fn from(vni: Vni) -> Self {
+        vni.0
     }
 }
 

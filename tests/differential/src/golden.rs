@@ -158,6 +158,7 @@ fn program(network: &Network, kind: Kind) -> Program {
             port: PortId::new(port.port),
             mac: port.mac.parse().unwrap(),
             mtu_bytes: port.mtu,
+            tunnel: None,
         })
         .collect();
     let rows = if network.select.is_empty() {
@@ -196,6 +197,7 @@ fn program(network: &Network, kind: Kind) -> Program {
         ports,
         rows,
         next_hops: network.next_hops.iter().map(hop).collect(),
+        groups: Vec::new(),
         entries: entries(network, kind),
         rate_limit: network.rate_limit.as_ref().map(limit),
         weight: 1,

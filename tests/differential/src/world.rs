@@ -108,6 +108,7 @@ fn bare(k: usize, on: &[usize], random: &mut Random) -> Program {
             port: PortId::new(*port as u8),
             mac: mac(k, *port),
             mtu_bytes: random.pick(&[1500, 1500, 1500, 600, 68, 9202]),
+            tunnel: None,
         })
         .collect();
     let row = |(port, vport): (&VirtualPort, u16)| Row {
@@ -131,6 +132,7 @@ fn bare(k: usize, on: &[usize], random: &mut Random) -> Program {
         ports,
         rows,
         next_hops: Vec::new(),
+        groups: Vec::new(),
         entries: Entries::Lpm32(Vec::new()),
         rate_limit,
         weight: 1,

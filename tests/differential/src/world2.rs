@@ -19,6 +19,7 @@ pub(crate) fn turn(program: &mut Program, ports: &[usize], random: &mut Random) 
             port: PortId::new(*port as u8),
             mac,
             mtu_bytes,
+            tunnel: None,
         }
     };
     program.ports = ports.iter().map(port).collect();

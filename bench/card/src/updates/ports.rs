@@ -92,6 +92,7 @@ pub fn program(net: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
         ports: ports.collect(),
         rows: (0..PORTS).map(row).collect(),
         next_hops: (0..HOPS).map(hop).collect(),
+        groups: Vec::new(),
         entries: Entries::Lpm32(routes),
         rate_limit: None,
         weight: 1,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hue_demux::{Demux, PortId};
+use hue_planes::group::Slots;
 use hue_planes::{Adjacency, UnclaimedCounters};
 use hue_ports::{ClassRule, Port};
 use hue_substrate::Program;
@@ -119,6 +120,8 @@ pub enum TableWork {
     Decide,
     /// Sets next hops.
     Hops(Vec<(NextHop, Adjacency)>),
+    /// Makes next hops groups.
+    Groups(Vec<(NextHop, Slots)>),
     /// Sets and withdraws routes.
     Routes(Vec<Change<u32>>),
     /// Places about as many more nodes of software's table.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{CardSite, Demand, Side, Site, TableSite};
+use crate::tunnels::TunnelUse;
 use hue_intent::{Latency, Placement};
 use hue_tables::RouteBy;
 use hue_tables::dir::{DirNeeds, DirUsage, SLOTS};
@@ -35,6 +36,8 @@ pub enum Lack {
     },
     /// The card chooses routes by destination only.
     RouteBy(RouteBy),
+    /// It has or carries tunnels.
+    Tunnels(TunnelUse),
     /// One of its ports does not belong to the card.
     Port(String),
     /// Its table exceeds the image's limit, even without other networks.
@@ -69,6 +72,7 @@ impl fmt::Display for Lack {
             Self::Drained => f.write_str(DRAINED),
             Self::Kind { kind, image } => write!(f, "image '{image}' has no plane of kind {kind}"),
             Self::RouteBy(by) => write!(f, "route_by {} runs in software only", by.name()),
+            Self::Tunnels(tunnels) => tunnels.fmt(f),
             Self::Port(port) => write!(f, "its port '{port}' is not a port of the card"),
             Self::Large { what, needs, max, image } => {
                 write!(f, "it needs {needs} {what}, but image '{image}' has {max}")
@@ -84,14 +88,15 @@ impl fmt::Display for Lack {
 }
 
 /// The resources that a network needs, by name.
-type Needs = [(&'static str, u64); 4];
+type Needs = [(&'static str, u64); 5];
 
 /// The resources that a network needs, and the limits for one network or for all together.
-fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; 4]) {
+fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; 5]) {
     let (needs, [a_max, b_max, c_max]) = needs_of_routes(card, demand);
     // A network that learns has no routes, and its next hops are its ports.
     let [a, b, c] = needs.map(|(what, count)| (what, if demand.macs == 0 { count } else { 0 }));
-    ([a, b, c, (MACS, demand.macs.into())], [a_max, b_max, c_max, card.macs.into()])
+    let needs = [a, b, c, (MACS, demand.macs.into()), (GROUP_SLOTS, demand.slots.into())];
+    (needs, [a_max, b_max, c_max, card.macs.into(), card.slots.into()])
 }
 
 /// The same without those of networks that learn.
@@ -120,6 +125,8 @@ fn needs_of_routes(card: &CardSite, demand: &Demand) -> ([(&'static str, u64); 3
 
 /// The resource of networks that learn.
 const MACS: &str = "MAC addresses";
+/// The resource of networks with groups of next hops.
+const GROUP_SLOTS: &str = "slots of groups of next hops";
 /// Resources of two banks.
 const SETS: &str = "sets of the second bank";
 const ROWS: &str = "rows of the Conflict CAM";
@@ -140,6 +147,9 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     let Some(card) = &site.card else { return Some(Lack::NoCard) };
     if demand.placement == Placement::Soft {
         return Some(Lack::Document);
+    }
+    if let Some(tunnels) = demand.tunnels {
+        return Some(Lack::Tunnels(tunnels));
     }
     let image = || card.image.clone();
     if !card.kinds.contains(&demand.kind) {
@@ -164,7 +174,7 @@ pub struct CardRoom<'s> {
     card: Option<&'s CardSite>,
     networks: u64,
     /// Used parts of the tables that networks share.
-    taken: [u64; 4],
+    taken: [u64; 5],
     /// The networks in two banks, in their order.
     banks: Option<DirNeeds>,
 }
@@ -174,7 +184,7 @@ impl<'s> CardRoom<'s> {
     pub fn new(site: &'s Site) -> Self {
         let card = site.card.as_ref();
         let has_banks = card.is_some_and(|card| matches!(card.table, TableSite::Banks { .. }));
-        Self { card, networks: 0, taken: [0; 4], banks: has_banks.then(DirNeeds::default) }
+        Self { card, networks: 0, taken: [0; 5], banks: has_banks.then(DirNeeds::default) }
     }
 
     /// The capacity of the card with the networks that are on it.
@@ -266,6 +276,9 @@ impl<'s> CardRoom<'s> {
         if card.macs > 0 {
             uses.push((MACS, self.taken[3], card.macs.into()));
         }
+        if card.slots > 0 {
+            uses.push((GROUP_SLOTS, self.taken[4], card.slots.into()));
+        }
         uses
     }
 }
@@ -276,7 +289,12 @@ pub fn shared_rows(card: &CardSite, demands: &[&Demand]) -> Vec<(Vec<u64>, u64)>
     let mut rows = vec![(vec![1; demands.len()], u64::from(card.networks_max))];
     if let TableSite::Shared { words, hops } = card.table {
         let takes = |which: usize| demands.iter().map(|demand| needs(card, demand).0[which].1).collect();
-        rows.extend([(takes(0), words), (takes(1), hops.into()), (takes(3), card.macs.into())]);
+        rows.extend([
+            (takes(0), words),
+            (takes(1), hops.into()),
+            (takes(3), card.macs.into()),
+            (takes(4), card.slots.into()),
+        ]);
     }
     rows
 }

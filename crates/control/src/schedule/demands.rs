@@ -3,7 +3,6 @@
 //! Flow: node and network documents, compiled programs → [`Site`] and [`Demand`]s. A daemon then adds, for
 //! each network, where it runs and the size of its table.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hue_intent::{Network, Node};
@@ -11,6 +10,8 @@ use hue_planes::AdjacencyKind;
 use hue_substrate::{Program, each_routes};
 use hue_tables::dir::DirShape;
 use hue_tables::{Key, NextHop, Prefix, Prefix4};
+
+use crate::tunnels::TunnelUse;
 
 use super::{CardSite, Demand, Side, Site, SoftSite};
 
@@ -74,7 +75,8 @@ impl Demand {
             name: network.name().to_owned(),
             kind: spec.plane.kind,
             route_by: spec.plane.route_by,
-            ports: spec.ports.iter().map(|port| port.port.to_string()).collect::<BTreeSet<_>>(),
+            ports: spec.ports.iter().filter_map(|port| Some(port.physical()?.to_string())).collect(),
+            tunnels: spec.ports.iter().any(|port| port.tunnel().is_some()).then_some(TunnelUse::Has),
             bandwidth_bps: needs.bandwidth.map_or(0, hue_intent::Bandwidth::bps).min(limit),
             latency: needs.latency.unwrap_or_default(),
             placement: spec.placement,
@@ -82,10 +84,17 @@ impl Demand {
             locals: count(locals),
             neighbours: count(neighbours),
             hops: count(program.next_hops.len()),
+            slots: count(program.groups.iter().map(|(_, slots)| slots.len()).sum::<usize>()),
             macs: count(program.addresses_max()),
             shape: None,
             now: None,
         }
+    }
+
+    /// The same network, which has or carries tunnels, or not ([`crate::tunnel_uses`]).
+    #[must_use]
+    pub fn with_tunnels(self, tunnels: Option<TunnelUse>) -> Self {
+        Self { tunnels: tunnels.or(self.tunnels), ..self }
     }
 
     /// The same network with its routes, for a card with [`super::TableSite::Banks`] (a few milliseconds).
@@ -96,12 +105,13 @@ impl Demand {
 
     /// The same network at its current place, with a table of at least this size.
     #[must_use]
-    pub fn at(self, now: Side, routes: usize, neighbours: usize, hops: usize) -> Self {
+    pub fn at(self, now: Side, routes: usize, neighbours: usize, hops: usize, slots: usize) -> Self {
         Self {
             now: Some(now),
             routes: self.routes.max(count(routes)),
             neighbours: self.neighbours.max(count(neighbours)),
             hops: self.hops.max(count(hops)),
+            slots: self.slots.max(count(slots)),
             ..self
         }
     }

@@ -26,6 +26,8 @@ use hue_planes::Kind;
 use hue_tables::RouteBy;
 use hue_tables::dir::DirShape;
 
+use crate::tunnels::TunnelUse;
+
 pub use capacity::{DRAINED, Lack};
 pub use demands::{CORE_BPS_DEFAULT, MOVE_COST_BPS_DEFAULT};
 pub use exact::{BINARIES_MAX, NETWORKS_MAX, NODES_MAX};
@@ -95,6 +97,8 @@ pub struct CardSite {
     pub table: TableSite,
     /// MAC addresses of all networks that learn.
     pub macs: u32,
+    /// Slots of groups of next hops, of all networks together.
+    pub slots: u32,
     /// Bandwidth in bits per second.
     pub bps: u64,
     /// Whether no network may run on it, for maintenance.
@@ -145,6 +149,8 @@ pub struct Demand {
     pub route_by: RouteBy,
     /// Its physical ports.
     pub ports: BTreeSet<String>,
+    /// Whether it has or carries tunnels, which the card has not.
+    pub tunnels: Option<TunnelUse>,
     /// Bandwidth needed, in bits per second.
     pub bandwidth_bps: u64,
     /// Latency requirement.
@@ -159,6 +165,8 @@ pub struct Demand {
     pub neighbours: u32,
     /// Next hops.
     pub hops: u32,
+    /// Slots of groups of next hops.
+    pub slots: u32,
     /// Most MAC addresses, static and learnt ones, of a network that learns; it has no routes. 0 for others.
     pub macs: u32,
     /// The shape of its routes in two banks, for a card with [`TableSite::Banks`]; `None` counts as no routes.

@@ -15,6 +15,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
         kind: Kind::Ipv4,
         route_by: RouteBy::Destination,
         ports: ["p0", "p1"].map(str::to_owned).into(),
+        tunnels: None,
         bandwidth_bps: mbps * M,
         latency: Latency::Normal,
         placement: Placement::Auto,
@@ -23,6 +24,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
         neighbours: 0,
         hops: 4,
         macs: 0,
+        slots: 0,
         shape: None,
         now: None,
     }
@@ -94,6 +96,34 @@ fn a_drained_card_gets_no_network_and_loses_those_that_it_has() {
     }
 }
 
+/// Also when the document asks for the card (one that an earlier version accepted), or for low latency.
+#[test]
+fn a_network_with_tunnels_stays_in_software_until_it_has_none() {
+    let site = site(1, 100, 4);
+    let demands = |tunnels| {
+        let with = |demand: Demand| demand.with_tunnels(tunnels);
+        let at = |placement, latency, name: &str| Demand { placement, latency, ..demand(name, 400) };
+        [
+            with(at(Placement::Auto, Latency::Normal, "busy")),
+            with(at(Placement::Card, Latency::Normal, "named")),
+            with(at(Placement::Auto, Latency::Low, "quick")),
+        ]
+    };
+    for kind in [SchedulerKind::Greedy, SchedulerKind::Exact] {
+        for (tunnels, why) in [
+            (TunnelUse::Has, "it has tunnels: the card has none"),
+            (TunnelUse::Carries, "it carries tunnels: the card has none"),
+        ] {
+            let made = schedule(&site, &demands(Some(tunnels)), kind);
+            for network in &made.networks {
+                assert_eq!((network.side, network.why_not.as_str()), (Side::Soft, why));
+            }
+        }
+        let after = schedule(&site, &moved(&demands(None), &schedule(&site, &demands(None), kind)), kind);
+        assert!(after.networks.iter().all(|network| network.side == Side::Card), "{after:?}");
+    }
+}
+
 #[test]
 fn networks_that_software_cannot_serve_are_named() {
     let at = |name: &str, mbps, now| Demand { now: Some(now), ..demand(name, mbps) };
@@ -120,6 +150,7 @@ fn site(cores: u16, core_mbps: u64, places: u32) -> Site {
             networks_max: places,
             table: TableSite::Shared { words: 10_000, hops: 500 },
             macs: 1_000,
+            slots: 0,
             bps: 10_000 * M,
             drained: false,
         }),
@@ -336,13 +367,14 @@ prop_compose! {
         neighbours in 0..40u32,
         hops in 1..60u32,
         macs in prop_oneof![4 => Just(0u32), 1 => 1..600u32],
+        slots in prop_oneof![4 => Just(0u32), 1 => 64..4_096u32],
         now in any_side(),
     ) -> Demand {
         Demand {
             ports: ports.into_iter().map(|port| format!("p{port}")).collect(),
             latency: if low { Latency::Low } else { Latency::Normal },
             bandwidth_bps: mbps * M,
-            placement, routes, locals: 2, neighbours, hops, macs, now,
+            placement, routes, locals: 2, neighbours, hops, macs, slots, now,
             ..demand("", 0)
         }
     }
@@ -356,15 +388,15 @@ prop_compose! {
             (50..4_000u32, 1..40u32, any::<bool>(), 1..80u32)
                 .prop_map(|(routes, locals, neighbours, hops)| TableSite::Each { routes, locals, neighbours, hops }),
             (100..20_000u64, 1..200u32).prop_map(|(words, hops)| TableSite::Shared { words, hops }),
-        ], 1..1_000u32, 1..8_000u64, prop::collection::btree_set(0..5usize, 1..5), prop::bool::weighted(0.1))),
+        ], (1..1_000u32, prop_oneof![Just(0u32), 64..5_000u32]), 1..8_000u64, prop::collection::btree_set(0..5usize, 1..5), prop::bool::weighted(0.1))),
         ports in prop::collection::btree_map((0..5usize).prop_map(|port| format!("p{port}")), (1..3_000u64).prop_map(|mbps| mbps * M), 0..3),
         move_cost_bps in prop_oneof![1..5 * M, 1..100 * M],
     ) -> Site {
         Site {
             soft: SoftSite { cores, core_bps: core_mbps * M },
-            card: card.map(|(networks_max, table, macs, mbps, ports, drained)| CardSite {
+            card: card.map(|(networks_max, table, (macs, slots), mbps, ports, drained)| CardSite {
                 ports: ports.into_iter().map(|port| format!("p{port}")).collect(),
-                networks_max, table, macs, drained, bps: mbps * M,
+                networks_max, table, macs, slots, drained, bps: mbps * M,
                 image: "test".to_owned(),
                 kinds: vec![Kind::Ipv4],
             }),

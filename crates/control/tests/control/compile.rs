@@ -185,6 +185,51 @@ fn routes_by_source_are_policies() {
 }
 
 #[test]
+fn several_routers_share_the_flows() {
+    let text = |neighbours: &str| {
+        format!(
+            "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: red}}\nspec:\n  plane: {{kind: ipv4}}\n  ports:\n    - {{name: left, port: p0, mac: '02:00:00:00:00:01', addresses: [10.1.0.1/24]}}\n    - {{name: right, port: p1, mac: '02:00:00:00:00:02', addresses: [10.2.0.1/24]}}\n  routes:\n    - {{to: 10.9.0.0/16, via: [{{via: 10.1.0.2, weight: 3}}, {{via: 10.2.0.2}}, {{via: 10.2.0.3}}]}}\n    - {{to: 10.8.0.0/16, via: [{{via: 10.1.0.2, weight: 3}}, {{via: 10.2.0.3}}, {{via: 10.2.0.2}}]}}\n  neighbours: [{neighbours}]\n"
+        )
+    };
+    let known = |port: &str, last: u8| {
+        let net = if port == "left" { 1 } else { 2 };
+        format!("{{port: {port}, address: 10.{net}.0.{last}, mac: '02:00:00:00:0{net}:0{last}'}}")
+    };
+    let shares = |text: &str| {
+        let all = compiled(text);
+        let (program, names) = (&all.programs[0], &all.names.networks[0]);
+        let route = names.route("10.9.1.1".parse().unwrap()).unwrap();
+        assert_eq!(
+            names.text(route),
+            "10.9.0.0/16 via 10.1.0.2 dev left weight 3, via 10.2.0.2 dev right weight 1, via 10.2.0.3 dev right weight 1"
+        );
+        let group = program.groups.iter().find(|(row, _)| *row == route.hop);
+        let hop = |row: NextHop| program.next_hops[usize::from(row.get())];
+        let shares = group.map(|(_, slots)| slots.members()).unwrap_or(vec![(route.hop, 1)]);
+        let sum: usize = shares.iter().map(|(_, count)| count).sum();
+        let mut shares: Vec<_> = shares
+            .into_iter()
+            .map(|(row, count)| {
+                (hop(row).dst().to_string(), (count as f64 * 10.0 / sum as f64).round() as u32)
+            })
+            .collect();
+        shares.sort();
+        (shares, program.groups.len())
+    };
+    let mac = |net: u8, last: u8| format!("02:00:00:00:0{net}:0{last}");
+    let all = [known("left", 2), known("right", 2), known("right", 3)];
+    // One group for both routes, whatever the order.
+    assert_eq!(shares(&text(&all.join(", "))), (vec![(mac(1, 2), 6), (mac(2, 2), 2), (mac(2, 3), 2)], 1));
+    assert_eq!(shares(&text(&all[1..].join(", "))), (vec![(mac(2, 2), 5), (mac(2, 3), 5)], 1));
+    assert_eq!(shares(&text(&all[2])), (vec![(mac(2, 3), 10)], 0), "one is a single next hop");
+    let none = compiled(&text(""));
+    assert_eq!(
+        lookup(&none.programs[0], "10.9.1.1".parse().unwrap()),
+        Some(Adjacency::glean(PortId::new(0)))
+    );
+}
+
+#[test]
 fn too_many_next_hops_are_an_error() {
     // 255 ports, each with its own glean row, and the most neighbours: below the limit of 65,535.
     let mut text = "apiVersion: hueplane/v1\nkind: Network\nmetadata: {name: big}\nspec:\n  plane: {kind: ipv4}\n  ports: [{name: x, port: p0, mac: '02:00:00:00:00:01', addresses: [10.0.0.1/8]}]\n  neighbours:\n".to_owned();
@@ -261,7 +306,7 @@ fn unvalidated_intent_is_an_error() {
             let port = intent.node.spec.ports[0].clone();
             intent.node.spec.ports = vec![port; 257];
         }),
-        "257 physical ports, more than the limit of 256"
+        "257 physical ports, more than the limit of 192"
     );
 }
 
@@ -302,7 +347,7 @@ fn meaning(network: &Network, address: IpAddr) -> Meaning {
         let connected = owns().filter(|(_, own)| own.has_link()).map(|(port, own)| (own.link(), port));
         let onto = spec.routes.iter().filter_map(|route| match &route.target {
             Target::Port(name) => Some((route.to, vport(name.as_str()))),
-            Target::Via(_) => None,
+            Target::Via(_) | Target::Vias(_) => None,
         });
         let links = connected.chain(onto).filter(|(prefix, _)| prefix.contains(address));
         // The first of the longest: rules 2 and 3 prefer the link of an address to a route onto a port.
@@ -404,7 +449,7 @@ proptest! {
                     AdjacencyKind::Local => Meaning::Local,
                     AdjacencyKind::Glean => Meaning::Ask(usize::from(hop.port().get())),
                     AdjacencyKind::Forward => Meaning::Send(usize::from(hop.port().get()), hop.dst()),
-                    AdjacencyKind::None | AdjacencyKind::Port => panic!("a route without a target"),
+                    AdjacencyKind::None | AdjacencyKind::Port | AdjacencyKind::Group => panic!("a route without a target"),
                 },
             };
             // Each virtual port is on the physical port with its number, if that exists.

@@ -112,6 +112,7 @@ fn sensible(intent: &mut Intent) {
     spec.routes.retain(|route| match route.target {
         Target::Via(via) => !own.iter().any(|own| own.address == via || own.broadcast() == Some(via)),
         Target::Port(_) => true,
+        Target::Vias(_) => panic!("not generated"),
     });
 }
 
@@ -122,6 +123,7 @@ fn config(intent: &Intent, program: &Program) -> Config {
         interface: port.name.clone(),
         mac: port.mac,
         mtu_bytes: port.mtu_bytes,
+        no_arp: false,
         addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
     });
     let routes = spec.routes.iter().map(|route| StaticRoute {
@@ -129,11 +131,15 @@ fn config(intent: &Intent, program: &Program) -> Config {
         target: match &route.target {
             Target::Via(via) => StaticTarget::Via(*via),
             Target::Port(name) => StaticTarget::Port(vport(name.as_str())),
+            Target::Vias(members) => {
+                StaticTarget::Vias(members.iter().map(|member| (member.via, member.weight)).collect())
+            }
         },
     });
     let neighbours =
         spec.neighbours.iter().map(|known| (vport(known.port.as_str()), known.address, known.mac));
     Config {
+        carries: false,
         families: Families::V4,
         ports: ports.collect(),
         routes: routes.collect(),
@@ -192,6 +198,7 @@ fn learned_routes_match_the_document() {
             port: port.port,
             mac: port.mac,
             mtu_bytes: port.mtu_bytes,
+            peer: None,
         };
         let mut rib = Rib::new(program.ports.iter().map(port).collect());
         // Half of the networks are monitored before anything is configured.

@@ -4,3 +4,5 @@
 
 mod compile;
 mod live_rib;
+mod topology;
+mod tunnels;

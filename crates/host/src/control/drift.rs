@@ -37,6 +37,11 @@ pub enum Difference {
         /// The MTU it should have.
         wanted: u32,
     },
+    /// It resolves neighbours and should not, or the other way round.
+    Arp {
+        /// Whether it should resolve them.
+        wanted: bool,
+    },
     /// An address is missing.
     Address(IpAddr, u8),
     /// An address is not used, because duplicate address detection found another host with it.
@@ -52,6 +57,7 @@ impl fmt::Display for Difference {
             Self::Mac { found: Some(found), wanted } => write!(f, "has MAC address {found}, not {wanted}"),
             Self::Mac { found: None, wanted } => write!(f, "has no MAC address, not {wanted}"),
             Self::Mtu { found, wanted } => write!(f, "has MTU {found}, not {wanted}"),
+            Self::Arp { wanted } => write!(f, "has ARP switched {}", if *wanted { "off" } else { "on" }),
             Self::Address(address, len) => write!(f, "lacks address {address}/{len}"),
             Self::Duplicate(address, len) => {
                 write!(f, "does not use address {address}/{len}: another host has it (dadfailed)")
@@ -107,6 +113,9 @@ fn differences(config: &Config, links: &[Link], addresses: &[Address], known: &[
         if link.mtu != mtu {
             differs(Difference::Mtu { found: link.mtu, wanted: mtu });
         }
+        if link.no_arp != port.no_arp {
+            differs(Difference::Arp { wanted: !port.no_arp });
+        }
         for (address, len) in port.all_addresses(config.families) {
             let own = |one: &&Address| (one.link, one.address, one.len) == (link.index, address, len);
             match addresses.iter().find(own) {
@@ -137,6 +146,7 @@ mod tests {
             interface: "left".to_owned(),
             mac: MAC,
             mtu_bytes: 1500,
+            no_arp: false,
             addresses: vec![(OWN, 24)],
         };
         Config { ports: vec![port], ..Config::default() }

@@ -87,6 +87,8 @@ pub struct PortConfig {
     pub mac: Mac,
     /// Largest IP packet in bytes.
     pub mtu_bytes: u16,
+    /// Whether the port leads to one router only, whose MAC address nobody needs to know: no ARP, no neighbor discovery.
+    pub no_arp: bool,
     /// Addresses with the prefix lengths of their links.
     pub addresses: Vec<(IpAddr, u8)>,
 }
@@ -126,7 +128,7 @@ impl Default for Families {
 }
 
 /// A static route.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StaticRoute {
     /// Destination.
     pub prefix: AnyPrefix,
@@ -135,7 +137,7 @@ pub struct StaticRoute {
 }
 
 /// Next hop of a static route.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StaticTarget {
     /// The gateway with this address, on the link that contains it.
     Via(IpAddr),
@@ -144,6 +146,8 @@ pub enum StaticTarget {
     ViaPort(IpAddr, usize),
     /// The link of a virtual port, by its index in [`Config::ports`].
     Port(usize),
+    /// Several gateways, each on the link that contains it, with their weights of 1 to 256.
+    Vias(Vec<(IpAddr, u16)>),
 }
 
 /// Target state of a namespace.
@@ -155,6 +159,8 @@ pub struct Config {
     pub ports: Vec<PortConfig>,
     /// Static routes.
     pub routes: Vec<StaticRoute>,
+    /// Whether it carries tunnels: its kernel gets packets from its own addresses, to resolve the neighbour that they go to.
+    pub carries: bool,
     /// Static neighbours: index of the virtual port, address, MAC address.
     pub neighbours: Vec<(usize, IpAddr, Mac)>,
 }
@@ -409,6 +415,10 @@ fn interface(
     if link.mtu != u32::from(port.mtu_bytes) {
         links.set_mtu(name, port.mtu_bytes.into())?;
         changes.word(format!("{name}: MTU set to {}", port.mtu_bytes));
+    }
+    if link.no_arp != port.no_arp {
+        links.set_arp(name, !port.no_arp)?;
+        changes.word(format!("{name}: ARP switched {}", if port.no_arp { "off" } else { "on" }));
     }
     Ok(())
 }

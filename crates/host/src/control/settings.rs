@@ -112,6 +112,9 @@ pub(super) fn namespace(families: Families, changes: &mut Changes) -> Result<(),
 
 /// Settings of the virtual ports in the calling thread's namespace.
 pub(super) fn ports(config: &Config, changes: &mut Changes) -> Result<(), HostError> {
+    if config.families.v4 {
+        set("net/ipv4/conf/all/accept_local", if config.carries { "1" } else { "0" }, changes)?;
+    }
     for port in &config.ports {
         let interface = &port.interface;
         let families = [("ipv4", config.families.v4), ("ipv6", config.families.v6)];

@@ -17,7 +17,7 @@ use crate::error::HostError;
 use crate::links::Links;
 use crate::neighbours as known;
 use crate::netlink::protocol;
-use crate::routes::{self as installed, Wanted};
+use crate::routes::{self as installed, Multipath, Wanted, Way};
 
 pub(super) fn routes(
     links: &mut Links,
@@ -29,22 +29,46 @@ pub(super) fn routes(
     let wanted: HashSet<Wanted> = config
         .routes
         .iter()
-        .filter_map(|route| match route.target {
+        .filter_map(|route| match &route.target {
             StaticTarget::Via(via) => {
+                let via = *via;
                 // Not on any link: the kernel rejects it with a reason.
                 let link = on_link.longest(via).copied().unwrap_or(0);
                 Some(Wanted { prefix: route.prefix, via: Some(via), link })
             }
             StaticTarget::ViaPort(via, port) => {
-                Some(Wanted { prefix: route.prefix, via: Some(via), link: *indices.get(port)? })
+                Some(Wanted { prefix: route.prefix, via: Some(*via), link: *indices.get(*port)? })
             }
             StaticTarget::Port(port) => {
-                Some(Wanted { prefix: route.prefix, via: None, link: *indices.get(port)? })
+                Some(Wanted { prefix: route.prefix, via: None, link: *indices.get(*port)? })
             }
+            StaticTarget::Vias(_) => None,
+        })
+        .collect();
+    let several: HashSet<Multipath> = config
+        .routes
+        .iter()
+        .filter_map(|route| {
+            let StaticTarget::Vias(vias) = &route.target else { return None };
+            // As above, if one is not on any link.
+            let link = |via| on_link.longest(via).copied().unwrap_or(0);
+            let mut ways: Vec<Way> = vias
+                .iter()
+                .map(|(via, weight)| Way { via: *via, link: link(*via), weight: *weight })
+                .collect();
+            ways.sort_unstable();
+            Some(Multipath { prefix: route.prefix, ways })
         })
         .collect();
     let (mut kept, mut old) = (HashSet::with_capacity(wanted.len()), Vec::new());
+    let (mut several_kept, mut several_old) = (HashSet::new(), Vec::new());
     for route in installed::ours(links.socket())? {
+        if let Some(now) = Multipath::of(&route) {
+            if !(several.contains(&now) && several_kept.insert(now.clone())) {
+                several_old.push(now);
+            }
+            continue;
+        }
         let hop = route.hops.first();
         let (via, link) = hop.map_or((None, 0), |hop| (hop.via, hop.link));
         let now = Wanted { prefix: route.prefix, via, link };
@@ -55,9 +79,15 @@ pub(super) fn routes(
     let mut new: Vec<_> = wanted.difference(&kept).collect();
     // For a reproducible order.
     new.sort_unstable();
-    changes.routes = old.len() + new.len();
+    let mut several_new: Vec<_> = several.difference(&several_kept).collect();
+    several_new.sort_unstable();
+    changes.routes = old.len() + new.len() + several_old.len() + several_new.len();
     let failures = installed::remove(links.socket(), &old)?;
     changes.routes -= changes.refused(failures, Errno::ESRCH);
+    let failures = installed::remove_multipath(links.socket(), &several_old)?;
+    changes.routes -= changes.refused(failures, Errno::ESRCH);
+    let failures = installed::add_multipath(links.socket(), several_new.iter().copied())?;
+    changes.routes -= changes.refused(failures, Errno::UnknownErrno);
     let failures = installed::add(links.socket(), new.iter().copied())?;
     changes.routes -= changes.refused(failures, Errno::UnknownErrno);
     Ok(())
@@ -113,8 +143,8 @@ fn links_of(config: &Config, indices: &[u32]) -> PrefixMap<u32> {
         }
     }
     for route in &config.routes {
-        if let StaticTarget::Port(port) = route.target
-            && let Some(link) = indices.get(port)
+        if let StaticTarget::Port(port) = &route.target
+            && let Some(link) = indices.get(*port)
         {
             links.insert_first(route.prefix, *link);
         }

@@ -129,6 +129,7 @@ fn link(payload: &[u8]) -> Option<Link> {
         index: u32_at(payload, 4)?,
         up: flags & libc::IFF_UP as u32 != 0,
         carrier: flags & CARRIER != 0,
+        no_arp: flags & libc::IFF_NOARP as u32 != 0,
         loopback: flags & libc::IFF_LOOPBACK as u32 != 0,
         ..Link::default()
     };

@@ -100,6 +100,8 @@ pub struct Link {
     pub alias: Option<String>,
     /// Index of the other end of a veth pair.
     pub peer: Option<u32>,
+    /// Whether neighbours are not resolved: packets need no MAC address of a neighbour (`IFF_NOARP`).
+    pub no_arp: bool,
     /// Whether it is the loopback.
     pub loopback: bool,
     /// Id of the XDP program at the driver's hook.

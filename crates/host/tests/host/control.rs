@@ -31,6 +31,7 @@ fn port(interface: &str, last: u8, addresses: &[&str]) -> PortConfig {
         interface: interface.to_owned(),
         mac: Mac([2, 0, 0, 0, 1, last]),
         mtu_bytes: 1500,
+        no_arp: false,
         addresses: addresses.collect(),
     }
 }
@@ -42,6 +43,7 @@ fn route(prefix: &str, target: StaticTarget) -> StaticRoute {
 fn config() -> Config {
     Config {
         families: Families::V4,
+        carries: false,
         ports: vec![port("left", 1, &["10.1.0.1/24"]), port("right", 2, &["10.2.0.1/24", "10.2.0.9/24"])],
         // Through a gateway on the link of the second route.
         routes: vec![
@@ -157,9 +159,46 @@ fn only_differences_are_corrected() {
     assert!(links.find("left").unwrap().is_none() && links.find("own").unwrap().is_some());
 }
 
+/// Routes with several next hops, of both families: what is as it should be stays, the rest is corrected.
+#[test]
+fn routes_with_several_next_hops_are_corrected() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let control = ready(&names, &["left", "right"]);
+    let namespace = &control.namespace;
+    let several = |weight| StaticTarget::Vias(vec![(address("10.2.0.2"), 1), (address("10.1.0.2"), weight)]);
+    let mut config = config();
+    config.routes = vec![route("10.9.0.0/16", several(3)), route("10.8.0.0/16", several(256))];
+    let first = control.configure(&config).unwrap();
+    assert_eq!((first.routes, first.refused.len()), (2, 0), "{first:?}");
+    assert_eq!(control.configure(&config).unwrap(), Changes::default());
+    let shown = ip(namespace, "route show 10.9.0.0/16");
+    assert!(shown.contains("nexthop via 10.1.0.2 dev left weight 3"), "{shown}");
+    assert!(shown.contains("nexthop via 10.2.0.2 dev right weight 1"), "{shown}");
+    // Another weight, and a route that somebody removed.
+    config.routes[0] = route("10.9.0.0/16", several(2));
+    ip(namespace, "route del 10.8.0.0/16");
+    assert_eq!(control.configure(&config).unwrap().routes, 3);
+    assert_eq!(control.configure(&config).unwrap(), Changes::default());
+    // One next hop instead, and several again.
+    config.routes[0] = route("10.9.0.0/16", StaticTarget::Via(address("10.2.0.2")));
+    assert_eq!(control.configure(&config).unwrap().routes, 2);
+    config.routes[0] = route("10.9.0.0/16", several(1));
+    assert_eq!(control.configure(&config).unwrap().routes, 2);
+    assert_eq!(control.configure(&config).unwrap(), Changes::default());
+    // A gateway that is on no link.
+    config.routes[0] =
+        route("10.9.0.0/16", StaticTarget::Vias(vec![(address("10.2.0.2"), 1), (address("172.16.0.1"), 1)]));
+    let refused = control.configure(&config).unwrap().refused;
+    assert!(refused[0].contains("add route to 10.9.0.0/16 via 10.2.0.2, 172.16.0.1"), "{refused:?}");
+}
+
 fn config6() -> Config {
     Config {
         families: Families::V6,
+        carries: false,
         ports: vec![port("left", 1, &["2001:db8:1::1/64"]), port("right", 2, &["2001:db8:2::1/64"])],
         routes: vec![
             route("2001:db8:9::/48", StaticTarget::Via(address("2001:db8:77::1"))),
@@ -485,4 +524,60 @@ fn interface_names_are_stable() {
     unique.dedup();
     assert_eq!(unique.len(), names.len());
     assert!(names.iter().all(|name| hue_host::links::checked(name).is_ok()));
+}
+
+/// An IP tunnel leads to one router, whose MAC address does not matter: the kernel sends at once, with both families.
+#[test]
+fn a_port_without_arp_resolves_nothing() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let ensured =
+        ControlNamespace::ensure(&owner(&names), "both", &Limits::default(), Families::BOTH).unwrap();
+    let control = ensured.control;
+    let namespace = &control.namespace;
+    ip(namespace, "link add left type veth peer name left-far");
+    ip(namespace, "link set left-far up");
+    let mut left = port("left", 1, &["10.1.0.1/24", "2001:db8:1::1/64"]);
+    let with_arp = Config { families: Families::BOTH, ports: vec![left.clone()], ..Config::default() };
+    left.no_arp = true;
+    let config = Config { ports: vec![left], ..with_arp.clone() };
+    let first = control.configure(&config).unwrap();
+    assert!(first.words.contains(&"left: ARP switched off".to_owned()), "{first:?}");
+    assert_eq!(control.configure(&config).unwrap(), Changes::default());
+    assert!(control.look(&config, &[]).unwrap().ports.is_empty());
+    for address in ["10.1.0.2", "2001:db8:1::2"] {
+        let _ = namespace.run(|| Command::new("ping").args(["-c1", "-W0.1", address]).output()).unwrap();
+        // A neighbour that needs no resolution, with the interface's own address.
+        let shown = ip(namespace, &format!("neigh show {address} nud noarp"));
+        assert!(shown.contains("lladdr 02:00:00:00:01:01 NOARP"), "{address}: {shown}");
+    }
+    // Somebody switches it on.
+    ip(namespace, "link set left arp on");
+    let drift = control.look(&config, &[]).unwrap().ports;
+    assert_eq!(drift.iter().map(|(_, what)| what.to_string()).collect::<Vec<_>>(), ["has ARP switched on"]);
+    assert_eq!(control.configure(&config).unwrap().words, ["left: ARP switched off"]);
+    assert_eq!(control.configure(&with_arp).unwrap().words, ["left: ARP switched on"]);
+}
+
+/// The kernel of a network that carries tunnels resolves neighbours for packets from its own address, and no other does.
+#[test]
+fn only_a_carrier_takes_packets_from_itself() {
+    if !root() {
+        return;
+    }
+    let names = Names::new();
+    let control = ready(&names, &["left", "right"]);
+    let key = "net/ipv4/conf/all/accept_local";
+    let value = || sysctl::get(&control.namespace, key).unwrap();
+    control.configure(&config()).unwrap();
+    assert_eq!(value().as_deref(), Some("0"));
+    for (carries, expected) in [(true, "1"), (false, "0")] {
+        let changes = control.configure(&Config { carries, ..config() }).unwrap();
+        assert_eq!(
+            (changes.words, value()),
+            (vec![format!("{key} set to {expected}")], Some(expected.to_owned()))
+        );
+    }
 }

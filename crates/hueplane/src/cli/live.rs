@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::ArgValueCandidates;
 use hueplaned::api::TurnQuery;
 use hueplaned::number::{address_and_port, whole, whole_or_automatic};
-use hueplaned::options::{SchedulingName, WORKERS_MAX};
+use hueplaned::options::{PACKET_SLOTS_MAX, PACKET_SLOTS_MIN, SchedulingName, WORKERS_MAX};
 
 use super::{Output, time};
 use crate::complete;
@@ -53,6 +53,8 @@ pub struct Up {
     /// Configuration files (YAML, one or more documents each); - for standard input
     #[arg(short = 'f', long = "file", value_name = "FILE", num_args = 1..)]
     pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub node: super::AsNode,
     /// Return when the daemon runs and the configuration is applied
     #[arg(long)]
     pub detach: bool,
@@ -65,6 +67,9 @@ pub struct Up {
     /// How threads that forward packets compete for processors
     #[arg(long, value_enum, default_value_t)]
     pub scheduling: SchedulingName,
+    /// Most packet slots of each worker, of 2 or 4 KiB; default: as many as the ports need
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(PACKET_SLOTS_MIN..=PACKET_SLOTS_MAX))]
+    pub packet_slots: Option<u32>,
     /// Start with nothing: the stored state is kept under another name, and running networks are removed
     #[arg(long)]
     pub empty: bool,
@@ -160,6 +165,8 @@ Examples:
 pub struct Diff {
     #[command(flatten)]
     pub files: super::Files,
+    #[command(flatten)]
+    pub node: super::AsNode,
     /// Also show the deletion of networks that the files do not describe
     #[arg(long)]
     pub prune: bool,
@@ -188,7 +195,8 @@ impl Turn {
 /// Apply files to the daemon's configuration
 ///
 /// Changes only networks that differ; applying the same files again changes nothing. Networks that the files
-/// do not describe stay, unless --prune deletes them. If a document is invalid, nothing changes.
+/// do not describe stay, unless --prune deletes them. If a document is invalid, nothing changes. Of a Topology document, the
+/// node takes its own part.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -199,6 +207,8 @@ Examples:
 pub struct Apply {
     #[command(flatten)]
     pub files: super::Files,
+    #[command(flatten)]
+    pub node: super::AsNode,
     /// Check the files and show the changes, but change nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -243,6 +253,9 @@ pub enum Kind {
     Placements,
     /// The configuration in force, as documents for `apply`
     Config,
+    /// Nodes, links, networks and hosts of a topology that runs on this machine; the same as `topo show`
+    #[value(alias = "topologies")]
+    Topology,
 }
 
 /// Show networks, ports, routes and other objects

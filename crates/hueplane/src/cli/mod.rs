@@ -15,6 +15,7 @@ mod parse;
 mod plan;
 mod pwospf;
 mod status;
+mod topo;
 
 use std::path::PathBuf;
 
@@ -31,6 +32,7 @@ pub use parse::parse;
 pub use plan::*;
 pub use pwospf::*;
 pub use status::*;
+pub use topo::*;
 
 use crate::complete;
 use crate::named::{Bytes, NamedFile};
@@ -39,14 +41,14 @@ use crate::named::{Bytes, NamedFile};
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  success
-  1  failure: an output cannot be written, or a check failed (also `demo` and `doctor`)
+  1  failure: an output cannot be written, or a check failed (also `demo`, `doctor` and `topo ping`)
   2  usage: the command line is wrong, or names a network or port that does not exist
   3  bad input: a configuration, capture, route, update or query file is wrong
   4  full: a named limit of a table or of the node is reached
   5  no daemon: it does not answer, denies access, or is already running (`up`, `pwospf`)
   6  differences: found by `diff --exit-code`
   7  not well: `status` found something that is not as desired
-  130  interrupted: `demo`, after it has removed everything, and `lab run --live`, after its report
+  130  interrupted: `demo` and `topo up`, after they have removed everything, and `lab run --live`, after its report
 `exec` returns the code of its command, 126 if it cannot be run, 127 if it does not exist.";
 
 const STYLES: styling::Styles = styling::Styles::styled()
@@ -107,6 +109,7 @@ pub enum Command {
     Schema(Schema),
     Run(Run),
     Lab(Lab),
+    Topo(Topo),
     Table(Table),
     Certs(Certs),
     Completions(Completions),
@@ -138,15 +141,20 @@ pub struct Output {
 /// Check configuration files
 ///
 /// Reads Node and Network documents, checks them individually and together, and prints a summary. Each error
-/// has file, line, column, field, the value found and the value expected.
+/// has file, line, column, field, the value found and the value expected. A Topology document is checked with the documents that
+/// follow from it for every node.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hueplane validate -f red.yaml -f blue.yaml
-  hueplane validate -f networks/*.yaml -o json")]
+  hueplane validate -f networks/*.yaml -o json
+  hueplane validate -f labs/topology/topology.yaml")]
 pub struct Validate {
     #[command(flatten)]
     pub files: Files,
+    /// Of a Topology, check the part of this node, together with the other files
+    #[arg(long, value_name = "NODE")]
+    pub node: Option<String>,
     #[command(flatten)]
     pub output: Output,
 }
@@ -157,6 +165,14 @@ pub struct Files {
     /// Configuration files (YAML, one or more documents each)
     #[arg(short = 'f', long = "file", value_name = "FILE", required = true, num_args = 1..)]
     pub files: Vec<PathBuf>,
+}
+
+/// The `--node` option.
+#[derive(Args, Clone, Debug, Default)]
+pub struct AsNode {
+    /// Of a Topology, take the part of this node; default: the name in the node's document, or the machine's host name
+    #[arg(long, value_name = "NODE")]
+    pub node: Option<String>,
 }
 
 /// Print the JSON Schema of the configuration

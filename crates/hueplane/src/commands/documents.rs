@@ -2,13 +2,18 @@
 
 use std::path::PathBuf;
 
-use hue_intent::{Errors, Finding, Intent};
+use hue_control::topology::Plan;
+use hue_intent::topology::{Topology, is_topology};
+use hue_intent::{Errors, Finding, Intent, Source};
+use hueplaned::api::SourceText;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::{Format, Schema, Validate};
+use crate::commands::sources;
 use crate::failure::Failure;
 use crate::print::{self, Align, GREEN, columns, result, styled};
+use crate::topo;
 
 /// Reads and checks the files given with `-f`.
 pub fn load(files: &[PathBuf]) -> Result<Intent, Failure> {
@@ -57,7 +62,26 @@ struct Fault<'a> {
 /// Runs `hueplane validate`.
 pub fn validate(args: &Validate) -> Result<(), Failure> {
     let format = args.output.format;
-    let intent = match hue_intent::load(&args.files.files) {
+    let sources = sources(&args.files.files)?;
+    let has_topology = sources.iter().any(|source| is_topology(source.text.as_bytes()));
+    if let (true, None, [_]) = (has_topology, &args.node, sources.as_slice()) {
+        let (topology, plan) = topo::checked(sources)?;
+        return valid_topology(format, &topology, &plan);
+    }
+    let loaded = if has_topology {
+        let node = || {
+            args.node.clone().ok_or_else(|| {
+                Failure::Usage(
+                    "validate: a Topology with other files needs --node: whose files are they?".to_owned(),
+                )
+            })
+        };
+        let bytes = |source: SourceText| Source { name: source.name, bytes: source.text.into_bytes() };
+        hue_intent::parse(topo::own_part(sources, node)?.into_iter().map(bytes).collect())
+    } else {
+        hue_intent::load(&args.files.files)
+    };
+    let intent = match loaded {
         Ok(intent) => intent,
         Err(errors) => {
             if format != Format::Table {
@@ -86,6 +110,69 @@ pub fn validate(args: &Validate) -> Result<(), Failure> {
             .collect(),
     };
     result(format, &valid, || table(&valid))
+}
+
+#[derive(Serialize)]
+struct ValidTopology<'a> {
+    valid: bool,
+    topology: &'a str,
+    nodes: usize,
+    links: usize,
+    networks: Vec<TopologyNetwork<'a>>,
+    hosts: usize,
+}
+
+#[derive(Serialize)]
+struct TopologyNetwork<'a> {
+    name: &'a str,
+    kind: &'a str,
+    nodes: usize,
+    links: usize,
+    hosts: usize,
+    routing: &'a str,
+}
+
+fn valid_topology(format: Format, topology: &Topology, plan: &Plan) -> Result<(), Failure> {
+    let spec = &topology.spec;
+    let networks = spec.networks.iter().enumerate().map(|(at, network)| TopologyNetwork {
+        name: network.name.as_str(),
+        kind: network.kind.name(),
+        nodes: spec.nodes_of(network).len(),
+        links: spec.links_of(at).len(),
+        hosts: network.hosts.len(),
+        routing: network.routing.name(),
+    });
+    let valid = ValidTopology {
+        valid: true,
+        topology: topology.name(),
+        nodes: plan.nodes.len(),
+        links: plan.wires.len(),
+        networks: networks.collect(),
+        hosts: plan.hosts.len(),
+    };
+    result(format, &valid, || {
+        let head = [
+            ("NETWORK", Align::Left),
+            ("KIND", Align::Left),
+            ("ROUTING", Align::Left),
+            ("NODES", Align::Right),
+            ("LINKS", Align::Right),
+            ("HOSTS", Align::Right),
+        ];
+        let row = |one: &TopologyNetwork<'_>| {
+            let numbers = [one.nodes, one.links, one.hosts].map(|number| number.to_string());
+            [one.name, one.kind, one.routing].into_iter().map(str::to_owned).chain(numbers).collect()
+        };
+        let rows: Vec<Vec<String>> = valid.networks.iter().map(row).collect();
+        format!(
+            "{}: topology {}, {}, {}\n{}",
+            styled(GREEN, "valid"),
+            valid.topology,
+            print::count(valid.nodes as u64, "node"),
+            print::count(valid.links as u64, "link"),
+            columns(&head, &rows)
+        )
+    })
 }
 
 fn invalid(errors: &Errors) -> Invalid<'_> {

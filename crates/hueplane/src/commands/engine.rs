@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anstyle::{RgbColor, Style};
 use hue_control::{Names, compile};
 use hue_demux::PortId;
+use hue_intent::{Intent, Name};
 use hue_soft::Soft;
 use hue_substrate::{Program, Substrate};
 use hue_tables::{Limits, Vid};
@@ -52,10 +53,24 @@ impl Deref for Engine {
     }
 }
 
+/// A network with a tunnel, and its port.
+fn first_tunnel(intent: &Intent) -> Option<(&str, &Name)> {
+    let ports =
+        intent.networks.iter().flat_map(|one| one.spec.ports.iter().map(move |port| (one.name(), port)));
+    let mut tunnels = ports.filter(|(_, port)| port.tunnel().is_some());
+    tunnels.next().map(|(network, port)| (network, &port.name))
+}
+
 impl Networks {
-    /// Reads, checks and compiles files.
+    /// Reads, checks and compiles files. Tunnels are refused: they need the routes that a carrier has live.
     pub fn compile(files: &[PathBuf]) -> Result<Self, Failure> {
         let intent = documents::load(files)?;
+        if let Some((network, port)) = first_tunnel(&intent) {
+            return Err(Failure::Input(format!(
+                "network '{network}': port '{port}' is a tunnel, and tunnels run in the daemon only: use `hueplane up`, \
+                 or leave the port out"
+            )));
+        }
         let compiled = compile(&intent)?;
         Ok(Self { programs: compiled.programs, names: compiled.names })
     }

@@ -22,6 +22,9 @@ use crate::cli::{Cli, Command};
 use crate::complete;
 use crate::demo;
 use crate::failure::Failure;
+use crate::topo;
+
+pub use live::{source, sources};
 
 /// Runs a command.
 pub fn run(cli: &Cli) -> Result<(), Failure> {
@@ -59,6 +62,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Schema(args) => documents::schema(args),
         Command::Run(args) => run::run(args),
         Command::Lab(args) => lab::run(&args.command),
+        Command::Topo(args) => topo::topo(&args.command),
         Command::Table(args) => table::run(&args.command),
         Command::Certs(args) => certs::certs(args),
         Command::Completions(args) => complete::script(args),

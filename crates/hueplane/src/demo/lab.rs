@@ -16,33 +16,15 @@
 
 use hue_host::links::Links;
 use hue_host::netns::Namespace;
-use hue_host::routes::Wanted;
-use hue_host::{HostError, addresses, ethtool, routes, service, sysctl};
+use hue_host::{HostError, ethtool, service, sysctl};
 use hue_tables::AnyPrefix;
 
 use super::place::Place;
 use super::plan::{Host, Network, PORTS, Plan, SIDES};
 use super::watch::Watcher;
-use super::{probe, stop};
 use crate::failure::Failure;
-
-/// The interface of a host.
-const HOST_INTERFACE: &str = "eth0";
-/// Settings of every namespace in the lab.
-const SETTINGS: [(&str, &str); 3] = [
-    ("net/ipv6/conf/all/disable_ipv6", "1"),
-    ("net/ipv6/conf/default/disable_ipv6", "1"),
-    // Every answer counts, however many there are.
-    ("net/ipv4/icmp_ratelimit", "0"),
-];
-
-/// Settings of a host of an IPv6 network. It asks no router for addresses: its own are set.
-const SETTINGS6: [(&str, &str); 4] = [
-    ("net/ipv6/conf/default/router_solicitations", "0"),
-    ("net/ipv6/conf/default/accept_dad", "0"),
-    ("net/ipv6/conf/default/disable_ipv6", "0"),
-    ("net/ipv6/conf/all/disable_ipv6", "0"),
-];
+use crate::local::space::{self, HOST_INTERFACE, Settings};
+use crate::local::{probe, stop};
 
 /// A lab that has been built.
 pub struct Lab {
@@ -57,7 +39,7 @@ impl Lab {
     pub fn build(plan: &Plan, place: &Place, nics: bool) -> Result<Self, Failure> {
         service::raise_open_files()?;
         sysctl::raise_neighbour_limits()?;
-        let node = namespace(&place.node_namespace())?;
+        let node = space::create(&place.node_namespace())?;
         let mut links = Links::inside(&node)?;
         links.set_up("lo", true)?;
         for port in 0..PORTS {
@@ -71,7 +53,7 @@ impl Lab {
         let numbered: Vec<(usize, &Network)> = plan.networks.iter().enumerate().collect();
         let hosts = probe::all(&numbered, |(index, network)| {
             let hosts = network.hosts.iter().zip(SIDES).map(|(host, side)| {
-                let inside = namespace(&place.host_namespace(&network.name, side))?;
+                let inside = space::create(&place.host_namespace(&network.name, side))?;
                 stop::check()?;
                 attach(&node, &inside, host, &format!("h{}{}", index + 1, &side[..1]))?;
                 Ok(inside)
@@ -89,16 +71,6 @@ impl Lab {
         });
         watched.map(|(inside, macs)| Watcher::new(inside, &macs)).collect()
     }
-}
-
-fn namespace(name: &str) -> Result<Namespace, Failure> {
-    let (namespace, is_new) = Namespace::create_with(name, || {
-        SETTINGS.iter().try_for_each(|(key, value)| {
-            // A setting that this kernel does not have is not needed.
-            sysctl::get_here(key)?.map_or(Ok(()), |_| sysctl::set_here(key, value).map(drop))
-        })
-    })?;
-    if is_new { Ok(namespace) } else { Err(Failure::Broken(format!("namespace {name} already exists"))) }
 }
 
 fn bridge_of_port(links: &mut Links, port: usize) -> Result<(), HostError> {
@@ -122,35 +94,20 @@ fn wires(port: usize, nics: bool) -> Vec<(String, String)> {
 
 /// Connects a host to its bridge and configures it.
 fn attach(node: &Namespace, inside: &Namespace, host: &Host, port: &str) -> Result<(), HostError> {
-    if host.address.is_ipv6() {
-        inside
-            .run(|| SETTINGS6.iter().try_for_each(|(key, value)| sysctl::set_here(key, value).map(drop)))??;
-    }
     let mut links = Links::inside(node)?;
     links.create_veth(port, HOST_INTERFACE, Some(inside))?;
     links.set_master(port, Some(&bridge(host.port)))?;
     links.set_isolated(port, true)?;
     links.set_up(port, true)?;
-    let mut links = Links::inside(inside)?;
-    links.set_mac(HOST_INTERFACE, host.mac)?;
-    links.set_up("lo", true)?;
-    links.set_up(HOST_INTERFACE, true)?;
-    let link = links.index_of(HOST_INTERFACE)?;
-    let socket = links.socket();
-    addresses::add(socket, link, host.address, host.link_len())?;
-    let default = host.router.map(|router| Wanted {
-        prefix: AnyPrefix::containing(router, 0),
-        via: Some(router),
-        link,
-    });
-    // A route to the foreign host, as if it were on the link.
-    let bridge_target = host.bridge_target.map(AnyPrefix::host);
-    let bridge_target = bridge_target.map(|prefix| Wanted { prefix, via: None, link });
-    let wanted: Vec<Wanted> = default.into_iter().chain(bridge_target).collect();
-    match routes::add(socket, &wanted)?.into_iter().next() {
-        Some(failure) => Err(failure.into()),
-        None => Ok(()),
-    }
+    let settings = Settings {
+        mac: Some(host.mac),
+        mtu: None,
+        addresses: vec![(host.address, host.link_len())],
+        routers: host.router.into_iter().collect(),
+        // The foreign host, as if it were on the link.
+        on_link: host.bridge_target.map(AnyPrefix::host).into_iter().collect(),
+    };
+    space::configure(inside, &settings)
 }
 
 fn bridge(port: usize) -> String {
@@ -168,8 +125,8 @@ mod tests {
 
     use super::*;
     use crate::demo::place::tests::place;
-    use crate::demo::probe::Ping;
     use crate::demo::watch::Watch;
+    use crate::local::probe::Ping;
 
     const QUICK: Ping = Ping { count: 1, gap: Duration::from_millis(100), wait: Duration::from_millis(300) };
 

@@ -7,14 +7,11 @@
 //! given. The remains of a killed demo are removed by the next one. Concurrent demos do not affect each
 //! other.
 
-mod daemon;
 mod lab;
 mod moves;
 mod place;
 mod plan;
-mod probe;
 mod report;
-mod stop;
 mod watch;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -25,15 +22,16 @@ use hueplaned::api::{ApplyRequest, NetworkFilter, NetworkState, SourceText, Turn
 
 use crate::cli::Demo;
 use crate::failure::Failure;
+use crate::local::daemon::Daemon;
+use crate::local::probe::{self, Ping, Pinged};
+use crate::local::stop;
 use crate::print::{DIM, GREEN, RED, count, result, styled};
 use crate::progress;
 
-use daemon::Daemon;
 use lab::Lab;
 use moves::CardReport;
 use place::Place;
 use plan::{CARD_MAX, ON_CARD, PORTS, Plan, SIDES};
-use probe::{Ping, Pinged};
 use report::Report;
 use watch::Watch;
 
@@ -132,7 +130,7 @@ impl Run<'_> {
         let watch = Watch::start(lab.watchers(plan)?);
         let kept = self.args.keep;
         let daemon = step("daemon", || {
-            let daemon = Daemon::start(&lab.node, place, kept)?;
+            let daemon = Daemon::start(&lab.node, &place.places(), kept, &[])?;
             Ok((format!("process {}", daemon.id()), daemon))
         })?;
         let daemon = self.daemon.insert(daemon);
@@ -503,7 +501,7 @@ fn print_progress(text: &str) {
 
 /// Prints how to use a lab that is kept.
 fn hints(place: &Place, plan: &Plan) {
-    let socket = hueplaned::client::socket_in(&place.run_dir());
+    let socket = hueplaned::client::socket_in(&place.places().run_dir);
     let socket = socket.display();
     let first = plan.networks.first().map_or("", |network| network.name.as_str());
     let host = place.host_namespace(first, "left");

@@ -9,12 +9,12 @@ use hueplaned::api::{
 };
 use serde::Serialize;
 
-use super::daemon::Daemon;
 use super::lab::Lab;
 use super::plan::{Network, ON_CARD, Plan};
-use super::probe::{self, Ping, Pinged};
-use super::stop;
 use crate::failure::Failure;
+use crate::local::daemon::Daemon;
+use crate::local::probe::{self, Ping, Pinged};
+use crate::local::stop;
 
 /// Pings while a network moves: 400 per second.
 const TALK: Ping = Ping { count: 1200, gap: Duration::from_micros(2500), wait: Duration::from_secs(2) };

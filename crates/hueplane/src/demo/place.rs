@@ -7,16 +7,13 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use hue_host::cgroup::{Cgroup, Trees};
-use hue_host::netns::{self, Namespace};
 use hueplaned::options::owner_name;
 use nix::fcntl::{Flock, FlockArg};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
 use crate::failure::Failure;
+use crate::local::daemon::Places;
+use crate::local::remains;
 
 /// Directory of all demos.
 const FOLDER: &str = "/run/hueplane-demo";
@@ -26,8 +23,6 @@ const LOCK: &str = "lock";
 const STATE: &str = "state";
 /// Marks a lab that must stay.
 const KEPT: &str = "kept";
-/// Longest time until killed processes have ended.
-const END_MAX: Duration = Duration::from_secs(10);
 
 /// The directory and names of one demo.
 pub struct Place {
@@ -67,24 +62,14 @@ impl Place {
         format!("{}{network}-{side}", prefix(self.id))
     }
 
-    /// Prefix of the names of the networks' namespaces.
-    pub fn network_prefix(&self) -> String {
-        format!("{}hue-", prefix(self.id))
-    }
-
-    /// Run directory of the daemon.
-    pub fn run_dir(&self) -> PathBuf {
-        self.folder.join("run")
-    }
-
-    /// State directory of the daemon.
-    pub fn state_dir(&self) -> PathBuf {
-        self.folder.join(STATE)
-    }
-
-    /// Log file of the daemon.
-    pub fn log(&self) -> PathBuf {
-        self.folder.join("hueplaned.log")
+    /// Directories and names of the daemon.
+    pub fn places(&self) -> Places {
+        Places {
+            run_dir: self.folder.join("run"),
+            state_dir: self.folder.join(STATE),
+            log: self.folder.join("hueplaned.log"),
+            network_prefix: format!("{}hue-", prefix(self.id)),
+        }
     }
 
     /// Keeps everything until `demo --clean`.
@@ -135,28 +120,8 @@ pub fn sweep(kept: bool) -> Swept {
 
 /// Removes everything of a demo that no longer runs.
 fn clear(id: u32, folder: &Path) -> Vec<String> {
-    let mut faults = Vec::new();
-    let mut fault = |error: String| faults.push(error);
-    // Also remove names whose namespace no longer exists. Therefore, list files instead of using
-    // `netns::list`.
-    let entries = fs::read_dir(netns::FOLDER).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let names: Vec<String> = names.filter(|name| name.starts_with(&prefix(id))).collect();
-    kill_all(&names);
-    for name in &names {
-        if let Err(error) = netns::delete(name) {
-            fault(error.to_string());
-        }
-    }
-    let owner = owner_name(&folder.join(STATE));
-    let groups = Trees::detect().map(|trees| trees.networks(&owner)).unwrap_or_default();
-    for network in groups {
-        let deleted =
-            Cgroup::open(&owner, &network).and_then(|group| group.map_or(Ok(false), |group| group.delete()));
-        if let Err(error) = deleted {
-            fault(error.to_string());
-        }
-    }
+    let mut faults = remains::namespaces(&prefix(id));
+    faults.extend(remains::cgroups(&owner_name(&folder.join(STATE))));
     // The directory is removed last: as long as it exists, the rest can be found.
     if faults.is_empty()
         && let Err(error) = fs::remove_dir_all(folder)
@@ -169,33 +134,12 @@ fn clear(id: u32, folder: &Path) -> Vec<String> {
     faults
 }
 
-/// Kills the processes in namespaces, and waits until they have ended.
-fn kill_all(namespaces: &[String]) {
-    let inside: Vec<(u64, u64)> = namespaces
-        .iter()
-        .filter_map(|name| Namespace::open(name).and_then(|namespace| namespace.identity()).ok())
-        .collect();
-    let deadline = Instant::now() + END_MAX;
-    loop {
-        let found: Vec<Pid> = netns::processes()
-            .filter(|(_, place)| inside.contains(place))
-            .filter_map(|(pid, _)| i32::try_from(pid).ok().map(Pid::from_raw))
-            .collect();
-        if found.is_empty() || Instant::now() > deadline {
-            return;
-        }
-        for pid in found {
-            // It may have ended by itself.
-            let _ = kill(pid, Signal::SIGKILL);
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a test fails by panicking
 pub mod tests {
     use std::process::{Command, Stdio};
+
+    use hue_host::netns::{self, Namespace};
 
     use super::*;
 

@@ -20,6 +20,7 @@ mod run_random;
 mod support;
 mod table;
 mod table_random;
+mod topology;
 mod trace;
 /// The daemon of the API tests.
 #[path = "../../../hueplaned/tests/hueplaned/world.rs"]

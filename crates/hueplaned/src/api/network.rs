@@ -1,5 +1,7 @@
 //! A running network.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -81,8 +83,12 @@ pub struct Network {
 pub struct VirtualPort {
     /// Name.
     pub name: String,
-    /// Physical port it is on.
+    /// Physical port it is on; absent for the end of a tunnel.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub port: String,
+    /// The tunnel that it is the end of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tunnel: Option<Tunnel>,
     /// Its interface in the namespace.
     pub interface: String,
     /// Router MAC address.
@@ -91,8 +97,46 @@ pub struct VirtualPort {
     pub mtu: u16,
     /// Router addresses, with the prefix length of their link.
     pub addresses: Vec<String>,
-    /// Whether it can receive and send.
+    /// Whether it can receive and send. A tunnel can while the network that carries it has a route to the far end.
     pub up: bool,
+}
+
+impl VirtualPort {
+    /// What it is on, for people: a physical port, or a tunnel over a network.
+    #[must_use]
+    pub fn on(&self) -> String {
+        match &self.tunnel {
+            Some(Tunnel { kind, over, .. }) => format!("{kind}@{over}"),
+            None => self.port.clone(),
+        }
+    }
+}
+
+/// A tunnel: packets that leave the virtual port are carried by another network of the node to a far end.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Tunnel {
+    /// Type: `ipip` or `vxlan`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Network that carries it.
+    pub over: String,
+    /// Near end, an address of that network.
+    #[schema(value_type = String)]
+    pub local: IpAddr,
+    /// Far end.
+    #[schema(value_type = String)]
+    pub remote: IpAddr,
+    /// With type `vxlan`: identifier of the virtual network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vni: Option<u32>,
+    /// With type `vxlan`: UDP destination port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp_port: Option<u16>,
+    /// TTL or hop limit of the outer packets.
+    pub ttl: u8,
+    /// DSCP of the outer packets; absent if it is that of the inner packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<u8>,
 }
 
 /// Limits of a network; an absent one is unlimited.

@@ -38,16 +38,19 @@ pub struct Route {
     pub prefix: String,
     /// Its action on packets.
     pub kind: RouteKind,
-    /// Next-hop router.
+    /// Next-hop router; the first usable one, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub via: Option<IpAddr>,
     /// Virtual port it leads to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
-    /// MAC address of the next hop, if known.
+    /// MAC address of the next hop, if known and the only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
+    /// Next hops, if there are several: those that can be used share the flows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<RouteWay>,
     /// Origin: `kernel`, `static`, `ospf`, `bgp`, `bird`, … or the protocol number.
     pub protocol: String,
     /// Metric; the lowest wins among routes to the same prefix.
@@ -55,6 +58,23 @@ pub struct Route {
     /// Whether the data plane lacks it because the network's table has no room.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
+}
+
+/// One of several next hops of a route.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RouteWay {
+    /// Next-hop router.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub via: Option<IpAddr>,
+    /// Virtual port it is behind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// Its part of the flows, relative to the others.
+    pub weight: u16,
+    /// Whether the kernel cannot use it now: its link is down or has no carrier.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dead: bool,
 }
 
 /// Which routes to list.

@@ -65,6 +65,9 @@ pub struct NetworkStats {
     pub sent_bytes: u64,
     /// Packets that its control plane sent.
     pub from_control: u64,
+    /// Of the punted packets, those of tunnels that the network carries: they went on to the networks in the tunnels.
+    #[serde(default)]
+    pub to_tunnels: u64,
     /// Punts by reason.
     pub punts: BTreeMap<String, u64>,
     /// Drops by reason.

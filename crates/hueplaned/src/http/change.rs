@@ -416,6 +416,6 @@ async fn parsed(sources: &[SourceText]) -> Result<Intent, Problem> {
     let source =
         |source: &SourceText| Source { name: source.name.clone(), bytes: source.text.clone().into() };
     let sources = sources.iter().map(source).collect();
-    let parse = move || hue_intent::parse(sources).map_err(|errors| Problem::from(&errors));
+    let parse = move || hue_intent::parse_part(sources).map_err(|errors| Problem::from(&errors));
     tokio::task::spawn_blocking(parse).await.map_err(Problem::internal)?
 }

@@ -17,8 +17,8 @@ use hue_card::{Bar, CardCommand, CardCounts, CardEvent, Device, OnFailure, SeatI
 use hue_control::schedule::Schedule;
 use hue_demux::{Match, PortId};
 use hue_intent::PciAddress;
-use hue_planes::{Adjacency, UnclaimedCounters};
-use hue_substrate::{Changes, Program};
+use hue_planes::{Adjacency, AdjacencyKind, UnclaimedCounters};
+use hue_substrate::{Changes, HopChanges, Program};
 use hue_tables::{Change, Delta, NextHop, Vid};
 
 use super::moves::Asked;
@@ -27,6 +27,8 @@ use super::running_card::{Made, RunningCard};
 use super::view::CardView;
 use crate::api::{CardInfo, Timestamp};
 
+/// Groups of next hops that one command to the card writes.
+const PIECE_GROUPS: usize = 4;
 /// Routes or next hops that one command to the card writes. Frames wait no longer than this takes.
 pub(super) const PIECE_ROWS: usize = 64;
 /// Changed nodes, or nodes of an arriving table, that one command handles.
@@ -41,8 +43,8 @@ const KEEPING_WORDS_MIN: u32 = 1 << 18;
 /// Packet slots of the card's thread.
 pub(super) const SLOTS: u32 = 16_384;
 
-/// In programs for the card, replaces ports that do not belong to the card.
-const ELSEWHERE: PortId = PortId::new(u8::MAX);
+/// In programs for the card, replaces ports that do not belong to the card, and tunnels.
+const ELSEWHERE: PortId = PortId::new(PortId::PHYSICAL as u8 - 1);
 
 /// The card and its networks.
 pub struct CardSide {
@@ -156,6 +158,14 @@ impl CardSide {
     /// A program in the card's own numbers.
     pub(super) fn on_card(&self, program: &Program) -> Program {
         let mut program = program.renumbered(|port| self.number(port));
+        let is_tunnel: Vec<bool> = program.ports.iter().map(|port| port.tunnel.is_some()).collect();
+        program.rows.retain(|row| is_tunnel.get(usize::from(row.vport)) != Some(&true));
+        for port in program.ports.iter_mut().filter(|port| port.tunnel.is_some()) {
+            (port.port, port.tunnel) = (ELSEWHERE, None);
+        }
+        for hop in program.next_hops.iter_mut().filter(|hop| hop.port().is_tunnel()) {
+            *hop = hop.on_port(ELSEWHERE);
+        }
         // Frames of other ports never reach the card.
         program.rows.retain(|row| match row.select {
             Match::Mac { port, .. } | Match::Port(port) | Match::Inner { port: Some(port), .. } => {
@@ -170,13 +180,16 @@ impl CardSide {
     pub(super) fn write(
         &self,
         seat: SeatId,
-        hops: &[(NextHop, Adjacency)],
+        hops: &HopChanges,
         routes: &[Change<u32>],
         on_failure: OnFailure,
     ) {
         let here = |(index, hop): &(NextHop, Adjacency)| (*index, hop.on_port(self.number(hop.port())));
-        for piece in hops.chunks(PIECE_ROWS) {
+        for piece in hops.rows.chunks(PIECE_ROWS) {
             self.work(seat, TableWork::Hops(piece.iter().map(here).collect()), on_failure);
+        }
+        for piece in hops.groups.chunks(PIECE_GROUPS) {
+            self.work(seat, TableWork::Groups(piece.to_vec()), on_failure);
         }
         for piece in routes.chunks(PIECE_ROWS).map(<[_]>::to_vec) {
             self.work(seat, TableWork::Routes(piece), on_failure);
@@ -202,8 +215,10 @@ impl CardSide {
         live: &hue_soft::Live,
         on_failure: OnFailure,
     ) {
-        let numbered = |hops: Vec<Adjacency>| -> Vec<(NextHop, Adjacency)> {
-            (0u16..).zip(hops).filter_map(|(index, hop)| Some((NextHop::new(index)?, hop))).collect()
+        let numbered = |hops: Vec<Adjacency>| {
+            let plain = (0u16..).zip(hops).filter(|(_, hop)| hop.kind() != AdjacencyKind::Group);
+            let rows = plain.filter_map(|(index, hop)| Some((NextHop::new(index)?, hop))).collect();
+            HopChanges { rows, groups: table.published_groups() }
         };
         if !self.follows() {
             let (hops, routes) = table.published();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hue_control::{Compiled, Ids, Plan, compile_with, plan};
 use hue_host::control::Owner;
-use hue_intent::{Card, Intent, Placement, Source};
+use hue_intent::{Card, Intent, Network, NetworkPort, Placement, Source};
 use serde_json::Value;
 
 use super::wanted::{self, Wanted};
@@ -140,7 +140,7 @@ pub fn none_pending(revision: u64) -> Problem {
 /// Prepares the change that deletes a network.
 ///
 /// # Errors
-/// `not_found` if it does not exist.
+/// `not_found` if it does not exist; `conflict` if it carries tunnels of others.
 pub fn prepare_delete(now: &Desired, name: &str, owner: &Owner) -> Result<Prepared, Problem> {
     let mut intent = now.intent.clone();
     let before = intent.networks.len();
@@ -148,10 +148,25 @@ pub fn prepare_delete(now: &Desired, name: &str, owner: &Owner) -> Result<Prepar
     if intent.networks.len() == before {
         return Err(Problem::no_network(name));
     }
+    let over = |network: &&Network| {
+        let mut tunnels = network.spec.ports.iter().filter_map(NetworkPort::tunnel);
+        tunnels.any(|tunnel| tunnel.over.as_str() == name)
+    };
+    let carried: Vec<&str> = intent.networks.iter().filter(over).map(Network::name).collect();
+    if !carried.is_empty() {
+        let detail = format!(
+            "network {name} carries tunnels of {}: delete them first, or apply their documents with another `over`",
+            carried.join(", ")
+        );
+        return Err(Problem::new(ProblemKind::Conflict, detail));
+    }
     if !intent.node_given {
         // Without a node document, the node has the ports that networks name.
         let named = |port: &hue_intent::NodePort| {
-            intent.networks.iter().any(|network| network.spec.ports.iter().any(|on| on.port == port.name))
+            intent
+                .networks
+                .iter()
+                .any(|network| network.spec.ports.iter().any(|on| on.physical() == Some(&port.name)))
         };
         let ports = std::mem::take(&mut intent.node.spec.ports);
         let ports = ports.into_iter().filter(named).collect();
@@ -224,7 +239,7 @@ fn merged(now: &Intent, request: &ApplyRequest) -> Result<(Intent, BTreeSet<Stri
         .map(|source| Source { name: source.name.clone(), bytes: source.text.clone().into_bytes() })
         .collect();
     // All rules apply to the new documents; their names say which documents in force they replace.
-    let new = hue_intent::parse(sources.clone()).map_err(|errors| Problem::from(&errors))?;
+    let new = hue_intent::parse_part(sources.clone()).map_err(|errors| Problem::from(&errors))?;
     let named: BTreeSet<String> = new.networks.iter().map(|network| network.name().to_owned()).collect();
     if now.node_given && !new.node_given {
         sources.push(in_force_node(now)?);
@@ -247,7 +262,7 @@ fn in_force_node(now: &Intent) -> Result<Source, Problem> {
 
 /// The documents in force of networks that stay.
 fn in_force(now: &Intent, stays: impl Fn(&str) -> bool) -> Result<Vec<Source>, Problem> {
-    let source = |network: &hue_intent::Network| {
+    let source = |network: &Network| {
         let bytes = serde_json::to_vec(network).map_err(Problem::internal)?;
         Ok(Source { name: format!("(in force) network {}", network.name()), bytes })
     };
@@ -336,6 +351,29 @@ mod tests {
         let sources = texts.iter().map(|text| SourceText { name: "test".to_owned(), text: text.clone() });
         let request = ApplyRequest { sources: sources.collect(), ..ApplyRequest::default() };
         prepare(now, &request, &Owner::new("test")).unwrap()
+    }
+
+    #[test]
+    fn a_network_that_carries_tunnels_cannot_be_deleted_before_them() {
+        let owner = Owner::new("test");
+        let red = "apiVersion: hueplane/v1\nkind: Network\nmetadata: {name: red}\nspec:\n  plane: {kind: ipv4}\n  ports:\n    \
+                   - {name: a, tunnel: {type: ipip, local: 10.4.1.1, remote: 10.4.1.2}, over: wan}\n";
+        let now = apply(&Desired::default(), &[network("wan", 4, "10.9.0.0/16"), red.to_owned()]).desired;
+        let problem = prepare_delete(&now, "wan", &owner).unwrap_err();
+        assert_eq!(problem.kind, ProblemKind::Conflict);
+        let expected = "network wan carries tunnels of red: delete them first, or apply their documents with another `over`";
+        assert_eq!(problem.detail, expected);
+        // The new documents alone need not have it.
+        let other = red.replace("10.4.1.2", "10.4.1.3");
+        let sources = vec![SourceText { name: "test".to_owned(), text: other }];
+        assert!(prepare(&now, &ApplyRequest { sources, ..ApplyRequest::default() }, &owner).is_ok());
+        // Neither can a change leave it out.
+        let sources = vec![SourceText { name: "test".to_owned(), text: red.to_owned() }];
+        let request = ApplyRequest { sources, prune: true, ..ApplyRequest::default() };
+        let problem = prepare(&now, &request, &owner).unwrap_err();
+        assert_eq!(problem.kind, ProblemKind::InvalidDocuments);
+        let now = prepare_delete(&now, "red", &owner).unwrap().desired;
+        assert!(prepare_delete(&now, "wan", &owner).is_ok());
     }
 
     /// The others' namespaces are not checked before a change: with many networks this took most of its time.

@@ -13,7 +13,7 @@ use hue_tables::{AnyPrefix, Vid};
 
 use super::networks::Entry;
 use super::routes::Table;
-use crate::api::{CardMemory, CardShare, CardTables, Neighbour, Route, RouteKind};
+use crate::api::{CardMemory, CardShare, CardTables, Neighbour, Route, RouteKind, RouteWay};
 
 /// Entries per piece.
 pub(super) const PIECE: usize = 2048;
@@ -115,7 +115,7 @@ pub(super) fn port_names(entry: &Entry) -> Vec<String> {
 pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) -> Route {
     let adjacency = row.adjacency;
     let kind = match adjacency.kind() {
-        AdjacencyKind::Forward | AdjacencyKind::Port => RouteKind::Forward,
+        AdjacencyKind::Forward | AdjacencyKind::Port | AdjacencyKind::Group => RouteKind::Forward,
         AdjacencyKind::Glean => RouteKind::Glean,
         AdjacencyKind::Local | AdjacencyKind::None => RouteKind::Local,
     };
@@ -129,14 +129,22 @@ pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) 
         (kind == RouteKind::Forward).then(|| ports.clone().position(own)).flatten()
     };
     let vport = way.and_then(|way| names.get(way.interface.as_str()).copied()).or_else(by_hop);
-    let port = vport.and_then(|vport| Some(entry.have.as_ref()?.program.ports.get(vport)?.name.clone()));
+    let port_of = |vport: usize| Some(entry.have.as_ref()?.program.ports.get(vport)?.name.clone());
+    let several = row.ways.iter().filter(|_| row.ways.len() > 1).map(|way| RouteWay {
+        via: way.via,
+        port: names.get(way.interface.as_str()).copied().and_then(port_of),
+        weight: way.weight,
+        dead: way.dead,
+    });
+    let ways = several.collect();
     Route {
         network: network.to_owned(),
         prefix: row.prefix.to_string(),
         kind,
         via: way.and_then(|way| way.via),
-        port,
-        mac: (kind == RouteKind::Forward).then(|| adjacency.dst().to_string()),
+        port: vport.and_then(port_of),
+        mac: (adjacency.kind() == AdjacencyKind::Forward).then(|| adjacency.dst().to_string()),
+        ways,
         protocol: row.protocol,
         metric: row.metric,
         refused: table.refused().contains(row.prefix),

@@ -12,6 +12,8 @@ use hue_soft::LiveConfig;
 /// Slots per receive queue of a port: full receive and fill rings, and as many frames again in queues and transmit
 /// rings.
 const SLOTS_PER_QUEUE: u32 = 4_096;
+/// Fewest packet slots of a worker that a user can choose: the smallest rings of some ports.
+pub const SLOTS_MIN: u32 = 1_024;
 /// Maximum slots of a worker, 1 GiB of the large ones: the kernel pins all of them for each socket.
 pub const SLOTS_MAX: u32 = 262_144;
 /// Bytes around the IP packet in a frame: Ethernet header and one VLAN tag.
@@ -50,13 +52,13 @@ pub fn mtu_max(slot_bytes: u32) -> u32 {
 }
 
 impl Memory {
-    /// Packet memory for ports that workers share evenly: at least `least`, at most [`SLOTS_MAX`] slots. An MTU that
+    /// Packet memory for ports that workers share evenly: at least `least`, at most `most` slots. An MTU that
     /// fits no slot is ignored: its port is refused in any case.
     #[must_use]
-    pub fn for_ports(ports: &[PortNeed], workers: usize, least: Self) -> Self {
+    pub fn for_ports(ports: &[PortNeed], workers: usize, least: Self, most: u32) -> Self {
         let queues = ports.iter().map(|port| port.queues.max(1)).fold(0, u32::saturating_add);
         let workers = u32::try_from(workers.max(1)).unwrap_or(u32::MAX);
-        let slots = queues.div_ceil(workers).saturating_mul(SLOTS_PER_QUEUE).min(SLOTS_MAX);
+        let slots = queues.div_ceil(workers).saturating_mul(SLOTS_PER_QUEUE).min(most);
         let fits = |mtu: u32| SLOT_BYTES.into_iter().find(|bytes| mtu <= mtu_max(*bytes));
         let slot_bytes = ports.iter().filter_map(|port| fits(port.mtu)).max().unwrap_or(0);
         Self { slots: slots.max(least.slots), slot_bytes: slot_bytes.max(least.slot_bytes) }
@@ -101,28 +103,36 @@ mod tests {
             (16, 2, 32_768),
             (17, 2, 36_864),
         ] {
-            let memory = Memory::for_ports(&ports(count, 1_500, 1), workers, LEAST);
+            let memory = Memory::for_ports(&ports(count, 1_500, 1), workers, LEAST, SLOTS_MAX);
             assert_eq!(memory, Memory { slots, slot_bytes: 2_048 }, "{count} ports, {workers} workers");
             assert_eq!(memory.ring(1, count.div_ceil(workers)), OpenOptions::default().ring);
         }
-        let cards = Memory::for_ports(&ports(2, 1_500, 8), 1, LEAST);
+        let cards = Memory::for_ports(&ports(2, 1_500, 8), 1, LEAST, SLOTS_MAX);
         assert_eq!((cards.slots, cards.ring(8, 2)), (65_536, 2_048));
     }
 
     #[test]
     fn slots_have_a_limit_and_rings_become_shorter_behind_it() {
-        let at = Memory::for_ports(&ports(64, 1_500, 1), 1, LEAST);
-        let above = Memory::for_ports(&ports(65, 1_500, 1), 1, LEAST);
+        let at = Memory::for_ports(&ports(64, 1_500, 1), 1, LEAST, SLOTS_MAX);
+        let above = Memory::for_ports(&ports(65, 1_500, 1), 1, LEAST, SLOTS_MAX);
         assert_eq!((at.slots, above.slots), (SLOTS_MAX, SLOTS_MAX));
         assert_eq!((at.ring(1, 64), above.ring(1, 65)), (2_048, 1_024));
-        assert_eq!(Memory::for_ports(&ports(256, 1_500, u32::MAX), 1, LEAST).slots, SLOTS_MAX);
+        assert_eq!(Memory::for_ports(&ports(256, 1_500, u32::MAX), 1, LEAST, SLOTS_MAX).slots, SLOTS_MAX);
         assert_eq!(at.ring(u32::MAX, 256), RING_MIN);
+        let least = Memory { slots: 4_096, slot_bytes: 2_048 };
+        let small = Memory::for_ports(&ports(8, 1_500, 1), 1, least, 4_096);
+        assert_eq!((small.slots, small.ring(1, 8)), (4_096, 256), "a user wants a small pool");
     }
 
     #[test]
     fn slots_are_large_when_a_port_needs_it() {
         let bytes = |mtu| {
-            Memory::for_ports(&[PortNeed { mtu: 1_500, queues: 1 }, PortNeed { mtu, queues: 1 }], 1, LEAST)
+            Memory::for_ports(
+                &[PortNeed { mtu: 1_500, queues: 1 }, PortNeed { mtu, queues: 1 }],
+                1,
+                LEAST,
+                SLOTS_MAX,
+            )
         };
         assert_eq!((mtu_max(2_048), mtu_max(4_096)), (1_774, 3_822));
         assert_eq!(

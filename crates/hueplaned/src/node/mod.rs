@@ -47,6 +47,7 @@ pub use events::{About, EVENTS_MAX, EventLog};
 pub use handle::NodeHandle;
 pub use idle::IDLE_WAIT_MAX;
 pub use image::catalogue;
+pub use memory::{SLOTS_MAX as PACKET_SLOTS_MAX, SLOTS_MIN as PACKET_SLOTS_MIN};
 pub use queue::{TURN_MAX, WAITING_MAX};
 pub use start::{Running, start};
 pub use take_over::{Predecessor, learnt_in};

@@ -116,6 +116,9 @@ impl Entry {
     pub(super) fn view(&mut self, table: Option<&Table>) -> Option<Arc<NetworkView>> {
         let want = self.want.as_ref()?;
         let mut api = want.api.clone();
+        for (port, (_, told)) in api.ports.iter_mut().zip(&self.wires) {
+            port.up = port.tunnel.is_some() && *told == Some(true);
+        }
         let (state, reason) = self.condition(table);
         api.state = state;
         api.reason = reason.cloned();

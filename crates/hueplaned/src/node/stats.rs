@@ -135,6 +135,7 @@ fn network(view: &NetworkView, totals: &TotalsReader, card: &OnCard, started: Ti
         sent: (totals.sent_packets() + sent_by_card).saturating_sub(not_sent),
         sent_bytes: totals.sent_bytes() + counted.sent_bytes.saturating_sub(crossed.from_software_bytes),
         from_control: totals.from_control_packets,
+        to_tunnels: totals.to_tunnel_packets,
         punts: of(Verdict::Punt),
         drops,
         losses,

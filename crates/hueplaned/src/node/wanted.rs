@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hue_control::Compiled;
+use hue_control::{Compiled, TunnelUse, peer, tunnel_uses};
 use hue_host::cgroup::Limits;
 use hue_host::control::{Config, Families, Owner, PortConfig, StaticRoute, StaticTarget, interface_names};
-use hue_intent::{Network, Select, Target};
+use hue_intent::{Dscp, Encapsulation, Network, Select, Target, Tunnel};
 use hue_planes::Keys;
 use hue_routing::RibPort;
 use hue_substrate::Program;
@@ -29,6 +29,8 @@ pub struct Wanted {
     pub config: Config,
     /// Its virtual ports, as its routes name them.
     pub ports: Vec<RibPort>,
+    /// Whether it has or carries tunnels; then it cannot be on the card.
+    pub tunnels: Option<TunnelUse>,
     /// The part of its description in the API that documents determine.
     pub api: api::Network,
 }
@@ -37,11 +39,15 @@ pub struct Wanted {
 pub fn all(networks: &[Network], compiled: &Compiled, owner: &Owner) -> Vec<(String, Arc<Wanted>)> {
     let programs: HashMap<&str, &Program> =
         compiled.programs.iter().map(|program| (program.name.as_str(), program)).collect();
+    let uses = tunnel_uses(networks);
     networks
         .iter()
         .filter_map(|network| {
             let program = *programs.get(network.name())?;
-            Some((network.name().to_owned(), Arc::new(wanted(network, program, compiled, owner))))
+            let tunnels = uses.get(network.name()).copied();
+            let mut wanted = Wanted { tunnels, ..wanted(network, program, compiled, owner) };
+            wanted.config.carries = tunnels == Some(TunnelUse::Carries);
+            Some((network.name().to_owned(), Arc::new(wanted)))
         })
         .collect()
 }
@@ -54,11 +60,13 @@ fn wanted(network: &Network, program: &Program, compiled: &Compiled, owner: &Own
     };
     let names: Vec<&str> = program.ports.iter().map(|port| port.name.as_str()).collect();
     let interfaces = interface_names(&names);
-    let ports = program.ports.iter().zip(&interfaces).map(|(port, interface)| RibPort {
+    let ports = network.spec.ports.iter().zip(&program.ports).zip(&interfaces);
+    let ports = ports.map(|((document, port), interface)| RibPort {
         interface: interface.clone(),
         port: port.port,
         mac: port.mac,
         mtu_bytes: port.mtu_bytes,
+        peer: peer(document),
     });
     let ports = ports.collect();
     Wanted {
@@ -66,6 +74,7 @@ fn wanted(network: &Network, program: &Program, compiled: &Compiled, owner: &Own
         limits: limits(network.spec.resources.as_ref()),
         api: described(network, &program, &interfaces, compiled, owner),
         ports,
+        tunnels: None,
         network: network.clone(),
         program,
     }
@@ -79,6 +88,7 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
         interface: interface.clone(),
         mac: port.mac,
         mtu_bytes: port.mtu_bytes,
+        no_arp: peer(document).is_some(),
         addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
     });
     // Routes by source are the plane's; the kernel has those by destination.
@@ -86,6 +96,9 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
         let target = match &route.target {
             Target::Via(via) => StaticTarget::Via(*via),
             Target::Port(name) => StaticTarget::Port(*index.get(name.as_str())?),
+            Target::Vias(members) => {
+                StaticTarget::Vias(members.iter().map(|member| (member.via, member.weight)).collect())
+            }
         };
         Some(StaticRoute { prefix: route.to, target })
     });
@@ -97,6 +110,7 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
         ports: ports.collect(),
         routes: routes.collect(),
         neighbours: neighbours.collect(),
+        carries: false,
     }
 }
 
@@ -131,7 +145,8 @@ fn described(
     let ports = spec.ports.iter().zip(&program.ports).zip(interfaces);
     let ports = ports.map(|((document, port), interface)| api::VirtualPort {
         name: port.name.clone(),
-        port: document.port.to_string(),
+        port: document.physical().map_or_else(String::new, ToString::to_string),
+        tunnel: document.tunnel().map(described_tunnel),
         interface: interface.clone(),
         mac: port.mac.to_string(),
         mtu: port.mtu_bytes,
@@ -170,6 +185,26 @@ fn described(
             resources,
         },
         usage: None,
+    }
+}
+
+fn described_tunnel(tunnel: &Tunnel) -> api::Tunnel {
+    let (vni, udp_port) = match tunnel.encapsulation {
+        Encapsulation::Ipip => (None, None),
+        Encapsulation::Vxlan { vni, port } => (Some(vni.get()), Some(port)),
+    };
+    api::Tunnel {
+        kind: tunnel.type_name().to_owned(),
+        over: tunnel.over.to_string(),
+        local: tunnel.local,
+        remote: tunnel.remote,
+        vni,
+        udp_port,
+        ttl: tunnel.ttl,
+        dscp: match tunnel.dscp {
+            Dscp::Inherit => None,
+            Dscp::Fixed(dscp) => Some(dscp),
+        },
     }
 }
 

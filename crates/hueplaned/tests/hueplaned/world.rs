@@ -189,6 +189,7 @@ fn network(name: &str) -> Network {
     let virtual_port = |name: &str, port: &str, mac: &str| VirtualPort {
         name: name.to_owned(),
         port: port.to_owned(),
+        tunnel: None,
         interface: name.to_owned(),
         mac: mac.to_owned(),
         mtu: 1500,
@@ -249,6 +250,7 @@ pub fn network_stats(name: &str) -> NetworkStats {
         sent: base + 1,
         sent_bytes: 64 * (base + 1),
         from_control: 1,
+        to_tunnels: 0,
         punts: map(&[("arp", 2), ("ttl", 3)]),
         drops: map(&[("no_route", 4), ("checksum", 6)]),
         losses: map(&[("queue_full", 9)]),
@@ -267,6 +269,7 @@ fn route(name: &str, number: u64) -> Route {
         via: Some(Ipv4Addr::new(10, 1, 0, 9).into()),
         port: Some("left".to_owned()),
         mac: Some("02:00:00:00:0a:09".to_owned()),
+        ways: Vec::new(),
         protocol: "static".to_owned(),
         metric: 20,
         refused: number % 2 == 1,

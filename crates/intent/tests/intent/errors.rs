@@ -107,7 +107,7 @@ fn unknown_fields_with_a_suggestion() {
     );
     assert_eq!(
         one("{name: left,  port:", "{nmae: x, name: left,  port:"),
-        "a.yaml:8:8: spec.ports[0].nmae: found an unknown field, expected name, port, mac, addresses or mtu (did you mean \"name\"?)"
+        "a.yaml:8:8: spec.ports[0].nmae: found an unknown field, expected name, port, tunnel, over, mac, addresses or mtu (did you mean \"name\"?)"
     );
     assert_eq!(
         one("metadata: {", "metadata: {\"a b\": 1, "),
@@ -470,6 +470,44 @@ fn duplicates_in_one_network() {
         [
             "a.yaml:8:65: spec.ports[1].addresses[0]: found 10.0.0.2/24, whose link 10.0.0.0/24 is already the link of \"x\", expected a unique prefix (first in line 7)"
         ]
+    );
+}
+
+#[test]
+fn routes_through_several_routers() {
+    let links = "expected an address on a link of the network: 10.1.0.0/24 (left) or 10.2.0.0/24 (right)";
+    let via =
+        |text: &str| one("{to: 10.9.0.0/16, via: 10.2.0.2}", &format!("{{to: 10.9.0.0/16, via: {text}}}"));
+    assert_eq!(
+        via("[]"),
+        "a.yaml:11:30: spec.routes[0].via: found no gateway, expected the address of a gateway, or a list with at least one"
+    );
+    assert_eq!(
+        via("[{via: 10.2.0.2, weight: 0}, {via: 10.1.0.2}]"),
+        "a.yaml:11:55: spec.routes[0].via[0].weight: found 0, expected a whole number from 1 to 256"
+    );
+    assert_eq!(
+        via("[{via: 10.2.0.2}, {via: 10.1.0.2, weight: 257}]"),
+        "a.yaml:11:72: spec.routes[0].via[1].weight: found 257, expected a whole number from 1 to 256"
+    );
+    assert_eq!(
+        via("[{via: 10.2.0.2}, {via: 10.1.0.2}, {via: 10.2.0.2, weight: 3}]"),
+        "a.yaml:11:71: spec.routes[0].via[2].via: found duplicate gateway 10.2.0.2, expected each gateway once; weights say how much it takes (first used in line 11)"
+    );
+    assert_eq!(
+        via("[{via: 10.2.0.2}, {via: 10.3.0.2}]"),
+        format!("a.yaml:11:54: spec.routes[0].via[1].via: found 10.3.0.2, which is not on any link, {links}")
+    );
+    assert_eq!(
+        via("[{via: 10.2.0.1}, {via: 10.1.0.2}]"),
+        "a.yaml:11:37: spec.routes[0].via[0].via: found 10.2.0.1, the address of \"right\", expected the address of another router"
+    );
+    assert!(via("[10.2.0.2, {via: 10.1.0.2}]").starts_with("a.yaml:11:31: spec.routes[0].via[0]: found "));
+    assert!(via("[{weight: 2}, {via: 10.1.0.2}]").contains("spec.routes[0].via[0]"));
+    let many: Vec<String> = (0..257).map(|number| format!("{{via: 10.2.0.{}}}", 2 + number % 200)).collect();
+    assert_eq!(
+        via(&format!("[{}]", many.join(", "))),
+        "a.yaml:11:30: spec.routes[0].via: found 257 entries, expected at most 256"
     );
 }
 
@@ -1161,16 +1199,16 @@ fn links_inside_a_node() {
     ] {
         assert_eq!(one(more), format!("a.yaml:{expected}"));
     }
-    let many: Vec<String> = (0..128).map(|n| format!("{{ends: [a{n}, b{n}]}}")).collect();
+    let many: Vec<String> = (0..96).map(|n| format!("{{ends: [a{n}, b{n}]}}")).collect();
     let found = one(&format!("links: [{}]", many.join(", ")));
     assert!(
         found.ends_with(
-            "spec.links[127]: found 2 ports and 128 links, each with two ports, expected at most 256 ports"
+            "spec.links[95]: found 2 ports and 96 links, each with two ports, expected at most 192 ports"
         ),
         "{found}"
     );
-    let many: Vec<String> = (0..127).map(|n| format!("{{ends: [a{n}, b{n}]}}")).collect();
-    assert_eq!(load(&[&node(&format!("links: [{}]", many.join(", ")))]).unwrap().node.spec.ports.len(), 256);
+    let many: Vec<String> = (0..95).map(|n| format!("{{ends: [a{n}, b{n}]}}")).collect();
+    assert_eq!(load(&[&node(&format!("links: [{}]", many.join(", ")))]).unwrap().node.spec.ports.len(), 192);
 
     let valid = node("links: [{ends: [red-blue, blue-red], mtu: 1400}]");
     let on =

@@ -50,6 +50,9 @@ fn keyword(root: &Value, all: &Map<String, Value>, word: &str, with: &Value, val
         "items" => value.as_array().is_none_or(|values| values.iter().all(|value| valid(with, value))),
         "minItems" => value.as_array().is_none_or(|values| values.len() as u64 >= with.as_u64().unwrap()),
         "maxItems" => value.as_array().is_none_or(|values| values.len() as u64 <= with.as_u64().unwrap()),
+        "uniqueItems" => value
+            .as_array()
+            .is_none_or(|values| values.iter().enumerate().all(|(at, one)| !values[..at].contains(one))),
         "minimum" => value.as_f64().is_none_or(|number| number >= with.as_f64().unwrap()),
         "maximum" => value.as_f64().is_none_or(|number| number <= with.as_f64().unwrap()),
         "maxLength" => {

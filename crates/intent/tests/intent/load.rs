@@ -257,7 +257,7 @@ fn limits_are_exact() {
     assert_eq!(errors(&[&nodes(limits::NODE_PORTS_MAX)]), [""; 0]);
     assert_eq!(
         errors(&[&nodes(limits::NODE_PORTS_MAX + 1)]),
-        ["a.yaml:4:15: spec.ports: found 257 entries, expected at most 256"]
+        ["a.yaml:4:15: spec.ports: found 193 entries, expected at most 192"]
     );
 
     let networks = |count: usize| {

@@ -8,3 +8,5 @@ mod evaluate;
 mod fuzz;
 mod load;
 mod schema;
+mod topology;
+mod tunnels;

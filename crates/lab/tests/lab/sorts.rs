@@ -16,7 +16,8 @@ const ROUTER: Mac = Mac([2, 0, 0, 0, 0, 1]);
 fn program() -> Program {
     let vid = Vid::new(7).unwrap();
     let port = PortId::new(0);
-    let vport = |id, mac| VirtualPort { name: format!("v{id}"), port: id, mac, mtu_bytes: 1500 };
+    let vport =
+        |id, mac| VirtualPort { name: format!("v{id}"), port: id, mac, mtu_bytes: 1500, tunnel: None };
     let to = PortId::new(1);
     let route = |prefix: &str, hop| (prefix.parse::<Prefix4>().unwrap(), NextHop::new(hop).unwrap());
     Program {
@@ -29,6 +30,7 @@ fn program() -> Program {
             Adjacency::local(),
             Adjacency::forward(to, Mac([2, 0, 0, 0, 0, 2]), Mac([2, 9, 0, 0, 0, 1]), 1500),
         ],
+        groups: Vec::new(),
         entries: Entries::Lpm32(vec![route("10.0.0.1/32", 0), route("10.1.0.0/16", 1)]),
         rate_limit: None,
         weight: 1,

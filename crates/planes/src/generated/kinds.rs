@@ -411,14 +411,28 @@ pub enum Loss {
     RingFull = 15,
     /// There was no packet memory for a copy of a frame that its network sends to several ports.
     CopyFull = 16,
+    /// The frame is no sound IP packet, and the tunnel carries only those.
+    TunnelNotIp = 17,
+    /// There is no room for the outer headers before the frame: it is in too many tunnels already.
+    TunnelNested = 18,
+    /// A packet for a tunnel that is not between these two addresses, has another VNI, or whose inner destination is none of the networks' with that tunnel. It counts for the network that carries the tunnel.
+    TunnelStranger = 19,
+    /// A packet of a tunnel came in fragments, which tunnels do not reassemble.
+    TunnelFragment = 20,
+    /// The header of the tunnel or of the inner packet is malformed, or the inner packet is longer than the outer one.
+    TunnelHeader = 21,
+    /// The outer packet has experienced congestion, and the inner one cannot say so (RFC 6040).
+    TunnelEcn = 22,
+    /// The UDP checksum of a packet of a tunnel is wrong.
+    TunnelChecksum = 23,
 }
 
 impl Loss {
     /// Number of variants.
-    pub const COUNT: usize = 16;
+    pub const COUNT: usize = 23;
 
     /// All variants, in order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 23] = [
         Self::RingQuota,
         Self::HandoverFull,
         Self::QueueFull,
@@ -435,10 +449,17 @@ impl Loss {
         Self::OtherWire,
         Self::RingFull,
         Self::CopyFull,
+        Self::TunnelNotIp,
+        Self::TunnelNested,
+        Self::TunnelStranger,
+        Self::TunnelFragment,
+        Self::TunnelHeader,
+        Self::TunnelEcn,
+        Self::TunnelChecksum,
     ];
 
     /// Their rows of the specification, in order.
-    pub const ROWS: [OutcomeRow; 16] = [
+    pub const ROWS: [OutcomeRow; 23] = [
         OutcomeRow {
             name: "ring_quota",
             verdict: Verdict::Drop,
@@ -599,6 +620,76 @@ impl Loss {
             when: "the outcome's class is flood, and packet memory is short",
             source: "hueplane",
         },
+        OutcomeRow {
+            name: "tunnel_not_ip",
+            verdict: Verdict::Drop,
+            class: None,
+            family: None,
+            stage: "departure",
+            doc: "The frame is no sound IP packet, and the tunnel carries only those.",
+            when: "a frame leaves by a tunnel of type ipip",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "tunnel_nested",
+            verdict: Verdict::Drop,
+            class: None,
+            family: None,
+            stage: "departure",
+            doc: "There is no room for the outer headers before the frame: it is in too many tunnels already.",
+            when: "a frame leaves by a tunnel",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "tunnel_stranger",
+            verdict: Verdict::Drop,
+            class: None,
+            family: None,
+            stage: "departure",
+            doc: "A packet for a tunnel that is not between these two addresses, has another VNI, or whose inner destination is none of the networks' with that tunnel. It counts for the network that carries the tunnel.",
+            when: "a punted packet for the router itself, of a type of tunnel that the network carries",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "tunnel_fragment",
+            verdict: Verdict::Drop,
+            class: None,
+            family: None,
+            stage: "departure",
+            doc: "A packet of a tunnel came in fragments, which tunnels do not reassemble.",
+            when: "a punted packet for the router itself, of a type of tunnel that the network carries",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "tunnel_header",
+            verdict: Verdict::Drop,
+            class: None,
+            family: None,
+            stage: "departure",
+            doc: "The header of the tunnel or of the inner packet is malformed, or the inner packet is longer than the outer one.",
+            when: "a punted packet for the router itself, of a type of tunnel that the network carries",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "tunnel_ecn",
+            verdict: Verdict::Drop,
+            class: None,
+            family: None,
+            stage: "departure",
+            doc: "The outer packet has experienced congestion, and the inner one cannot say so (RFC 6040).",
+            when: "a punted packet for the router itself, of a type of tunnel that the network carries",
+            source: "hueplane",
+        },
+        OutcomeRow {
+            name: "tunnel_checksum",
+            verdict: Verdict::Drop,
+            class: None,
+            family: None,
+            stage: "departure",
+            doc: "The UDP checksum of a packet of a tunnel is wrong.",
+            when: "a punted packet for the router itself, of a type of tunnel that the network carries",
+            source: "hueplane",
+        },
     ];
 
     /// Number in counters and in hardware: its place in the order, from 1.
@@ -612,7 +703,7 @@ impl Loss {
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
-            1..=16 => Some(Self::ALL[code as usize - 1]),
+            1..=23 => Some(Self::ALL[code as usize - 1]),
             _ => None,
         }
     }

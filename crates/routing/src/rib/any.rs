@@ -8,6 +8,7 @@
 
 use std::net::IpAddr;
 
+use hue_planes::group::{GROUPS_MAX, Slots};
 use hue_planes::{Adjacency, Keys};
 use hue_substrate::{Changes, Entries};
 use hue_tables::{AnyPrefix, Change, Key, NextHop, Prefix, RowsByLength};
@@ -74,6 +75,8 @@ pub struct AnyUpdate {
     pub complete: bool,
     /// See [`RibUpdate::hops`].
     pub hops: Vec<(NextHop, Adjacency)>,
+    /// See [`RibUpdate::groups`].
+    pub groups: Vec<(NextHop, Slots)>,
     /// See [`RibUpdate::routes`].
     pub routes: Changes,
     /// See [`RibUpdate::neighbours`].
@@ -91,6 +94,8 @@ impl Half {
     const V6: Self = Self(1);
     /// How many rows a family has.
     const ROWS_MAX: usize = NextHop::MAX as usize / 2;
+    /// How many groups a family has.
+    const GROUPS_MAX: usize = GROUPS_MAX / 2;
 
     /// The row of the table, given the family's own.
     const fn row(self, own: u16) -> u16 {
@@ -107,7 +112,14 @@ impl Half {
 
     fn update<K: Family>(self, update: RibUpdate<K>) -> RibUpdate<K> {
         let hops = update.hops.into_iter().filter_map(|(own, hop)| Some((self.hop(own)?, hop))).collect();
-        RibUpdate { hops, routes: self.changes(update.routes), ..update }
+        let groups = self.groups(update.groups);
+        RibUpdate { hops, groups, routes: self.changes(update.routes), ..update }
+    }
+
+    fn groups(self, groups: Vec<(NextHop, Slots)>) -> Vec<(NextHop, Slots)> {
+        let renumbered =
+            |(own, slots): (NextHop, Slots)| Some((self.hop(own)?, slots.renumbered(|own| self.hop(own))?));
+        groups.into_iter().filter_map(renumbered).collect()
     }
 
     fn changes<K: Key>(self, changes: Vec<Change<K>>) -> Vec<Change<K>> {
@@ -136,7 +148,26 @@ impl Numbering {
             (0..=K::BITS).filter_map(move |len| Some((self.hop::<K>(own, len)?, hop)))
         };
         let hops = update.hops.into_iter().flat_map(each).collect();
-        RibUpdate { hops, routes: self.changes(update.routes), ..update }
+        let groups = self.groups::<K>(update.groups);
+        RibUpdate { hops, groups, routes: self.changes(update.routes), ..update }
+    }
+
+    /// How many groups a network with rows by length has of its own.
+    const fn groups_max<K: Key>() -> usize {
+        GROUPS_MAX / RowsByLength::<K>::EACH as usize
+    }
+
+    fn groups<K: Key>(self, groups: Vec<(NextHop, Slots)>) -> Vec<(NextHop, Slots)> {
+        if !self.0 {
+            return groups;
+        }
+        let each = |(own, slots): (NextHop, Slots)| {
+            (0..=K::BITS).filter_map(move |len| {
+                let row = |own| RowsByLength::<K>::row(own, len);
+                Some((row(own.get())?, slots.renumbered(|member| row(member.get()))?))
+            })
+        };
+        groups.into_iter().flat_map(each).collect()
     }
 
     fn changes<K: Key>(self, mut changes: Vec<Change<K>>) -> Vec<Change<K>> {
@@ -183,12 +214,13 @@ where
     Changes: From<Vec<Change<K>>>,
 {
     fn from(update: RibUpdate<K>) -> Self {
-        let RibUpdate { complete, hops, routes, neighbours, addresses } = update;
+        let RibUpdate { complete, hops, groups, routes, neighbours, addresses } = update;
         let neighbour = |(vport, address, mac): (u16, K::Addr, Mac)| (vport, address.into(), mac);
         let address = |(vport, address, len): (u16, K::Addr, u8)| (vport, address.into(), len);
         Self {
             complete,
             hops,
+            groups,
             routes: routes.into(),
             neighbours: neighbours.map(|list| list.into_iter().map(neighbour).collect()),
             addresses: addresses.map(|list| list.into_iter().map(address).collect()),
@@ -205,8 +237,8 @@ impl AnyRib {
             // Of a network without routes, only drift is monitored.
             Keys::V6 | Keys::Mac => Families::V6(Rib::new(ports)),
             Keys::Dual => Families::Dual(Box::new((
-                Rib::with_rows(ports.clone(), Half::ROWS_MAX),
-                Rib::with_rows(ports, Half::ROWS_MAX),
+                Rib::with_rows(ports.clone(), Half::ROWS_MAX, Half::GROUPS_MAX),
+                Rib::with_rows(ports, Half::ROWS_MAX, Half::GROUPS_MAX),
             ))),
         };
         Self { families, by_length: false }
@@ -217,8 +249,16 @@ impl AnyRib {
     #[must_use]
     pub fn by_length(keys: Keys, ports: Vec<RibPort>) -> Self {
         let families = match keys {
-            Keys::V4 => Families::V4(Rib::with_rows(ports, RowsByLength::<u32>::ROWS_MAX)),
-            Keys::V6 => Families::V6(Rib::with_rows(ports, RowsByLength::<u128>::ROWS_MAX)),
+            Keys::V4 => Families::V4(Rib::with_rows(
+                ports,
+                RowsByLength::<u32>::ROWS_MAX,
+                Numbering::groups_max::<u32>(),
+            )),
+            Keys::V6 => Families::V6(Rib::with_rows(
+                ports,
+                RowsByLength::<u128>::ROWS_MAX,
+                Numbering::groups_max::<u128>(),
+            )),
             Keys::Dual | Keys::Mac => return Self::new(keys, ports),
         };
         Self { families, by_length: true }
@@ -314,6 +354,7 @@ impl AnyRib {
         Some(AnyUpdate {
             complete: first.complete || second.complete,
             hops: joined(first.hops, second.hops),
+            groups: joined(first.groups, second.groups),
             routes: Changes { v4: first.routes.v4, v6: second.routes.v6 },
             neighbours: neighbours.then(|| self.neighbours()),
             addresses: addresses.then(|| self.addresses()),
@@ -337,6 +378,19 @@ impl AnyRib {
                 let ((rows4, routes4), (rows6, routes6)) = (both.0.published(), both.1.published());
                 let entries = Entries::Dual(Half::V4.routes(routes4), Half::V6.routes(routes6));
                 (interleaved(rows4, rows6), entries)
+            }
+        }
+    }
+
+    /// See [`Rib::published_groups`].
+    #[must_use]
+    pub fn published_groups(&self) -> Vec<(NextHop, Slots)> {
+        let numbering = self.numbering();
+        match &self.families {
+            Families::V4(rib) => numbering.groups::<u32>(rib.published_groups()),
+            Families::V6(rib) => numbering.groups::<u128>(rib.published_groups()),
+            Families::Dual(both) => {
+                joined(Half::V4.groups(both.0.published_groups()), Half::V6.groups(both.1.published_groups()))
             }
         }
     }
@@ -437,6 +491,7 @@ impl AnyRib {
             routes: one.routes + other.routes,
             paths: one.paths + other.paths,
             rows: one.rows + other.rows,
+            slots: one.slots + other.slots,
             neighbours: one.neighbours + other.neighbours,
         })
     }
@@ -459,6 +514,7 @@ mod tests {
             port: PortId::new(number),
             mac: Mac([2, 0, 0, 0, 0, number]),
             mtu_bytes: 1500,
+            peer: None,
         };
         vec![port(0), port(1)]
     }
@@ -633,6 +689,37 @@ mod tests {
         assert_eq!(rib.unresolved_of(&[gateway]), [(0, gateway)]);
         rib.apply(neighbour(How::Added, false, 1));
         assert_eq!(rib.unresolved_of(&[gateway]), []);
+    }
+
+    /// A family's groups have rows of that family only, in the update and as a whole.
+    #[test]
+    fn groups_of_the_families_name_their_own_rows() {
+        let mut rib = AnyRib::new(Keys::Dual, ports());
+        rib.apply_all(listed());
+        for v6 in [false, true] {
+            for via in 1..=2 {
+                rib.apply(neighbour(How::Added, v6, via));
+            }
+            let Event::Route(how, mut both) = route(How::Added, v6, 1, 1) else { unreachable!() };
+            let (_, second) = addresses(v6, 1, 2);
+            both.hops.push(Way { via: Some(second), ..both.hops[0] });
+            rib.apply(Event::Route(how, both));
+        }
+        let update = rib.take_update().unwrap();
+        assert_eq!(update.groups, rib.published_groups());
+        let (rows, _) = rib.published();
+        let mut parities = Vec::new();
+        for (row, slots) in &update.groups {
+            assert_eq!(rows[usize::from(row.get())], Adjacency::group(0));
+            parities.push(row.get() % 2);
+            assert_eq!(slots.members().len(), 2);
+            for (member, count) in slots.members() {
+                assert_eq!(member.get() % 2, row.get() % 2, "a row of the other family");
+                assert_eq!(rows[usize::from(member.get())].dst().0[4], (row.get() % 2) as u8);
+                assert_eq!(count * 2, slots.len());
+            }
+        }
+        assert_eq!(parities, [0, 1]);
     }
 
     /// Both families have the same number of rows, and their rows never meet.

@@ -6,6 +6,7 @@ use std::ops::Bound;
 
 use hue_host::netlink::{AddressState, RouteKind, protocol};
 use hue_planes::Adjacency;
+use hue_planes::group::Slots;
 use hue_tables::{AnyPrefix, NextHop, Prefix};
 use hue_wire::Mac;
 
@@ -20,6 +21,8 @@ pub struct RouteWay {
     pub interface: String,
     /// The gateway; `None` if destinations are on the link.
     pub via: Option<IpAddr>,
+    /// Its part of the flows, relative to the others.
+    pub weight: u16,
     /// Whether it is unusable now.
     pub dead: bool,
 }
@@ -52,6 +55,8 @@ pub struct Counts {
     pub paths: usize,
     /// Next-hop rows, including free ones.
     pub rows: usize,
+    /// Slots of groups of next hops.
+    pub slots: usize,
     /// Known neighbours.
     pub neighbours: usize,
 }
@@ -99,6 +104,7 @@ impl<K: Family> Rib<K> {
         let ways = path.hops.iter().map(|way| RouteWay {
             interface: name(way.link).to_owned(),
             via: way.via,
+            weight: way.weight,
             dead: way.dead,
         });
         Some(RouteRow {
@@ -120,6 +126,12 @@ impl<K: Family> Rib<K> {
         (self.published_rows(), routes.collect())
     }
 
+    /// The published groups, by row.
+    #[must_use]
+    pub fn published_groups(&self) -> Vec<(NextHop, Slots)> {
+        self.rows.sent_groups().map(|(row, slots)| (row, slots.clone())).collect()
+    }
+
     /// All published rows.
     #[must_use]
     pub fn published_rows(&self) -> Vec<Adjacency> {
@@ -129,7 +141,8 @@ impl<K: Family> Rib<K> {
     /// Known neighbours on virtual ports: index of the port, address, MAC address.
     pub fn neighbours(&self) -> impl Iterator<Item = (u16, K::Addr, Mac)> + '_ {
         self.neighbours.iter().filter_map(|((address, link), (mac, _))| {
-            Some((self.interfaces.get(link)?.vport?, *address, *mac))
+            let vport = self.interfaces.get(link)?.vport.filter(|vport| !self.has_peer(*vport))?;
+            Some((vport, *address, *mac))
         })
     }
 
@@ -158,7 +171,8 @@ impl<K: Family> Rib<K> {
                 Target::Local | Target::Link(_) => {}
             }
         }
-        stations.retain(|(vport, address)| self.station(*vport, *address).is_none());
+        stations
+            .retain(|(vport, address)| !self.has_peer(*vport) && self.station(*vport, *address).is_none());
         stations.into_iter().collect()
     }
 
@@ -178,6 +192,7 @@ impl<K: Family> Rib<K> {
             routes: self.published_count,
             paths: self.paths.len(),
             rows: self.rows.len(),
+            slots: self.rows.sent_groups().map(|(_, slots)| slots.len()).sum(),
             neighbours: self.neighbours().count(),
         }
     }

@@ -13,11 +13,14 @@
 //!    sources only: the kernel handles everything that the plane cannot;
 //! 2. directly to the destination, if the route has no gateway: a known neighbour, or one to be resolved;
 //! 3. to the gateway: it is used if it is a known neighbour, and resolved otherwise. Of several next hops,
-//!    the first one with a known gateway is used.
+//!    those with a known gateway are a group ([`hue_planes::group`]), in which each keeps its flows; if no gateway is
+//!    known, the first next hop is used.
 //!
 //! IPv6 has two exceptions (ADR 0047): the plane decides multicast and link-local destinations without a route, so
 //! the RIB has none for them; a link-local neighbour is still a gateway, on the interface of the route. Of IPv6 routes
 //! with the same destination and metric, those with gateways are one route ([`Order::Siblings`](crate::Order)).
+//!
+//! Of a port that leads to one router only ([`RibPort::peer`]), every route is resolved, and neighbours have no meaning.
 //!
 //! A known neighbour also gets its own host route, if the longest matching route is a link of the neighbour's
 //! port; a longer route to another place takes precedence. Control compiles documents by the same rules.
@@ -44,7 +47,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hue_demux::PortId;
 use hue_host::netlink::{AddressState, Link, NextHop as Way, RouteKind};
-use hue_planes::{Adjacency, ipv4::NEXT_HOPS_MAX};
+use hue_planes::group::{GROUPS_MAX, MEMBERS_MAX, Slots};
+use hue_planes::{Adjacency, AdjacencyKind, ipv4::NEXT_HOPS_MAX};
 use hue_tables::{Change, NextHop, Prefix};
 use hue_wire::Mac;
 
@@ -54,7 +58,7 @@ pub use list::{Counts, RouteRow, RouteWay};
 use crate::family::Family;
 
 use paths::{Path, PathId, Paths};
-use rows::{Rows, Target};
+use rows::{Action, Rows, Target};
 
 /// A virtual port in the namespace.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,6 +71,8 @@ pub struct RibPort {
     pub mac: Mac,
     /// Largest IP packet of the port, in bytes.
     pub mtu_bytes: u16,
+    /// Of a port that leads to one router only (an IP tunnel): the destination of all its frames. Nothing is resolved there.
+    pub peer: Option<Mac>,
 }
 
 /// Changes since the last update.
@@ -76,6 +82,8 @@ pub struct RibUpdate<K: Family = u32> {
     pub complete: bool,
     /// Rows to set before the routes, in order.
     pub hops: Vec<(NextHop, Adjacency)>,
+    /// Rows to set as groups, after the others.
+    pub groups: Vec<(NextHop, Slots)>,
     /// Routes to set or remove.
     pub routes: Vec<Change<K>>,
     /// All known neighbours (with the index of their virtual port), if they changed.
@@ -86,7 +94,14 @@ pub struct RibUpdate<K: Family = u32> {
 
 impl<K: Family> Default for RibUpdate<K> {
     fn default() -> Self {
-        Self { complete: false, hops: Vec::new(), routes: Vec::new(), neighbours: None, addresses: None }
+        Self {
+            complete: false,
+            hops: Vec::new(),
+            groups: Vec::new(),
+            routes: Vec::new(),
+            neighbours: None,
+            addresses: None,
+        }
     }
 }
 
@@ -94,6 +109,7 @@ impl<K: Family> RibUpdate<K> {
     fn is_empty(&self) -> bool {
         !self.complete
             && self.hops.is_empty()
+            && self.groups.is_empty()
             && self.routes.is_empty()
             && self.neighbours.is_none()
             && self.addresses.is_none()
@@ -178,6 +194,7 @@ pub struct Rib<K: Family = u32> {
     paths: Paths,
     rows: Rows<K::Addr>,
     rows_max: usize,
+    groups_max: usize,
     /// The row of each virtual port.
     link_rows: Vec<u16>,
 
@@ -203,14 +220,15 @@ impl<K: Family> Rib<K> {
     /// Creates an empty RIB for a network with these virtual ports.
     #[must_use]
     pub fn new(ports: Vec<RibPort>) -> Self {
-        Self::with_rows(ports, NEXT_HOPS_MAX)
+        Self::with_rows(ports, NEXT_HOPS_MAX, GROUPS_MAX)
     }
 
-    /// The same, with at most this many rows of next hops.
+    /// The same, with at most this many rows of next hops and groups.
     #[must_use]
-    pub(super) fn with_rows(ports: Vec<RibPort>, rows_max: usize) -> Self {
+    pub(super) fn with_rows(ports: Vec<RibPort>, rows_max: usize, groups_max: usize) -> Self {
         let mut rib = Self {
             rows_max,
+            groups_max,
             ports: Vec::new(),
             interfaces: HashMap::new(),
             addresses: BTreeMap::new(),
@@ -219,7 +237,7 @@ impl<K: Family> Rib<K> {
             table: BTreeMap::new(),
             lens: 0,
             paths: Paths::default(),
-            rows: Rows::new(rows_max),
+            rows: Rows::new(rows_max, groups_max),
             link_rows: Vec::new(),
             age: 1,
             in_snapshot: false,
@@ -241,7 +259,7 @@ impl<K: Family> Rib<K> {
     /// Changes the virtual ports. Everything is published again: the next update is complete.
     pub fn set_ports(&mut self, ports: Vec<RibPort>) {
         self.ports = ports;
-        self.rows = Rows::new(self.rows_max);
+        self.rows = Rows::new(self.rows_max, self.groups_max);
         // The old rows held paths. Count all holders again, from the routes.
         self.rebuild_paths();
         self.rows.hold(Target::Local, &mut self.paths);
@@ -318,9 +336,12 @@ impl<K: Family> Rib<K> {
         for prefix in &dirty {
             update.routes.extend(self.update_entry(*prefix));
         }
-        let mut rows = std::mem::replace(&mut self.rows, Rows::new(0));
-        update.hops = rows.take(|target| self.adjacency(target));
-        self.rows = rows;
+        let mut rows = std::mem::replace(&mut self.rows, Rows::new(0, 0));
+        let mut paths = std::mem::take(&mut self.paths);
+        let changed = rows.take(&mut paths, |target, paths| self.action(target, paths));
+        (self.rows, self.paths) = (rows, paths);
+        (update.hops, update.groups) = (changed.hops, changed.groups);
+        self.rows_exhausted |= changed.exhausted;
         if std::mem::replace(&mut self.neighbours_changed, false) {
             update.neighbours = Some(self.neighbours().collect());
         }
@@ -363,6 +384,9 @@ impl<K: Family> Rib<K> {
         let entry = self.table.get_mut(&prefix)?;
         entry.dirty = false;
         let before = entry.sent;
+        if let Some(row) = row.filter(|row| *row != before) {
+            self.rows.inherit(row, before);
+        }
         entry.sent = row.unwrap_or(NextHop::NONE_WORD);
         if entry.sent == NextHop::NONE_WORD && matches!(entry.routes, Routes::None) {
             self.table.remove(&prefix);
@@ -450,6 +474,9 @@ impl<K: Family> Rib<K> {
 
     /// The link and MAC address of a known neighbour.
     fn station(&self, vport: u16, address: K::Addr) -> Option<(u32, Mac)> {
+        if self.has_peer(vport) {
+            return None;
+        }
         let mut there = self.neighbours.range((address, 0)..=(address, u32::MAX));
         there.find_map(|((_, link), (mac, _))| {
             (self.interfaces.get(link)?.vport == Some(vport)).then_some((*link, *mac))
@@ -461,9 +488,12 @@ impl<K: Family> Rib<K> {
         let port = |vport: u16| self.ports.get(usize::from(vport));
         match target {
             Target::Local => Adjacency::local(),
-            Target::Link(vport) => port(vport).map_or(Adjacency::local(), |port| Adjacency::glean(port.port)),
+            Target::Link(vport) => port(vport).map_or(Adjacency::local(), |port| self.link_row(vport, port)),
             Target::Neighbour(vport, address) => {
                 let Some(port) = port(vport) else { return Adjacency::local() };
+                if port.peer.is_some() {
+                    return self.link_row(vport, port);
+                }
                 match self.station(vport, address) {
                     Some((link, mac)) => {
                         Adjacency::forward(port.port, port.mac, mac, self.mtu_bytes(port, link))
@@ -471,8 +501,30 @@ impl<K: Family> Rib<K> {
                     None => Adjacency::glean(port.port),
                 }
             }
-            Target::Ways(path) => self.first_way(path),
+            // Members are no paths.
+            Target::Ways(_) => Adjacency::local(),
         }
+    }
+
+    /// The same for any row.
+    fn action(&self, target: Target<K::Addr>, paths: &Paths) -> Action<K::Addr> {
+        match target {
+            Target::Ways(path) => self.group(paths.get(path).map_or(&[], |path| &path.hops)),
+            _ => Action::Row(self.adjacency(target)),
+        }
+    }
+
+    /// The action for packets to a link: to the router at its other end, if there is only one.
+    fn link_row(&self, vport: u16, port: &RibPort) -> Adjacency {
+        let Some(peer) = port.peer else { return Adjacency::glean(port.port) };
+        let here = self.interfaces.iter().find(|(_, interface)| interface.vport == Some(vport));
+        let mtu_bytes = here.map_or(port.mtu_bytes, |(index, _)| self.mtu_bytes(port, *index));
+        Adjacency::forward(port.port, port.mac, peer, mtu_bytes)
+    }
+
+    /// Whether a virtual port leads to one router only.
+    fn has_peer(&self, vport: u16) -> bool {
+        self.ports.get(usize::from(vport)).is_some_and(|port| port.peer.is_some())
     }
 
     /// The largest packet, in bytes, that both the port and its interface accept.
@@ -484,15 +536,28 @@ impl<K: Family> Rib<K> {
             .map_or(port.mtu_bytes, |mtu| mtu.min(port.mtu_bytes))
     }
 
-    /// The action of the first next hop that forwards, otherwise of the first one.
-    fn first_way(&self, path: PathId) -> Adjacency {
-        let ways = self.paths.get(path).map_or(&[] as &[Way], |path| &path.hops);
+    /// The action of several next hops: those that forward, otherwise the first one.
+    fn group(&self, ways: &[Way]) -> Action<K::Addr> {
         let all_dead = ways.iter().all(|way| way.dead);
-        let mut usable =
-            ways.iter().filter(|way| !way.dead || all_dead).map(|way| self.adjacency(self.way_target(way)));
-        let Some(first) = usable.next() else { return Adjacency::local() };
-        let forwards = |way: &Adjacency| way.kind() == hue_planes::AdjacencyKind::Forward;
-        if forwards(&first) { first } else { usable.find(forwards).unwrap_or(first) }
+        let mut members: Vec<(Target<K::Addr>, u16)> = Vec::new();
+        let mut first = None;
+        let mut forwards = None;
+        for way in ways.iter().filter(|way| !way.dead || all_dead) {
+            let target = self.way_target(way);
+            let adjacency = self.adjacency(target);
+            first = first.or(Some(adjacency));
+            if adjacency.kind() != AdjacencyKind::Forward {
+                continue;
+            }
+            forwards = forwards.or(Some(adjacency));
+            if let Some((_, weight)) = members.iter_mut().find(|(member, _)| *member == target) {
+                *weight = weight.saturating_add(way.weight);
+            } else if members.len() < MEMBERS_MAX {
+                members.push((target, way.weight));
+            }
+        }
+        let single = forwards.or(first).unwrap_or(Adjacency::local());
+        if members.is_empty() { Action::Row(single) } else { Action::Group(members, single) }
     }
 }
 

@@ -4,23 +4,36 @@
 
 use std::collections::BTreeMap;
 
-use hue_planes::Adjacency;
+use hue_planes::group::Slots;
+use hue_planes::{Adjacency, AdjacencyKind};
 use hue_routing::{Change, Event, Family, Rib, RibUpdate};
-use hue_tables::Prefix;
+use hue_tables::{NextHop, Prefix};
+use hue_wire::Mac;
 use proptest::prelude::*;
 
-use crate::common::kernel::{Kernel, Modelled, Op, host, neighbour, op, ports, via};
+use crate::common::kernel::{Kernel, Modelled, Op, host, neighbour, op, ports, sorted, via};
 
 /// The state of a plane after all updates.
 #[derive(Default)]
 struct Plane<K> {
     rows: Vec<Adjacency>,
+    groups: BTreeMap<NextHop, Slots>,
     routes: BTreeMap<Prefix<K>, u16>,
 }
 
 impl<K: Family> Plane<K> {
-    fn table(&self) -> BTreeMap<Prefix<K>, Adjacency> {
-        self.routes.iter().map(|(prefix, row)| (*prefix, self.rows[usize::from(*row)])).collect()
+    /// What may happen to packets of each route.
+    fn table(&self) -> BTreeMap<Prefix<K>, Vec<Adjacency>> {
+        self.routes.iter().map(|(prefix, row)| (*prefix, self.does(*row))).collect()
+    }
+
+    fn does(&self, row: u16) -> Vec<Adjacency> {
+        match self.groups.get(&NextHop::new(row).unwrap()) {
+            None => vec![self.rows[usize::from(row)]],
+            Some(slots) => sorted(
+                slots.members().into_iter().map(|(row, _)| self.rows[usize::from(row.get())]).collect(),
+            ),
+        }
     }
 
     /// Applies an update, which must be minimal.
@@ -34,7 +47,31 @@ impl<K: Family> Plane<K> {
                 self.rows.resize(row + 1, Adjacency::NONE);
             }
             assert_ne!(self.rows[row], *adjacency, "row {row} is as before");
+            assert_ne!(adjacency.kind(), AdjacencyKind::Group);
             self.rows[row] = *adjacency;
+        }
+        for (row, _) in &update.hops {
+            self.groups.remove(row);
+        }
+        for (row, slots) in &update.groups {
+            if usize::from(row.get()) >= self.rows.len() {
+                self.rows.resize(usize::from(row.get()) + 1, Adjacency::NONE);
+            }
+            self.rows[usize::from(row.get())] = Adjacency::group(0);
+            assert_ne!(
+                self.groups.insert(*row, slots.clone()).as_ref(),
+                Some(slots),
+                "group {row:?} is as before"
+            );
+        }
+        for (row, slots) in &self.groups {
+            let members = slots.members();
+            assert!(members.len() > 1, "a group of one");
+            // Two gateways that share a MAC address are two members with the same action.
+            let is_forward = |(member, _): &(NextHop, usize)| {
+                self.rows[usize::from(member.get())].kind() == AdjacencyKind::Forward
+            };
+            assert!(members.iter().all(is_forward), "group {row:?}: {members:?}");
         }
         for (prefix, hop) in &update.routes {
             let old = match hop {
@@ -45,7 +82,7 @@ impl<K: Family> Plane<K> {
         }
         let after = self.table();
         assert!(
-            after.values().all(|adjacency| *adjacency != Adjacency::NONE),
+            after.values().flatten().all(|adjacency| *adjacency != Adjacency::NONE),
             "a route names a row never set"
         );
     }
@@ -79,8 +116,11 @@ impl<K: Modelled> Run<K> {
         }
         assert_eq!(self.rib.take_update(), None, "an update was left behind");
         let (rows, routes) = self.rib.published();
-        let whole = routes.iter().map(|(prefix, row)| (*prefix, rows[usize::from(row.get())]));
-        assert_eq!(whole.collect::<BTreeMap<_, _>>(), self.plane.table());
+        let groups = self.rib.published_groups().into_iter().collect();
+        let routes_of = routes.iter().map(|(prefix, row)| (*prefix, row.get())).collect();
+        let whole = Plane { rows, groups, routes: routes_of };
+        assert_eq!(whole.table(), self.plane.table());
+        assert_eq!(whole.groups, self.plane.groups);
         assert_eq!(self.rib.counts().routes, routes.len());
     }
 
@@ -292,4 +332,174 @@ fn new_ports<K: Modelled>() {
         (plane.table(), update.neighbours, update.addresses)
     };
     assert_eq!(table(ports(), Some(other.clone())), table(other, None));
+}
+
+/// A route to 20.0.0.0/8 via these gateways in 10.0.0.0/24.
+fn several(gateways: &[u8], dead: &[u8]) -> hue_host::netlink::Route {
+    let mut route = via::<u32>(0x1400_0000, 8, 2, host::<u32>(0, 2));
+    let one = route.hops[0];
+    let way = |last: &u8| hue_host::netlink::NextHop {
+        via: Some(host::<u32>(0, *last).into()),
+        dead: dead.contains(last),
+        ..one
+    };
+    route.hops = gateways.iter().map(way).collect();
+    route
+}
+
+/// By slot, the last byte of the member's MAC address.
+fn ways(plane: &Plane<u32>) -> Vec<u8> {
+    let row = *plane
+        .routes
+        .values()
+        .find(|row| plane.rows[usize::from(**row)].kind() == AdjacencyKind::Group)
+        .unwrap();
+    let slots = plane.groups[&NextHop::new(row).unwrap()].rows();
+    slots.iter().map(|row| plane.rows[usize::from(row.get())].dst().0[5]).collect()
+}
+
+/// The members whose slots have another one now.
+fn losers(before: &[u8], after: &[u8]) -> Vec<u8> {
+    assert_eq!(before.len(), after.len());
+    let mut lost: Vec<u8> =
+        before.iter().zip(after).filter(|(one, other)| one != other).map(|(one, _)| *one).collect();
+    lost.sort_unstable();
+    lost.dedup();
+    lost
+}
+
+#[test]
+fn only_flows_of_a_lost_gateway_move() {
+    let mut rib = Rib::<u32>::new(ports());
+    rib.apply_all([Event::Begin, crate::common::kernel::link(2, "v0"), Event::End]);
+    rib.apply(Event::Route(Change::Added, several(&[2, 3, 4, 5], &[])));
+    let mut plane = Plane::default();
+    let take = |rib: &mut Rib, plane: &mut Plane<u32>| {
+        while let Some(update) = rib.take_update() {
+            plane.take(&update);
+        }
+    };
+    take(&mut rib, &mut plane);
+    assert!(plane.groups.is_empty(), "no gateway is known");
+    assert_eq!(rib.unresolved().len(), 4);
+    for last in 2..=5 {
+        rib.apply(Event::Neighbour(Change::Added, neighbour(2, host::<u32>(0, last), Some(last))));
+    }
+    take(&mut rib, &mut plane);
+    let four = ways(&plane);
+    assert!((2..=5).all(|last| four.iter().filter(|way| **way == last).count() == four.len() / 4));
+    assert_eq!(rib.counts().slots, four.len());
+
+    // A gateway no longer answers, and does again.
+    rib.apply(Event::Neighbour(Change::Removed, neighbour(2, host::<u32>(0, 3), Some(3))));
+    take(&mut rib, &mut plane);
+    let three = ways(&plane);
+    assert_eq!(losers(&four, &three), [3]);
+    rib.apply(Event::Neighbour(Change::Added, neighbour(2, host::<u32>(0, 3), Some(3))));
+    take(&mut rib, &mut plane);
+    let again = ways(&plane);
+    let came = again.iter().zip(&three).filter(|(now, before)| now != before);
+    assert!(came.clone().all(|(now, _)| *now == 3) && came.count() == four.len() / 4);
+
+    // A routing daemon replaces the route: a way less, then one more. A link that fails is the same.
+    rib.apply(Event::Route(Change::Replaced, several(&[5, 3, 2], &[])));
+    take(&mut rib, &mut plane);
+    let less = ways(&plane);
+    assert_eq!(losers(&again, &less), [4]);
+    rib.apply(Event::Route(Change::Replaced, several(&[2, 3, 4, 5], &[])));
+    take(&mut rib, &mut plane);
+    let more = ways(&plane);
+    assert!(more.iter().zip(&less).all(|(now, before)| now == before || *now == 4));
+    rib.apply(Event::Route(Change::Replaced, several(&[2, 3, 4, 5], &[2, 5])));
+    take(&mut rib, &mut plane);
+    let two = ways(&plane);
+    assert_eq!(losers(&more, &two), [2, 5]);
+
+    // A path that was in use a moment ago does not bring its former slots back.
+    rib.apply(Event::Route(Change::Replaced, several(&[2, 3, 4, 5], &[2])));
+    take(&mut rib, &mut plane);
+    let three = ways(&plane);
+    assert!(three.iter().zip(&two).all(|(now, before)| now == before || *now == 5));
+    rib.apply(Event::Route(Change::Replaced, several(&[2, 3, 4, 5], &[2, 5])));
+    take(&mut rib, &mut plane);
+    assert_eq!(losers(&three, &ways(&plane)), [5]);
+
+    // One way is a single next hop, and the former group's row is used again only when nothing names it.
+    rib.apply(Event::Route(Change::Replaced, several(&[2, 3, 4, 5], &[2, 3, 5])));
+    take(&mut rib, &mut plane);
+    assert!(plane.groups.is_empty());
+    rib.apply(Event::Route(Change::Removed, several(&[2, 3, 4, 5], &[2, 3, 5])));
+    take(&mut rib, &mut plane);
+    take(&mut rib, &mut plane);
+    assert_eq!(rib.counts().slots, 0);
+}
+
+#[test]
+fn weights_are_those_of_the_kernel() {
+    let mut rib = Rib::<u32>::new(ports());
+    rib.apply_all([Event::Begin, crate::common::kernel::link(2, "v0"), Event::End]);
+    let mut route = several(&[2, 3], &[]);
+    route.hops[0].weight = 3;
+    rib.apply(Event::Route(Change::Added, route));
+    for last in 2..=3 {
+        rib.apply(Event::Neighbour(Change::Added, neighbour(2, host::<u32>(0, last), Some(last))));
+    }
+    let mut plane = Plane::default();
+    plane.take(&rib.take_update().unwrap());
+    let ways = ways(&plane);
+    assert_eq!(ways.iter().filter(|way| **way == 2).count() * 4, ways.len() * 3);
+}
+
+/// The kernel of a port without ARP has neighbours with the port's own MAC address: they mean nothing.
+#[test]
+fn all_routes_of_a_port_with_one_router_lead_to_it() {
+    const PEER: Mac = Mac([2, 0, 0, 0, 0xff, 1]);
+    let ports = || {
+        let mut ports = ports();
+        ports[1].peer = Some(PEER);
+        ports
+    };
+    let mut rib = Rib::<u32>::new(ports());
+    let link = crate::common::kernel::link;
+    rib.apply_all([Event::Begin, link(2, "v0"), link(3, "v1"), Event::End]);
+    let gateway = host::<u32>(1, 2);
+    let on_link = |low: u32, len: u8| {
+        let mut route = via::<u32>(low, len, 3, gateway);
+        route.hops.iter_mut().for_each(|hop| hop.via = None);
+        route
+    };
+    rib.apply_all([
+        Event::Route(Change::Added, via::<u32>(0x0b00_0000, 8, 3, gateway)),
+        Event::Route(Change::Added, on_link(0x0a00_0100, 24)),
+        Event::Route(Change::Added, via::<u32>(0x0c00_0000, 8, 2, host::<u32>(0, 2))),
+    ]);
+    let (mut plane, mut mtu_bytes) = (Plane::default(), 1500);
+    let port = &ports()[1];
+    for step in 0..3 {
+        match step {
+            1 => rib.apply(Event::Neighbour(Change::Added, neighbour(3, gateway, Some(7)))),
+            2 => {
+                let event = link(3, "v1");
+                let Event::Link(_, mut smaller) = event else { unreachable!() };
+                (smaller.mtu, mtu_bytes) = (1480, 1480);
+                rib.apply(Event::Link(Change::Added, smaller));
+            }
+            _ => {}
+        }
+        if let Some(update) = rib.take_update() {
+            plane.take(&update);
+        }
+        let table = plane.table();
+        let to = |text: &str| table[&text.parse::<Prefix<u32>>().unwrap()].as_slice();
+        let expected = Adjacency::forward(port.port, port.mac, PEER, mtu_bytes);
+        assert_eq!((to("11.0.0.0/8"), to("10.0.1.0/24")), (&[expected][..], &[expected][..]), "step {step}");
+        assert_eq!(
+            to("12.0.0.0/8"),
+            [Adjacency::glean(ports()[0].port)],
+            "the other port resolves as always"
+        );
+        assert_eq!(table.len(), 3, "no route of a neighbour's own");
+        assert_eq!(rib.unresolved(), [(0, host::<u32>(0, 2))]);
+        assert_eq!(rib.neighbours().count(), 0);
+    }
 }

@@ -83,6 +83,7 @@ pub(super) mod tests {
             ports: Vec::new(),
             rows,
             next_hops: Vec::new(),
+            groups: Vec::new(),
             entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,

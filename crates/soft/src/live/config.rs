@@ -21,6 +21,8 @@ pub struct LiveConfig {
     pub scheduling: Scheduling,
     /// Packet slots of each worker.
     pub slots: u32,
+    /// Most packet slots that a node with many ports gives each worker.
+    pub slots_max: u32,
     /// Bytes of a slot: 2048 or 4096. Frames are up to 256 bytes shorter: MTUs up to 1,774 or 3,822 with a VLAN tag.
     pub slot_bytes: u32,
     /// Limits of the tables.
@@ -34,6 +36,7 @@ impl Default for LiveConfig {
             pin: false,
             scheduling: Scheduling::Fair,
             slots: 32_768,
+            slots_max: 262_144,
             slot_bytes: 2048,
             limits: Limits::default(),
         }

@@ -37,6 +37,7 @@ use super::steering::{Link, NO_HOME, Steering, VportLinks};
 use super::totals::{
     NetworkTotals, PORT_WORDS, PortEntry, PortState, PortTotals, TotalsReader, WORKER_WORDS, WorkerTotals,
 };
+use super::tunnels::{End, Tunnels};
 use super::worker::{Job, Parts, Worker};
 use crate::engine::Soft;
 use crate::switch::MacRow;
@@ -656,18 +657,37 @@ impl Live {
             port_homes[id.index()] = port.home as u8;
         }
         let vports = self.model.engine.networks.iter().flat_map(|network| {
-            let ports = network.shape.ports.iter().zip(0u16..);
+            let ports = network.shape.ports.iter().zip(0u16..).filter(|(port, _)| !port.port.is_tunnel());
             ports.map(|(port, vport)| (port.port, port.mac, Target { vid: network.vid, vport }))
         });
         let demux = self.model.engine.demux.clone();
         let beside = Beside::new(&self.nics, &self.model.engine.networks, &self.on_nic);
-        let steering = Steering::new(demux, network_homes, port_homes, beside, vports, self.links());
+        let tunnels = Arc::new(Tunnels::new(self.tunnel_ends()));
+        let steering = Steering::new(demux, network_homes, port_homes, beside, tunnels, vports, self.links());
         self.steering = Arc::new(steering);
         for worker in 0..self.workers.len() {
             let steering = self.steering.clone();
             self.ask(worker, move |worker| worker.steer(steering))?;
         }
         Ok(())
+    }
+
+    fn tunnel_ends(&self) -> impl Iterator<Item = End<'_>> {
+        self.model.engine.networks.iter().flat_map(|network| {
+            let ports = network.shape.ports.iter().zip(0u16..);
+            ports.filter_map(|(port, vport)| {
+                let tunnel = port.tunnel?;
+                let known = self.settings.get(&tunnel.over).and_then(|settings| settings.addresses.as_ref());
+                let near = known.into_iter().flatten().find(|(_, address, _)| *address == tunnel.local);
+                Some(End {
+                    target: Target { vid: network.vid, vport },
+                    tunnel,
+                    mac: port.mac,
+                    rows: &network.shape.rows,
+                    over_vport: near.map_or(0, |(vport, ..)| *vport),
+                })
+            })
+        })
     }
 
     fn links(&self) -> impl Iterator<Item = (Vid, VportLinks)> + '_ {

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use hue_demux::PortId;
+use hue_planes::group::Slots;
 use hue_planes::{Adjacency, AdjacencyKind, Class, Counters, Loss, Unclaimed, UnclaimedCounters, Verdict};
 use hue_substrate::{Capacity, Entries, Program, Refusals, Substrate, SubstrateError, Update, check_hop};
 use hue_tables::{NextHop, Vid};
@@ -33,19 +34,25 @@ impl Live {
     fn repair_hops(&mut self, vid: Vid) {
         let Some(network) = self.model.network_mut(vid) else { return };
         let ports = &network.shape.ports;
-        // "No route" is no fault.
-        let is_wrong = |hop: &Adjacency| hop.kind() != AdjacencyKind::None && check_hop(ports, hop).is_err();
+        // "No route" is no fault, and the members of a group are rows too.
+        let is_fine = |hop: &Adjacency| matches!(hop.kind(), AdjacencyKind::None | AdjacencyKind::Group);
+        let is_wrong = |hop: &Adjacency| !is_fine(hop) && check_hop(ports, hop).is_err();
         let rows = network.hops.rows().iter().zip(0u16..).filter(|(hop, _)| is_wrong(hop));
         let wrong: Vec<_> =
             rows.filter_map(|(_, index)| Some((NextHop::new(index)?, Adjacency::local()))).collect();
-        network.hops.set(&wrong, network.hops.count());
+        network.hops.set(&wrong, &[], network.hops.count());
     }
 
     /// Changes rows of a network's next-hop table at its home worker to those of the model.
-    fn tell_hops(&self, vid: Vid, rows: &[(NextHop, Adjacency)]) -> Result<(), SubstrateError> {
+    fn tell_hops(
+        &self,
+        vid: Vid,
+        rows: &[(NextHop, Adjacency)],
+        groups: &[(NextHop, Slots)],
+    ) -> Result<(), SubstrateError> {
         let count = self.model.network(vid).map_or(0, |network| network.hops.count());
-        let rows = rows.to_vec();
-        self.ask_home(vid, move |worker| worker.set_hops(vid, &rows, count)).map_err(broken)
+        let (rows, groups) = (rows.to_vec(), groups.to_vec());
+        self.ask_home(vid, move |worker| worker.set_hops(vid, &rows, &groups, count)).map_err(broken)
     }
 
     /// Installs a network on all workers, as the model has it.
@@ -71,6 +78,7 @@ impl Live {
             ports: program.ports.clone(),
             rows: program.rows.clone(),
             next_hops: Vec::new(),
+            groups: Vec::new(),
             entries: match &program.entries {
                 Entries::Exact(macs) => Entries::Exact(macs.clone()),
                 Entries::Lpm32(_) | Entries::Lpm128(_) | Entries::Dual(..) => Entries::none(program.kind()),
@@ -233,14 +241,14 @@ impl Substrate for Live {
 
     fn update(&mut self, vid: Vid, update: &Update<'_>) -> Result<Refusals, SubstrateError> {
         let before = self.model.set_hops(vid, update)?;
-        if !update.hops.is_empty() {
-            self.tell_hops(vid, update.hops)?;
+        if update.has_hops() {
+            self.tell_hops(vid, update.hops, update.groups)?;
         }
         self.model.set_routes(vid, update).inspect_err(|_| {
             self.model.restore_hops(vid, &before, update);
-            if !update.hops.is_empty() {
+            if update.has_hops() {
                 // A worker that has ended has no packets.
-                let _ = self.tell_hops(vid, &before.rows);
+                let _ = self.tell_hops(vid, &before.rows, &before.groups);
             }
         })
     }

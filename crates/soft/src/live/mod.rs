@@ -18,6 +18,7 @@ mod load;
 mod network;
 mod steering;
 mod totals;
+mod tunnels;
 mod worker;
 
 pub use capture::{CAPTURE_FRAMES_MAX, CaptureFilter, CaptureStream, Captured, CapturedFrame, Direction};

@@ -87,6 +87,8 @@ pub(crate) struct LiveNetwork {
     pub held: bool,
     /// Whether it sends on the NICs beside its ports.
     pub on_nic: bool,
+    /// Whether some of the packets for itself may be those of tunnels.
+    pub carries_tunnels: bool,
     pub punt: PuntLimit,
     pub guard: Guard,
     pub vports: Vec<Vport>,
@@ -145,6 +147,7 @@ impl LiveNetwork {
             served: false,
             held: false,
             on_nic: false,
+            carries_tunnels: false,
             punt: PuntLimit::new(PUNT_DEFAULT),
             guard: Guard::default(),
             vports: Vec::new(),
@@ -249,6 +252,7 @@ mod tests {
             port: PortId::new(*port),
             mac: Mac([2, 0, 0, 0, 0, *mac]),
             mtu_bytes: 1500,
+            tunnel: None,
         });
         Program {
             vid: Vid::new(1).unwrap(),
@@ -257,6 +261,7 @@ mod tests {
             ports: ports.collect(),
             rows: Vec::new(),
             next_hops: Vec::new(),
+            groups: Vec::new(),
             entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 3,

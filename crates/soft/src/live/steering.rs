@@ -21,6 +21,7 @@ use hue_tables::Vid;
 use hue_wire::{Mac, arp, ethernet, icmpv6, ip, ipv4, ipv6, ndp};
 
 use super::beside::Beside;
+use super::tunnels::Tunnels;
 
 /// Marks ports and networks without a home worker.
 pub(crate) const NO_HOME: u8 = u8::MAX;
@@ -57,6 +58,7 @@ pub(crate) struct Steering {
     /// Worker of each open port, by id.
     pub port_homes: Box<[u8]>,
     pub beside: Beside,
+    pub tunnels: Arc<Tunnels>,
     /// Virtual ports by port and MAC, sorted; several networks may have the same port and MAC.
     owners: Vec<(u64, Target)>,
     /// Addresses by VID and virtual port, of networks whose addresses are known.
@@ -138,6 +140,7 @@ impl Steering {
         network_homes: Box<[u8]>,
         port_homes: Box<[u8]>,
         beside: Beside,
+        tunnels: Arc<Tunnels>,
         vports: impl Iterator<Item = (PortId, Mac, Target)>,
         addresses: impl Iterator<Item = (Vid, VportLinks)>,
     ) -> Self {
@@ -150,7 +153,7 @@ impl Steering {
                 *place = Some(ports);
             }
         }
-        Self { demux, network_homes, port_homes, beside, owners, links }
+        Self { demux, network_homes, port_homes, beside, tunnels, owners, links }
     }
 
     /// Steering without networks and ports.
@@ -158,7 +161,8 @@ impl Steering {
         let homes = || vec![NO_HOME; usize::from(Vid::MAX) + 1].into_boxed_slice();
         let ports = vec![NO_HOME; PortId::COUNT].into_boxed_slice();
         let beside = Beside::new(&[], &[], &BTreeSet::new());
-        Self::new(Arc::new(Demux::default()), homes(), ports, beside, std::iter::empty(), std::iter::empty())
+        let (demux, tunnels) = (Arc::new(Demux::default()), Arc::default());
+        Self::new(demux, homes(), ports, beside, tunnels, std::iter::empty(), std::iter::empty())
     }
 
     pub fn network_home(&self, vid: Vid) -> u8 {
@@ -247,6 +251,7 @@ mod tests {
             homes,
             ports,
             empty.beside,
+            empty.tunnels,
             vports.into_iter(),
             [(target(1, 0).vid, links)].into_iter(),
         )

@@ -45,6 +45,8 @@ pub struct NetworkTotals {
     pub nic_packets: u64,
     /// Copies of frames that the network sent to several ports.
     pub copies: u64,
+    /// Punted packets that were those of tunnels, and went on to the networks with the tunnels.
+    pub to_tunnel_packets: u64,
     /// What happened to MAC addresses; zeros if the network's kind does not learn.
     pub switch: SwitchCounts,
 }
@@ -118,6 +120,7 @@ impl NetworkTotals {
             crossing_packets: 0,
             nic_packets: 0,
             copies: 0,
+            to_tunnel_packets: 0,
             switch: SwitchCounts::default(),
         }
     }
@@ -167,13 +170,17 @@ impl NetworkTotals {
                 self.outcomes.forwarded() - self.outcomes.flooded() + self.copies + self.control_packets,
                 self.sent_packets()
                     + lost(&[Loss::PortFull, Loss::PortDown, Loss::HandoverSendFull, Loss::CopyFull])
+                    + lost(&[Loss::TunnelNotIp, Loss::TunnelNested])
                     + self.crossing_packets,
             ),
             (
-                "punts = to control + control losses",
+                "punts = to control + to tunnels + control losses + tunnel losses",
                 self.outcomes.punted(),
                 self.to_control_packets
-                    + lost(&[Loss::ArpForged, Loss::PuntLimited, Loss::ControlFull, Loss::ControlAbsent]),
+                    + self.to_tunnel_packets
+                    + lost(&[Loss::ArpForged, Loss::PuntLimited, Loss::ControlFull, Loss::ControlAbsent])
+                    + lost(&[Loss::TunnelStranger, Loss::TunnelFragment, Loss::TunnelHeader])
+                    + lost(&[Loss::TunnelEcn, Loss::TunnelChecksum]),
             ),
             (
                 "drops by reason = drops by port",
@@ -219,6 +226,7 @@ impl NetworkTotals {
         self.switch.learnt += misc[10];
         self.switch.moved += misc[11];
         self.switch.not_learnt += misc[12];
+        self.to_tunnel_packets += misc[13];
         let count = vports.len() / VPORT_WORDS;
         if self.ports.len() < count {
             self.ports.resize(count, VportTotals::default());
@@ -230,7 +238,7 @@ impl NetworkTotals {
 
 const LOSSES_AT: usize = OUTCOMES_MAX + 1;
 const MISC_AT: usize = 64;
-const MISC_WORDS: usize = 13;
+const MISC_WORDS: usize = 14;
 const HEAD_WORDS: usize = MISC_AT + MISC_WORDS;
 const _: () = assert!(LOSSES_AT + Loss::COUNT < MISC_AT);
 
@@ -248,6 +256,7 @@ pub(crate) struct Ledger {
     pub taken_packets: u64,
     pub nic_packets: u64,
     pub copies: u64,
+    pub to_tunnel_packets: u64,
 }
 
 impl Ledger {
@@ -296,6 +305,7 @@ impl Ledger {
                 switch.learnt,
                 switch.moved,
                 switch.not_learnt,
+                self.to_tunnel_packets,
             ];
             misc.into_iter().zip(MISC_AT..).for_each(|(value, at)| put(at, value));
             let vports = self.vports.iter().flat_map(VportTotals::words);

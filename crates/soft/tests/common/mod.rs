@@ -43,6 +43,7 @@ pub fn program(id: u16) -> Program {
             port: PortId::new(port),
             mac: mac(id, port),
             mtu_bytes: 1500,
+            tunnel: None,
         })
         .collect();
     let rows = ports
@@ -73,6 +74,7 @@ pub fn program(id: u16) -> Program {
         ports,
         rows,
         next_hops,
+        groups: Vec::new(),
         entries: Entries::Lpm32(routes),
         rate_limit: None,
         weight: 1,

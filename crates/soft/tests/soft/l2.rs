@@ -24,6 +24,7 @@ pub fn switch(id: u16, first: u8, ports: u8, settings: l2::Settings, fixed: &[(M
             port: PortId::new(port),
             mac: Mac([2, 0, 0, 0, id as u8, port]),
             mtu_bytes: 1500,
+            tunnel: None,
         })
         .collect();
     let row =
@@ -34,6 +35,7 @@ pub fn switch(id: u16, first: u8, ports: u8, settings: l2::Settings, fixed: &[(M
         settings: Settings::L2(settings),
         rows: ports.iter().zip(0..).map(row).collect(),
         next_hops: ports.iter().map(|port| hue_planes::Adjacency::out(port.port, port.mtu_bytes)).collect(),
+        groups: Vec::new(),
         entries: Entries::Exact(fixed.iter().map(|(mac, hop)| (*mac, NextHop::new(*hop).unwrap())).collect()),
         ports,
         rate_limit: None,

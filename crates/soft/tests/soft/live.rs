@@ -233,6 +233,7 @@ fn switch(id: u16) -> Program {
         settings: Settings::L2(l2::Settings { storm_limit, ..l2::Settings::default() }),
         rows: ports.into_iter().zip(0..).map(select).collect(),
         next_hops: ports.map(|port| Adjacency::out(port, 1500)).to_vec(),
+        groups: Vec::new(),
         entries: Entries::Exact(Vec::new()),
         ..program(id)
     }
@@ -522,6 +523,7 @@ fn a_flood_costs_its_own_network_only() {
         port: PortId::new(port),
         mac: mac(id, port),
         mtu_bytes: 1500,
+        tunnel: None,
     };
     let wide = |id: u16| {
         let mut wide = program(id);

@@ -5,12 +5,14 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod dual;
+mod groups;
 mod isolation;
 mod l2;
 mod live;
 mod live_change;
 mod live_ipv6;
 mod live_l2;
+mod live_tunnels;
 mod load;
 #[path = "../../../planes/tests/oracle/mod.rs"]
 mod oracle;

@@ -146,7 +146,7 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
     let vid = Vid::new(network.vid).ok_or("network id")?;
     let ports = network.ports.iter().map(|port| {
         let (name, mac) = (port.name.clone(), port.mac.parse()?);
-        Ok(VirtualPort { name, port: PortId::new(port.port), mac, mtu_bytes: port.mtu })
+        Ok(VirtualPort { name, port: PortId::new(port.port), mac, mtu_bytes: port.mtu, tunnel: None })
     });
     let ports = ports.collect::<Result<Vec<_>, Error>>()?;
     let by_mac = ports
@@ -208,6 +208,7 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
         ports,
         rows: rows?,
         next_hops: next_hops.collect::<Result<_, Error>>()?,
+        groups: Vec::new(),
         entries,
         rate_limit,
         weight: 1,

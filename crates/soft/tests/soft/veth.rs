@@ -98,6 +98,7 @@ fn program() -> Program {
         port: PortId::new(host),
         mac: router_mac(host),
         mtu_bytes: 1500,
+        tunnel: None,
     };
     let select = |host: u8| Match::Mac { port: PortId::new(host), mac: router_mac(host) };
     let row = |host: u8| Row { vid, vport: u16::from(host), select: select(host) };
@@ -109,6 +110,7 @@ fn program() -> Program {
         ports: (0..HOSTS).map(port).collect(),
         rows: (0..HOSTS).map(row).collect(),
         next_hops: (0..HOSTS).map(neighbour).collect(),
+        groups: Vec::new(),
         entries: Entries::Lpm32(
             (0..HOSTS).map(|host| (prefix(&format!("10.{host}.0.0/24")), hop(u16::from(host)))).collect(),
         ),

@@ -26,6 +26,7 @@ fn network(net: u8) -> Program {
         port: PortId::new(id),
         mac: mac(net, id),
         mtu_bytes: 1500,
+        tunnel: None,
     };
     let row = |id: u8| {
         let select = Match::Mac { port: PortId::new(id), mac: mac(net, id) };
@@ -39,6 +40,7 @@ fn network(net: u8) -> Program {
         ports: vec![port(0), port(1)],
         rows: vec![row(0), row(1)],
         next_hops: vec![hop(0), hop(1)],
+        groups: Vec::new(),
         entries: Entries::Lpm32(
             (0..20)
                 .map(|n| (Prefix4::containing(10 << 24 | n << 16, 16), NextHop::new(0).unwrap()))

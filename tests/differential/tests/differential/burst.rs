@@ -27,6 +27,7 @@ fn program() -> Program {
         port: PortId::new(port),
         mac: own(port),
         mtu_bytes: 1500,
+        tunnel: None,
     };
     let row = |port| Row {
         vid,
@@ -40,6 +41,7 @@ fn program() -> Program {
         ports: (0..2).map(port).collect(),
         rows: (0..2).map(row).collect(),
         next_hops: vec![Adjacency::forward(PortId::new(1), own(1), Mac([2, 9, 0, 0, 0, 1]), 1500)],
+        groups: Vec::new(),
         entries: Entries::Lpm32(vec![(Prefix4::containing(0x0a01_0000, 16), NextHop::new(0).unwrap())]),
         rate_limit: None,
         weight: 1,

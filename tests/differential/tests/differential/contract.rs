@@ -55,6 +55,7 @@ fn program(kind: Kind) -> Program {
         port: port(number),
         mac: own(number),
         mtu_bytes: MTU_BYTES,
+        tunnel: None,
     };
     let ports: Vec<_> = (0..PORTS).map(at).collect();
     let keys = kind.limits().keys;
@@ -78,6 +79,7 @@ fn program(kind: Kind) -> Program {
         settings: Settings::of(kind),
         rows: rows.collect(),
         next_hops,
+        groups: Vec::new(),
         entries,
         ports,
         rate_limit: None,

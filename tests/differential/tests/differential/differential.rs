@@ -224,6 +224,7 @@ fn networks_that_do_not_fit_are_refused_by_name_and_change_nothing() {
             port: hue_demux::PortId::new(4),
             mac: hue_wire::Mac([2, 0, 0, 0, 0, 77]),
             mtu_bytes: 1500,
+            tunnel: None,
         });
     });
     assert_eq!(text(card.load(&port)), "network 'net1' is on port 4: image tcam3 has ports 0 to 3");

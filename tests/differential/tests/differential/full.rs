@@ -54,6 +54,7 @@ fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec
             port: PortId::new(port),
             mac: own(k, port),
             mtu_bytes: 1500,
+            tunnel: None,
         });
         let row = |port| Row {
             vid,
@@ -73,6 +74,7 @@ fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec
             ports: ports.collect(),
             rows: places.clone().map(row).collect(),
             next_hops: (0..MAC_PORTS).map(forward).chain([Adjacency::local()]).collect(),
+            groups: Vec::new(),
             entries: Entries::Lpm32((0..=MAC_PORTS).map(route).collect()),
             rate_limit: limit(k),
             weight: 1,

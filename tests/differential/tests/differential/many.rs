@@ -25,6 +25,7 @@ fn program(k: usize, macs: &[Mac]) -> Program {
         port: PortId::new(port),
         mac: own(port),
         mtu_bytes: 1500,
+        tunnel: None,
     };
     let row = |port| Row {
         vid,
@@ -44,6 +45,7 @@ fn program(k: usize, macs: &[Mac]) -> Program {
         ports: (0..PORTS).map(port).collect(),
         rows: (0..PORTS).map(row).collect(),
         next_hops: (0..PORTS).map(hop).collect(),
+        groups: Vec::new(),
         entries: Entries::Lpm32((0..PORTS).map(route).collect()),
         rate_limit: None,
         weight: 1,

@@ -27,6 +27,7 @@ fn program(id: u16, inner: bool) -> Program {
             port: PortId::new(port),
             mac: own(id, port),
             mtu_bytes: 1500,
+            tunnel: None,
         })
         .collect();
     let select = |port: &VirtualPort| match inner {
@@ -42,6 +43,7 @@ fn program(id: u16, inner: bool) -> Program {
         ports,
         rows,
         next_hops: vec![],
+        groups: Vec::new(),
         entries: Entries::Lpm32(vec![]),
         rate_limit: None,
         weight: 1,

@@ -33,7 +33,13 @@ fn own(net: usize, port: PortId) -> Mac {
 fn network(net: usize, from: &[PortId], to: PortId, weight: u16) -> Program {
     let vid = Vid::new(1 + net as u16).unwrap();
     let ports = || from.iter().copied().chain([to]);
-    let vport = |port| VirtualPort { name: format!("v{port}"), port, mac: own(net, port), mtu_bytes: 1500 };
+    let vport = |port| VirtualPort {
+        name: format!("v{port}"),
+        port,
+        mac: own(net, port),
+        mtu_bytes: 1500,
+        tunnel: None,
+    };
     let row = |(port, vport)| Row { vid, vport, select: Match::Mac { port, mac: own(net, port) } };
     Program {
         vid,
@@ -42,6 +48,7 @@ fn network(net: usize, from: &[PortId], to: PortId, weight: u16) -> Program {
         ports: ports().map(vport).collect(),
         rows: ports().zip(0..).map(row).collect(),
         next_hops: vec![Adjacency::forward(to, own(net, to), Mac([2, 0xaa, 0, 0, net as u8, 0]), 1500)],
+        groups: Vec::new(),
         entries: Entries::Lpm32(vec![(Prefix4::containing(10 << 24, 8), NextHop::new(0).unwrap())]),
         rate_limit: None,
         weight,

@@ -49,6 +49,7 @@ fn network(kind: Kind, id: u16) -> Program {
             port: PortId::new(port),
             mac: mac(id, port),
             mtu_bytes: 1500,
+            tunnel: None,
         })
         .collect();
     let rows = |(port, vport): (&VirtualPort, u16)| {
@@ -64,6 +65,7 @@ fn network(kind: Kind, id: u16) -> Program {
         settings: Settings::of(kind),
         rows: ports.iter().zip(0..).flat_map(rows).collect(),
         next_hops: ports.iter().map(|port| Adjacency::out(port.port, port.mtu_bytes)).collect(),
+        groups: Vec::new(),
         entries: Entries::none(kind),
         ports,
         rate_limit: None,

@@ -100,6 +100,7 @@ fn same_but_table(one: &Program, other: &Program) -> bool {
         ports,
         rows,
         next_hops: _,
+        groups: _,
         entries: _,
         rate_limit,
         weight,

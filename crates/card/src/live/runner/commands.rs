@@ -159,6 +159,10 @@ impl Runner {
         match work {
             TableWork::TakePlane => card.take_plane(vid),
             TableWork::Decide => card.steer(vid, false),
+            TableWork::Groups(groups) => {
+                let update = Update::default().with_groups(&groups);
+                card.update(vid, &update).map(drop)
+            }
             TableWork::Hops(hops) => card.update(vid, &Update::of_hops(&hops)).map(drop),
             TableWork::Routes(routes) => {
                 let update = Update::of_routes(&routes).with_mode(Mode::Each);

@@ -35,10 +35,10 @@ impl Runner {
 
     /// Makes software decide the network that is moving to the card, if it is one of these, and the move end there.
     pub(super) fn turn_back(&mut self, is_one: impl Fn(Vid) -> bool) {
-        let moves = |transfer: &Box<Transfer>| {
+        let moves = |transfer: &Transfer| {
             transfer.aside.is_some() && transfer.goal == Side::Card && is_one(transfer.order.seat.vid)
         };
-        if !self.transfer.as_ref().is_some_and(moves) {
+        if !self.transfer.as_deref().is_some_and(moves) {
             return;
         }
         let Some(mut transfer) = self.transfer.take() else { return };

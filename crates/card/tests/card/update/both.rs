@@ -133,7 +133,7 @@ fn an_update_of_both_widths_is_made_as_a_whole_or_as_far_as_there_is_room() {
     let v4 = [(four, None), ("10.1.0.0/16".parse().unwrap(), Some(hop(12)))];
     let address = |n: u16| u128::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     let v6: Vec<_> = (1..400).map(|n| (Prefix::containing(address(n), 128), Some(hop(n % 9)))).collect();
-    let update = Update { hops: &hops, v4: &v4, v6: &v6, mode: Mode::Whole };
+    let update = Update { hops: &hops, groups: &[], v4: &v4, v6: &v6, mode: Mode::Whole };
     for mode in [Mode::Whole, Mode::Each] {
         let refused = card.update(vid(1), &update.with_mode(mode)).unwrap_err();
         assert!(matches!(refused, SubstrateError::Words { .. }) && refused.is_full(), "{refused}");

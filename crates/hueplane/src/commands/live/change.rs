@@ -11,7 +11,7 @@ use hueplaned::api::{
 use hueplaned::client::{Client, ClientError};
 use serde_json::Value;
 
-use super::{Painter, client, sources};
+use super::{Painter, client, own_sources};
 use crate::cli::{Apply, Connection, Delete, DeleteWhat, Diff, Down};
 use crate::failure::Failure;
 use crate::print::{DIM, GREEN, RED, YELLOW, count, result, styled};
@@ -27,7 +27,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 pub fn apply(args: &Apply, connection: &Connection) -> Result<(), Failure> {
     let client = client(connection)?;
     let request = ApplyRequest {
-        sources: sources(&args.files.files)?,
+        sources: own_sources(&args.files.files, &args.node, &client)?,
         dry_run: args.dry_run,
         prune: args.prune,
         if_generation: None,
@@ -51,7 +51,8 @@ fn seconds(time: Duration) -> Result<u32, Failure> {
 /// Runs `hueplane diff`.
 pub fn diff(args: &Diff, connection: &Connection) -> Result<(), Failure> {
     let client = client(connection)?;
-    let request = DiffRequest { sources: sources(&args.files.files)?, prune: args.prune };
+    let request =
+        DiffRequest { sources: own_sources(&args.files.files, &args.node, &client)?, prune: args.prune };
     let found = client.diff(&request)?;
     let painter = Painter::ask(&client);
     result(args.output.format, &found, || {

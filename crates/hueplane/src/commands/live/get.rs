@@ -21,10 +21,15 @@ use crate::print::{Align, DIM, GREEN, List, RED, YELLOW, columns, grouped, resul
 
 /// Runs the command.
 pub fn get(args: &Get, connection: &Connection) -> Result<(), Failure> {
-    let client = client(connection)?;
     let format = args.output.format;
     let name = args.name.as_deref();
+    // It has several daemons.
+    if args.kind == Kind::Topology {
+        return crate::topo::show(name, format);
+    }
+    let client = client(connection)?;
     match args.kind {
+        Kind::Topology => Ok(()),
         Kind::Nodes => nodes(&client, format, name),
         Kind::Networks => networks(&client, format, name.or(args.network.as_deref())),
         Kind::Ports => ports(&client, format, name, args.network.as_deref()),
@@ -153,7 +158,7 @@ fn networks(client: &Client, format: Format, name: Option<&str>) -> Result<(), F
                 NetworkState::Degraded => RED,
             };
             let ports = network.ports.iter().map(|port| {
-                let text = format!("{}:{}", port.name, port.port);
+                let text = format!("{}:{}", port.name, port.on());
                 if port.up { text } else { styled(RED, format!("{text} (down)")) }
             });
             vec![
@@ -277,7 +282,7 @@ fn route_row(route: &Route, painter: &Painter) -> String {
         let shown = text.len();
         pad(text, shown, width)
     };
-    format!(
+    let mut text = format!(
         "{}{}{}{}{:<12}{:<19}{:<10}{}",
         pad(painter.paint(&route.network), route.network.len(), 16),
         wide(route.prefix.clone(), 20),
@@ -287,7 +292,14 @@ fn route_row(route: &Route, painter: &Painter) -> String {
         route.mac.as_deref().unwrap_or("-"),
         route.protocol,
         route.metric,
-    )
+    );
+    for way in &route.ways {
+        let via = wide(way.via.map_or_else(|| "-".to_owned(), |via| via.to_string()), 17);
+        let port = way.port.as_deref().unwrap_or("-");
+        let dead = if way.dead { ", dead" } else { "" };
+        text += &format!("\n{:45}{via}{port:<12}weight {}{dead}", "", way.weight);
+    }
+    text
 }
 
 fn neighbours(

@@ -47,9 +47,10 @@ pub use status::status;
 pub use up::up;
 pub use upgrade::upgrade;
 
-use crate::cli::Connection;
+use crate::cli::{AsNode, Connection};
 use crate::failure::Failure;
 use crate::print;
+use crate::topo::own_part;
 
 /// A client of the daemon that the options name.
 pub fn client(connection: &Connection) -> Result<Client, Failure> {
@@ -71,7 +72,31 @@ pub fn sources(files: &[PathBuf]) -> Result<Vec<SourceText>, Failure> {
     files.iter().map(|path| source(path)).collect()
 }
 
-fn source(path: &Path) -> Result<SourceText, Failure> {
+/// As [`sources`], with the node's own part of a Topology. Without `--node`, it is the node with the name in its document, or else with
+/// the host name of this machine.
+fn own_sources(files: &[PathBuf], node: &AsNode, client: &Client) -> Result<Vec<SourceText>, Failure> {
+    own_part(sources(files)?, || match &node.node {
+        Some(name) => Ok(name.clone()),
+        None => {
+            let documents = client.config()?.documents;
+            let of_node = documents.iter().find(|document| document["kind"] == "Node");
+            let name = of_node.and_then(|document| document["metadata"]["name"].as_str());
+            name.map_or_else(host_name, |name| Ok(name.to_owned()))
+        }
+    })
+}
+
+/// The host name of this machine.
+fn host_name() -> Result<String, Failure> {
+    let path = "/proc/sys/kernel/hostname";
+    let name = std::fs::read_to_string(path);
+    name.map(|name| name.trim().to_owned()).map_err(|error| {
+        Failure::Broken(format!("{path}: cannot be read: {error}: name the node with --node"))
+    })
+}
+
+/// The content of a file; `-` is standard input.
+pub fn source(path: &Path) -> Result<SourceText, Failure> {
     let stdin = path.as_os_str() == hue_intent::STDIN;
     let name = if stdin { "<stdin>".to_owned() } else { path.display().to_string() };
     let mut bytes = Vec::new();

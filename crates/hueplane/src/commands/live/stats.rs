@@ -151,6 +151,9 @@ fn one(network: &NetworkStats, painter: &Painter) -> String {
         }
     }
     out.push_str(&format!("from its control plane: {}\n", grouped(network.from_control)));
+    if network.to_tunnels > 0 {
+        out.push_str(&format!("punted into tunnels: {}\n", grouped(network.to_tunnels)));
+    }
     out.push_str(&format!("counted since: {}\n", moment(network.since)));
     out.push_str(&card_since(network, painter));
     out

@@ -21,10 +21,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::change::{applied_text, warn};
-use super::{Painter, sources};
+use super::{Painter, host_name, sources};
 use crate::cli::{Connection, Places, Up};
 use crate::failure::Failure;
 use crate::print;
+use crate::topo::own_part;
 
 /// Longest time until a daemon answers: it may have many networks to set up.
 const START_MAX: Duration = Duration::from_secs(120);
@@ -40,7 +41,7 @@ pub fn up(args: &Up, connection: &Connection) -> Result<(), Failure> {
             "up: starts a new daemon; use --run-dir to choose its directory".to_owned(),
         ));
     }
-    let sources = sources(&args.files)?;
+    let sources = own_part(sources(&args.files)?, || args.node.node.clone().map_or_else(host_name, Ok))?;
     check(&sources)?;
     let run_dir = options::run_dir(args.places.run_dir.as_deref());
     let client = Client::unix(socket_in(&run_dir))?;
@@ -67,7 +68,7 @@ fn check(sources: &[SourceText]) -> Result<(), Failure> {
         name: source.name.clone(),
         bytes: source.text.clone().into(),
     };
-    hue_intent::parse(sources.iter().map(source).collect())
+    hue_intent::parse_part(sources.iter().map(source).collect())
         .map(drop)
         .map_err(|errors| Failure::Input(errors.to_string()))
 }
@@ -181,6 +182,7 @@ fn arguments(args: &Up) -> Vec<OsString> {
     option("--run-dir", path(&args.places.run_dir));
     option("--state-dir", path(&args.places.state_dir));
     option("--namespace-prefix", args.places.namespace_prefix.clone().map(OsString::from));
+    option("--packet-slots", args.packet_slots.map(|slots| slots.to_string().into()));
     option("--listen", args.listen.listen.map(|address| address.to_string().into()));
     option("--tls-cert", path(&args.listen.tls_cert));
     option("--tls-key", path(&args.listen.tls_key));
@@ -265,6 +267,7 @@ fn daemon(args: &Up) -> Result<(), Failure> {
         workers: args.workers,
         pin: args.pin,
         scheduling: args.scheduling.into(),
+        packet_slots: args.packet_slots,
         least_rights: true,
         log: true,
         log_file: args.log_file.clone(),

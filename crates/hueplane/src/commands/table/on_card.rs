@@ -108,11 +108,18 @@ impl<K: Family> OnCard<K> {
         let mac = mac(NETWORK, vid.get());
         let program = Program {
             vid,
-            ports: vec![VirtualPort { name: "port".to_owned(), port: PORT, mac, mtu_bytes: MTU_BYTES }],
+            ports: vec![VirtualPort {
+                name: "port".to_owned(),
+                port: PORT,
+                mac,
+                mtu_bytes: MTU_BYTES,
+                tunnel: None,
+            }],
             rows: vec![Row { vid, vport: 0, select: Match::Mac { port: PORT, mac } }],
             name: name.to_owned(),
             settings: K::settings(),
             next_hops: Vec::new(),
+            groups: Vec::new(),
             entries: Entries::none(K::settings().kind()),
             rate_limit: None,
             weight: 1,

@@ -169,7 +169,7 @@ mod tests {
             vid,
             name: "grün".to_owned(),
             settings: Settings::of(hue_planes::Kind::Dual),
-            ports: vec![VirtualPort { name: "left".to_owned(), port, mac, mtu_bytes: 1500 }],
+            ports: vec![VirtualPort { name: "left".to_owned(), port, mac, mtu_bytes: 1500, tunnel: None }],
             rows: vec![
                 Row { vid, vport: 0, select: Match::Mac { port, mac } },
                 Row {
@@ -179,6 +179,7 @@ mod tests {
                 },
             ],
             next_hops: vec![Adjacency::NONE, Adjacency::local()],
+            groups: Vec::new(),
             entries: Entries::Dual(
                 vec![("0.0.0.0/0".parse().unwrap(), hop)],
                 vec![("2001:db8::1/128".parse().unwrap(), hop)],

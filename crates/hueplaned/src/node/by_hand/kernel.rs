@@ -57,13 +57,22 @@ pub fn snapshot(config: &Config) -> Vec<Event> {
         }
     }
     for known in &config.routes {
-        let way = match known.target {
-            StaticTarget::Port(port) => Some((index(port), None)),
-            StaticTarget::ViaPort(via, port) => Some((index(port), Some(via))),
-            StaticTarget::Via(via) => link_of(config, via).map(|link| (link, Some(via))),
+        let via = |address: IpAddr, weight| {
+            let link = link_of(config, address)?;
+            Some(NextHop { link, via: Some(address), weight, dead: false, onlink: false })
         };
-        if let Some((link, via)) = way {
-            events.push(Event::Route(Change::Listed, route(known.prefix, link, via, 0)));
+        let on = |port: usize, via| NextHop { link: index(port), via, weight: 1, dead: false, onlink: false };
+        let hops: Vec<NextHop> = match &known.target {
+            StaticTarget::Port(port) => vec![on(*port, None)],
+            StaticTarget::ViaPort(via, port) => vec![on(*port, Some(*via))],
+            StaticTarget::Via(address) => via(*address, 1).into_iter().collect(),
+            StaticTarget::Vias(vias) => {
+                vias.iter().filter_map(|(address, weight)| via(*address, *weight)).collect()
+            }
+        };
+        if !hops.is_empty() {
+            let listed = Route { hops, ..route(known.prefix, 0, None, 0) };
+            events.push(Event::Route(Change::Listed, listed));
         }
     }
     for (port, address, mac) in config.neighbours.iter().copied() {

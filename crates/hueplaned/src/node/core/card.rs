@@ -7,12 +7,11 @@ use std::time::Instant;
 
 use hue_card::{CardCommand, CardEvent, CardQuestion, CardReply, Moved, OnFailure, SeatId};
 use hue_demux::PortId;
-use hue_planes::Adjacency;
 use hue_ports::{Driver, Port};
-use hue_substrate::Changes;
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::wake::Wake;
-use hue_tables::{Delta, NextHop, Vid};
+use hue_substrate::{Changes, HopChanges};
+use hue_tables::{Delta, Vid};
 use tokio::sync::oneshot;
 
 use super::Node;
@@ -356,7 +355,7 @@ impl Node {
     }
 
     /// A network's table has changed in software: the card follows.
-    pub(super) fn mirror(&mut self, vid: Vid, hops: &[(NextHop, Adjacency)], routes: &Changes) {
+    pub(super) fn mirror(&mut self, vid: Vid, hops: &HopChanges, routes: &Changes) {
         if planted(Bug::NoMirror) {
             return;
         }
@@ -364,7 +363,7 @@ impl Node {
         self.forward();
     }
 
-    fn tell_changes(&mut self, vid: Vid, hops: &[(NextHop, Adjacency)], routes: &Changes) {
+    fn tell_changes(&mut self, vid: Vid, hops: &HopChanges, routes: &Changes) {
         let Some(card) = self.card.as_mut().filter(|card| !card.is_stale) else { return };
         let Some(seat) = card.seats.get(&vid) else { return };
         let withdrawn =

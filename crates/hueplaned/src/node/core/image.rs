@@ -43,7 +43,8 @@ impl Node {
                 let (hops, routes) = self.routes.table(have.program.vid)?.published();
                 let hops: Vec<Adjacency> =
                     hops.iter().map(|hop| hop.on_port(card.number(hop.port()))).collect();
-                full.push(Program { next_hops: hops, entries: routes, ..program.clone() });
+                let groups = self.routes.table(have.program.vid)?.published_groups();
+                full.push(Program { next_hops: hops, groups, entries: routes, ..program.clone() });
             }
             bare.push(program);
         }

@@ -126,7 +126,7 @@ impl Node {
             compiled: Arc::new(Compiled::default()),
             networks: BTreeMap::new(),
             vids: HashMap::new(),
-            ports: Ports::new(config.into()),
+            ports: Ports::new(config.into(), config.slots_max),
             waiters: Waiters::default(),
             routes: Routes::default(),
             leftovers: BTreeSet::new(),

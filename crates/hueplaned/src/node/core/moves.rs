@@ -81,6 +81,7 @@ impl Node {
         // Without a scheduler, every network that fits is placed on the card.
         let schedule = self.desired.intent.node.spec.scheduler.is_some();
         let (wanted, why) = match have.network.spec.placement {
+            _ if have.tunnels.is_some() => (Placement::Soft, String::new()),
             Placement::Auto | Placement::Card if drained => (Placement::Soft, DRAINED.to_owned()),
             Placement::Auto if schedule => match self.scheduling.place(name) {
                 None => return, // the scheduler has not answered yet
@@ -100,6 +101,7 @@ impl Node {
         self.changed = true;
         let why = match wanted {
             // The other reason remains when the card is no longer drained.
+            _ if have.tunnels.is_some() => self.elsewhere(name),
             Placement::Soft if why == DRAINED => self.elsewhere(name).or(Some(why)),
             Placement::Soft => Some(why),
             Placement::Auto | Placement::Card => self.elsewhere(name),
@@ -137,7 +139,11 @@ impl Node {
     /// Why a network in its present form can never run on the card.
     fn elsewhere(&self, name: &str) -> Option<String> {
         let (card, entry) = (self.card.as_ref()?, self.networks.get(name)?);
-        let program = &entry.have.as_ref()?.program;
+        let have = entry.have.as_ref()?;
+        if let Some(tunnels) = have.tunnels {
+            return Some(tunnels.to_string());
+        }
+        let program = &have.program;
         let port = program.ports.iter().find(|port| !card.numbers.contains_key(&port.port))?;
         Some(format!("its port '{}' is not a port of the card", port.name))
     }

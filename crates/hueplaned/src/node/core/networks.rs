@@ -5,11 +5,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use hue_control::TunnelUse;
+use hue_demux::PortId;
+use hue_intent::{NetworkPort, Tunnel};
 use hue_substrate::{Substrate, SubstrateError};
 use hue_tables::{Policies, Vid};
 
 use super::Node;
-use crate::api::{EventKind, NetworkState};
+use crate::api::{EventKind, NetworkState, RouteKind};
 use crate::node::events::About;
 use crate::node::jobs::{Done, Job, Made, Setup};
 use crate::node::networks::{Entry, RETRY_MAX, RETRY_MIN, SNAPSHOT_MAX};
@@ -66,6 +69,7 @@ impl Node {
         entry.unread.clear();
         entry.taps = false;
         self.give_routes(routes::Input::Unload(vid));
+        self.tell_passengers(name);
         self.changed = true;
     }
 
@@ -351,6 +355,7 @@ impl Node {
             self.ask_scheduler();
         }
         self.place(name);
+        self.tell_passengers(name);
         self.try_again();
         let entry = self.networks.get(name);
         let result = entry.map(|entry| entry.result(name, self.table_of(entry)));
@@ -384,26 +389,59 @@ impl Node {
     /// Tells the kernel of a network's namespace which of its interfaces have a link: without one it forgets its
     /// neighbours there, and routing daemons use other paths.
     pub(super) fn tell_wires(&mut self, name: &str) {
-        let Some(entry) = self.networks.get_mut(name) else { return };
+        let Some(entry) = self.networks.get(name) else { return };
         let Some(have) = &entry.have else { return };
-        for ((tap, told), port) in entry.wires.iter_mut().zip(&have.program.ports) {
-            let nic = self.wires.nic_of(port.port).filter(|_| entry.on_nic);
-            let id = nic.unwrap_or(port.port);
-            let physical = self.ports.with_id(id).map(|(_, physical)| physical);
-            // While the port is being opened, for example after a restart, the carrier stays as it is.
-            if physical.is_some_and(PhysicalPort::is_undecided) {
-                continue;
-            }
-            let on = self.ports.has_wire(id);
-            if *told != Some(on) {
-                match tap.set_carrier(on) {
-                    Ok(()) => *told = Some(on),
-                    Err(error) => {
-                        tracing::warn!(network = name, %error, "the carrier of a virtual port cannot be switched")
-                    }
+        let ports = have.network.spec.ports.iter().zip(&have.program.ports);
+        let states = ports.map(|(document, port)| match document.tunnel() {
+            Some(tunnel) => self.reaches(tunnel),
+            None => self.has_link(port.port, entry.on_nic),
+        });
+        let states: Vec<Option<bool>> = states.collect();
+        let Some(entry) = self.networks.get_mut(name) else { return };
+        for ((tap, told), on) in entry.wires.iter_mut().zip(states) {
+            let Some(on) = on.filter(|on| *told != Some(*on)) else { continue };
+            match tap.set_carrier(on) {
+                Ok(()) => (*told, self.changed) = (Some(on), true),
+                Err(error) => {
+                    tracing::warn!(network = name, %error, "the carrier of a virtual port cannot be switched")
                 }
             }
         }
+    }
+
+    /// Whether a physical port has a link; `None` while it is being opened, for example after a restart.
+    fn has_link(&self, port: PortId, on_nic: bool) -> Option<bool> {
+        let id = self.wires.nic_of(port).filter(|_| on_nic).unwrap_or(port);
+        let physical = self.ports.with_id(id).map(|(_, physical)| physical);
+        (!physical.is_some_and(PhysicalPort::is_undecided)).then(|| self.ports.has_wire(id))
+    }
+
+    /// Whether the network that carries a tunnel has a route to its far end; `None` while that network is being set up.
+    fn reaches(&self, tunnel: &Tunnel) -> Option<bool> {
+        let over = tunnel.over.as_str();
+        let carrier = self.networks.get(over)?;
+        if carrier.is_pending() {
+            return None;
+        }
+        let route = self.routes_holding(over, tunnel.remote).pop();
+        Some(carrier.have.is_some() && route.is_some_and(|route| route.kind != RouteKind::Local))
+    }
+
+    /// The routes or the state of a network may have changed: tells the networks whose tunnels it carries whether it reaches
+    /// the far ends.
+    pub(super) fn tell_passengers(&mut self, name: &str) {
+        let Some(entry) = self.networks.get(name) else { return };
+        let known = entry.have.as_ref().or(entry.want.as_ref());
+        if known.is_none_or(|known| known.tunnels != Some(TunnelUse::Carries)) {
+            return;
+        }
+        let over = |entry: &Entry| {
+            let ports = entry.have.iter().flat_map(|have| &have.network.spec.ports);
+            ports.filter_map(NetworkPort::tunnel).any(|tunnel| tunnel.over.as_str() == name)
+        };
+        let passengers = self.networks.iter().filter(|(_, entry)| over(entry));
+        let passengers: Vec<String> = passengers.map(|(name, _)| name.clone()).collect();
+        passengers.iter().for_each(|passenger| self.tell_wires(passenger));
     }
 
     /// An interface of a network's namespace is gone: creates it again.

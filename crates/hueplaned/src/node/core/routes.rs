@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use hue_planes::Adjacency;
+use hue_planes::group::Slots;
 use hue_substrate::{Entries, Mode, Program, Substrate, SubstrateError};
-use hue_tables::Vid;
+use hue_tables::{NextHop, Vid};
 
 use super::Node;
 use crate::api::NetworkState;
@@ -68,12 +69,18 @@ impl Node {
             Effect::SetAddresses(vid, addresses) => self.live.set_addresses(vid, &addresses),
             Effect::SetNeighbours(vid, neighbours) => self.live.neighbours(vid, &neighbours),
             Effect::Update(piece) => {
-                let update = piece.routes.update().with_mode(Mode::Fitting).with_hops(&piece.hops);
+                let update = piece.routes.update().with_mode(Mode::Fitting);
+                let update = update.with_hops(&piece.hops.rows).with_groups(&piece.hops.groups);
                 let result = self.live.update(piece.vid, &update).map_err(|error| error.to_string());
+                let vid = piece.vid;
                 self.give_routes(Input::Updated(piece, result));
+                self.with_name(vid, Self::tell_passengers);
             }
             Effect::Mirror(vid, hops, routes) => self.mirror(vid, &hops, &routes),
-            Effect::LoadWhole(vid, next_hops, routes) => self.load_table(vid, next_hops, routes),
+            Effect::LoadWhole(vid, next_hops, groups, routes) => {
+                self.load_table(vid, (next_hops, groups), routes);
+                self.with_name(vid, Self::tell_passengers);
+            }
             Effect::Withdraw(vid, routes) => {
                 if let Err(error) = self.live.update(vid, &routes.update()) {
                     let network = self.vids.get(&vid);
@@ -113,9 +120,14 @@ impl Node {
     }
 
     /// Loads a network's table as a whole. If it does not fit, its routes are left for pieces.
-    fn load_table(&mut self, vid: Vid, next_hops: Vec<Adjacency>, routes: Entries) {
+    fn load_table(
+        &mut self,
+        vid: Vid,
+        (next_hops, groups): (Vec<Adjacency>, Vec<(NextHop, Slots)>),
+        routes: Entries,
+    ) {
         let Some(have) = self.loaded_as(vid).and_then(|entry| entry.have.clone()) else { return };
-        let mut program = Program { next_hops, entries: routes, ..have.program.clone() };
+        let mut program = Program { next_hops, groups, entries: routes, ..have.program.clone() };
         let mut loaded = self.live.load(std::slice::from_ref(&program));
         let none = Entries::none(program.kind());
         let mut rest = none.clone();

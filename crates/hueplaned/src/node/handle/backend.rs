@@ -704,7 +704,8 @@ fn network(view: &View, one: &NetworkView) -> Network {
     network.routes = one.counts.routes.load(Ordering::Relaxed);
     network.routes_refused = one.counts.refused.load(Ordering::Relaxed);
     network.neighbours = one.counts.neighbours.load(Ordering::Relaxed);
-    for port in &mut network.ports {
+    // Of a tunnel, the node knows.
+    for port in network.ports.iter_mut().filter(|port| port.tunnel.is_none()) {
         let on = view.ports.iter().find(|physical| physical.api.name == port.port);
         port.up = on.is_some_and(|physical| physical.api.state == PortState::Up);
     }

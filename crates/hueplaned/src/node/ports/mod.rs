@@ -20,7 +20,7 @@ use hue_ports::{CablePlug, Driver, OpenOptions, Opened, Port, PortError, Region,
 
 pub use self::physical::PhysicalPort;
 use super::jobs::{Job, OpenPort, Opening, PortTag};
-use super::memory::{Memory, PortNeed, mtu_max};
+use super::memory::{Memory, PortNeed, SLOTS_MAX, mtu_max};
 use super::site::Site;
 use super::take_over::Ending;
 use crate::api::EventKind;
@@ -32,6 +32,8 @@ pub struct Ports {
     opening: BTreeSet<String>,
     links: HashMap<String, Link>,
     memory: Memory,
+    /// Most slots of a worker.
+    slots_max: u32,
 }
 
 /// What ports must know of other parts.
@@ -143,9 +145,9 @@ pub struct Adopt {
 }
 
 impl Ports {
-    /// No ports, with this packet memory.
-    pub fn new(memory: Memory) -> Self {
-        Self { ports: BTreeMap::new(), opening: BTreeSet::new(), links: HashMap::new(), memory }
+    /// No ports, with this packet memory, and at most so many slots of a worker.
+    pub fn new(memory: Memory, slots_max: u32) -> Self {
+        Self { ports: BTreeMap::new(), opening: BTreeSet::new(), links: HashMap::new(), memory, slots_max }
     }
 
     /// Takes an input.
@@ -283,7 +285,8 @@ impl Ports {
             Ok(plug) => plug,
             Err(error) => return self.refused(name, error.to_string(), around.now, out),
         };
-        let each = self.ports.len().div_ceil(around.workers.max(1));
+        // Those that come later need their share too.
+        let each = self.ports.len().max(around.desired.len()).div_ceil(around.workers.max(1));
         let Some(queues) = self.ports.get(name).map(|port| self.need(&port.want, around).queues) else {
             return;
         };
@@ -293,7 +296,9 @@ impl Ports {
         let interface = want.interface().to_owned();
         let make = (port.is_ours() && plug.is_none()).then_some(u32::from(want.mtu));
         let options = OpenOptions { driver: driver(want.driver), ring, ..OpenOptions::default() };
-        port.short = (ring < OpenOptions::default().ring).then_some(ring);
+        // A user who wants a small pool wants short rings.
+        let wanted = self.memory.slots < self.slots_max || self.slots_max == SLOTS_MAX;
+        port.short = (ring < OpenOptions::default().ring && wanted).then_some(ring);
         match result {
             // The daemon before has the port; what can be done without it is done.
             Ok(Site::Card(_)) if around.is_preparing => {} // the card's process opens it
@@ -414,7 +419,7 @@ impl Ports {
             return None;
         }
         let needs: Vec<PortNeed> = around.desired.iter().map(|want| self.need(want, around)).collect();
-        let wanted = Memory::for_ports(&needs, around.workers, self.memory);
+        let wanted = Memory::for_ports(&needs, around.workers, self.memory, self.slots_max);
         (!self.memory.holds(wanted)).then_some(Effect::SetMemory(wanted))
     }
 

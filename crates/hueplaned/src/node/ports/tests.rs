@@ -22,7 +22,8 @@ impl Bench {
     fn new() -> Self {
         let region = Pool::new(64, 2048).unwrap().region();
         let memory = Memory { slots: 32_768, slot_bytes: 2048 };
-        let (ports, desired, seen, jobs) = (Ports::new(memory), Vec::new(), Vec::new(), Vec::new());
+        let (ports, desired, seen, jobs) =
+            (Ports::new(memory, SLOTS_MAX), Vec::new(), Vec::new(), Vec::new());
         Self { ports, desired, preparing: false, region, seen, jobs, now: Instant::now(), refuses: None }
     }
 

@@ -17,9 +17,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use hue_planes::group::Slots;
 use hue_planes::{Adjacency, Keys};
 use hue_routing::{AnyUpdate, Batch, Change as How, Event, RibPort, Session};
-use hue_substrate::{Changes, Entries, Refusals};
+use hue_substrate::{Changes, Entries, HopChanges, Refusals};
 use hue_tables::{Account, NextHop, Vid};
 use hue_wire::Mac;
 
@@ -110,7 +111,7 @@ pub struct Update {
     /// The network.
     pub vid: Vid,
     /// Next hops, to be set first.
-    pub hops: Vec<(NextHop, Adjacency)>,
+    pub hops: HopChanges,
     /// Routes.
     pub routes: Changes,
     /// How many routes of the whole update are done with this piece.
@@ -142,9 +143,9 @@ pub enum Effect {
     /// Apply this to software's table; the answer is [`Input::Updated`].
     Update(Update),
     /// Software's table has changed: the card follows.
-    Mirror(Vid, Vec<(NextHop, Adjacency)>, Changes),
+    Mirror(Vid, HopChanges, Changes),
     /// Load these next hops and routes into software's table, or those that fit; the answer is [`Input::WholeLoaded`].
-    LoadWhole(Vid, Vec<Adjacency>, Entries),
+    LoadWhole(Vid, Vec<Adjacency>, Vec<(NextHop, Slots)>, Entries),
     /// Remove these routes from software's table.
     Withdraw(Vid, Changes),
     /// Not all of a whole table fitted at once: the network is pending.
@@ -290,13 +291,13 @@ impl Routes {
         }
         if table.piece.is_none() {
             if let Some(update) = table.rib.take_update() {
-                let AnyUpdate { hops, routes, neighbours, addresses, .. } = update;
+                let AnyUpdate { hops, groups, routes, neighbours, addresses, .. } = update;
                 out.extend(addresses.map(|addresses| Effect::SetAddresses(vid, addresses)));
                 if let Some(neighbours) = neighbours {
                     table.counts.neighbours.store(neighbours.len() as u64, Ordering::Relaxed);
                     out.push(Effect::SetNeighbours(vid, neighbours));
                 }
-                table.piece = Some(Piece { hops, routes, done: 0 });
+                table.piece = Some(Piece { hops: HopChanges { rows: hops, groups }, routes, done: 0 });
             } else if let Some(routes) = table.refused.next(&table.rib, (around.account)(vid).bytes_own) {
                 table.piece = Some(Piece::of(routes));
             } else {
@@ -363,8 +364,8 @@ impl Routes {
         while table.rib.take_update().is_some() {}
         table.piece = None;
         table.refused.forget();
-        let (next_hops, routes) = table.rib.published();
-        out.push(Effect::LoadWhole(vid, next_hops, routes));
+        let ((next_hops, routes), groups) = (table.rib.published(), table.rib.published_groups());
+        out.push(Effect::LoadWhole(vid, next_hops, groups, routes));
     }
 
     fn whole_loaded(

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use hue_planes::group::Slots;
 use hue_planes::{Adjacency, Keys};
 use hue_routing::{AnyRib, RibPort, Session};
-use hue_substrate::{Changes, Entries, each_routes};
+use hue_substrate::{Changes, Entries, HopChanges, each_routes};
 use hue_tables::NextHop;
 
 use super::Loaded;
@@ -16,7 +17,7 @@ use crate::node::wanted::has_routes;
 
 /// An update in progress.
 pub(super) struct Piece {
-    pub(super) hops: Vec<(NextHop, Adjacency)>,
+    pub(super) hops: HopChanges,
     pub(super) routes: Changes,
     pub(super) done: usize,
 }
@@ -24,7 +25,7 @@ pub(super) struct Piece {
 impl Piece {
     /// Only routes.
     pub(super) fn of(routes: Changes) -> Self {
-        Self { hops: Vec::new(), routes, done: 0 }
+        Self { hops: HopChanges::default(), routes, done: 0 }
     }
 }
 
@@ -118,6 +119,11 @@ impl Table {
     /// The next hops that its routes name; none if it has no routes.
     pub fn published_rows(&self) -> Vec<Adjacency> {
         if self.has_routes() { self.rib.published_rows() } else { Vec::new() }
+    }
+
+    /// The groups among the next hops.
+    pub fn published_groups(&self) -> Vec<(NextHop, Slots)> {
+        if self.has_routes() { self.rib.published_groups() } else { Vec::new() }
     }
 
     /// Its present or future contents: next hops and routes, without the refused ones.

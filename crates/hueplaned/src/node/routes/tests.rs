@@ -55,7 +55,7 @@ impl Bench {
                 self.seen.push(format!("{} gets {} routes", update.vid, update.routes.len()));
                 return self.give(Input::Updated(update, result));
             }
-            Effect::LoadWhole(vid, _, routes) => {
+            Effect::LoadWhole(vid, _, _, routes) => {
                 self.seen.push(format!("{vid} is loaded with {} routes", routes.len()));
                 return self.give(Input::WholeLoaded(vid, Entries::none(Kind::Ipv4), Ok(())));
             }
@@ -88,6 +88,7 @@ impl Bench {
             port: PortId::new(1),
             mac: Mac([2, 0, 0, 0, 0, 1]),
             mtu_bytes: 1500,
+            peer: None,
         };
         let (name, ports, counts) = (format!("n{at}"), vec![port], Arc::default());
         self.give(Input::Load(

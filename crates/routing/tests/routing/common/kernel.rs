@@ -23,6 +23,7 @@ pub fn ports() -> Vec<RibPort> {
         port: PortId::new(port),
         mac: Mac([2, 0, 0, 0, 1, port]),
         mtu_bytes: 1500,
+        peer: None,
     };
     vec![port("v0", 5), port("v1", 3)]
 }
@@ -457,7 +458,7 @@ impl<K: Modelled> Kernel<K> {
     }
 
     /// The table by the rules, computed in the simplest way.
-    pub fn table(&self) -> BTreeMap<Prefix<K>, Adjacency> {
+    pub fn table(&self) -> BTreeMap<Prefix<K>, Vec<Adjacency>> {
         let mut table: BTreeMap<Prefix<K>, Means> =
             self.routes.iter().filter_map(|(prefix, routes)| Some((*prefix, self.means(routes)?))).collect();
         // The plane decides these without a route.
@@ -478,11 +479,11 @@ impl<K: Modelled> Kernel<K> {
         for (prefix, vport, _, address) in found {
             let link =
                 self.neighbours.keys().find(|(to, link)| *to == address && self.vport(*link) == Some(vport));
-            table.insert(prefix, Means::Does(self.forward(vport, address, link.unwrap().1)));
+            table.insert(prefix, Means::Does(vec![self.forward(vport, address, link.unwrap().1)]));
         }
         let does = |means: &Means| match means {
-            Means::Link(vport) => Adjacency::glean(ports()[usize::from(*vport)].port),
-            Means::Does(adjacency) => *adjacency,
+            Means::Link(vport) => vec![Adjacency::glean(ports()[usize::from(*vport)].port)],
+            Means::Does(adjacencies) => sorted(adjacencies.clone()),
         };
         table.iter().map(|(prefix, means)| (*prefix, does(means))).collect()
     }
@@ -498,13 +499,13 @@ impl<K: Modelled> Kernel<K> {
         let routes = together::<K>(routes);
         let routes: Vec<&Route> = routes.iter().filter(|route| is_looked_up(route)).collect();
         if routes.iter().any(|route| route.tos != 0 || route.source.is_some()) {
-            return Some(Means::Does(Adjacency::local()));
+            return Some(Means::Does(vec![Adjacency::local()]));
         }
         let dead = |route: &&&Route| !route.hops.is_empty() && route.hops.iter().all(|way| way.dead);
         let route =
             routes.iter().find(|route| route.kind != RouteKind::Unicast || !dead(route)).or(routes.first())?;
         if route.kind != RouteKind::Unicast || route.hops.is_empty() {
-            return Some(Means::Does(Adjacency::local()));
+            return Some(Means::Does(vec![Adjacency::local()]));
         }
         let mut ways: Vec<&Way> = route.hops.iter().filter(|way| !way.dead).collect();
         if ways.is_empty() {
@@ -516,8 +517,9 @@ impl<K: Modelled> Kernel<K> {
             return Some(Means::Link(vport));
         }
         let does: Vec<Adjacency> = ways.iter().map(|way| self.way(way)).collect();
-        let forward = does.iter().find(|does| does.kind() == hue_planes::AdjacencyKind::Forward);
-        forward.or(does.first()).map(|does| Means::Does(*does))
+        let is_forward = |does: &&Adjacency| does.kind() == hue_planes::AdjacencyKind::Forward;
+        let forward: Vec<Adjacency> = does.iter().filter(is_forward).copied().collect();
+        Some(Means::Does(if forward.is_empty() { vec![*does.first()?] } else { forward }))
     }
 
     fn way(&self, way: &Way) -> Adjacency {
@@ -536,7 +538,15 @@ impl<K: Modelled> Kernel<K> {
 enum Means {
     /// The link of a virtual port.
     Link(u16),
-    Does(Adjacency),
+    /// One of these.
+    Does(Vec<Adjacency>),
+}
+
+/// Different actions in a fixed order.
+pub fn sorted(mut all: Vec<Adjacency>) -> Vec<Adjacency> {
+    all.sort_by_key(ToString::to_string);
+    all.dedup();
+    all
 }
 
 fn an_address<A: Into<IpAddr>>(link: u32, address: A, len: u8) -> Address {

@@ -127,6 +127,7 @@ pub fn ports() -> Vec<RibPort> {
         port: PortId::new(5 - index),
         mac: mac(index),
         mtu_bytes: 1500,
+        peer: None,
     };
     vec![port(0), port(1)]
 }

@@ -179,7 +179,7 @@ impl Worker {
     }
 
     /// Whether a group frame is for a virtual port; if not, it is counted.
-    fn concerns(
+    pub(super) fn concerns(
         &mut self,
         slot: usize,
         port: PortId,
@@ -203,7 +203,7 @@ impl Worker {
 
     /// A frame of a network: queued here, or handed to the network's home.
     #[inline(always)]
-    fn claim(&mut self, at: usize, port: PortId, Target { vid, vport }: Target, packet: Packet) {
+    pub(super) fn claim(&mut self, at: usize, port: PortId, Target { vid, vport }: Target, packet: Packet) {
         let slot = place(slot_of(&self.engine.slots, vid));
         match self.networks.get(slot) {
             Some(network) if !network.remote => self.enqueue(Some(at), slot, port, vport, packet),

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hue_demux::PortId;
+use hue_planes::group::Slots;
 use hue_planes::{Adjacency, Loss};
 use hue_ports::{CLASS_MAX, ClassLosses, ClassRule, Driver, Pool, Port, PortError, release_all};
 use hue_substrate::Program;
@@ -203,6 +204,7 @@ impl Worker {
         self.engine.demux = steering.demux.clone();
         for network in &mut self.networks {
             network.on_nic = steering.beside.is_on(network.vid);
+            network.carries_tunnels = steering.tunnels.has(network.vid);
         }
         self.steering = steering;
     }
@@ -295,10 +297,16 @@ impl Worker {
         }
     }
 
-    /// Changes rows of a network's next-hop table, which has `count` of them then.
-    pub fn set_hops(&mut self, vid: Vid, rows: &[(NextHop, Adjacency)], count: usize) {
+    /// Changes rows and groups of a network's next-hop table, which has `count` of them then.
+    pub fn set_hops(
+        &mut self,
+        vid: Vid,
+        rows: &[(NextHop, Adjacency)],
+        groups: &[(NextHop, Slots)],
+        count: usize,
+    ) {
         if let Some(slot) = self.slot(vid) {
-            self.engine.networks[slot].hops.set(rows, count);
+            self.engine.networks[slot].hops.set(rows, groups, count);
         }
     }
 

@@ -148,7 +148,7 @@ impl Worker {
     }
 
     #[inline(always)]
-    fn count_sent(&mut self, slot: usize, vport: u16, len: u32) {
+    pub(super) fn count_sent(&mut self, slot: usize, vport: u16, len: u32) {
         if let Some(count) = self.networks.get_mut(slot).and_then(|network| network.ledger.vport(vport)) {
             count.sent_packets += 1;
             count.sent_bytes += u64::from(len);
@@ -184,6 +184,13 @@ impl Worker {
     #[cold]
     #[inline(never)]
     fn send_elsewhere(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet, crossing: Crossing) {
+        let mut packet = packet;
+        if port.is_tunnel() {
+            match self.tunnel_out(slot, vport, packet) {
+                Ok(()) => return,
+                Err(back) => packet = back,
+            }
+        }
         let home = self.steering.port_home(port);
         if home == NO_HOME || usize::from(home) == self.index {
             return self.lose(slot, Loss::PortDown, Some(packet));
@@ -242,7 +249,7 @@ impl Worker {
 
     /// Counts a packet that is lost on its way out.
     #[cold]
-    fn lose(&mut self, slot: usize, loss: Loss, packet: Option<Packet>) {
+    pub(super) fn lose(&mut self, slot: usize, loss: Loss, packet: Option<Packet>) {
         if let Some(network) = self.networks.get_mut(slot) {
             network.ledger.losses.add(loss, 1);
         }
@@ -256,6 +263,13 @@ impl Worker {
     /// Hands a packet to the network's control plane, within its limit.
     #[inline(never)]
     fn punt(&mut self, slot: usize, vport: u16, outcome: Reason, packet: Packet) {
+        let mut packet = packet;
+        if outcome.is_own() && self.networks.get(slot).is_some_and(|network| network.carries_tunnels) {
+            match self.tunnel_in(slot, packet) {
+                Ok(()) => return,
+                Err(back) => packet = back,
+            }
+        }
         let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };
         // The control plane may have an address for which the plane has no route yet, so every punt is judged. Only of
         // packets that are for the router itself, what may be a message counts as one.

@@ -17,6 +17,7 @@ mod learnt;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod tunnels;
 mod watch;
 
 use std::collections::VecDeque;

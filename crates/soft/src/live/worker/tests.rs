@@ -38,6 +38,7 @@ fn program(id: u16, weight: u16) -> Program {
         port: PortId::new(port),
         mac: mac(id, port),
         mtu_bytes: 1500,
+        tunnel: None,
     };
     let row = |port: u8| Row {
         vid: vid(id),
@@ -55,6 +56,7 @@ fn program(id: u16, weight: u16) -> Program {
             Adjacency::local(),
             Adjacency::forward(P1, mac(id, 1), Mac([2, 0xaa, 0, 0, 0, 1]), 1500),
         ],
+        groups: Vec::new(),
         entries: Entries::Lpm32(vec![
             ("10.0.0.0/8".parse().unwrap(), hop(1)),
             ("10.0.0.1/32".parse().unwrap(), hop(0)),
@@ -144,6 +146,7 @@ impl Solo {
             empty.network_homes,
             empty.port_homes,
             empty.beside,
+            empty.tunnels,
             none.0,
             none.1,
         )));

@@ -220,6 +220,10 @@ fn find(client: &Client, asked: &str, links: &[Link], ports: &[Port]) -> Result<
         if wanted.is_some_and(|wanted| wanted != port.name) {
             continue;
         }
+        if let Some(tunnel) = &port.tunnel {
+            unfit.push(format!("{}: a tunnel to {}", port.name, tunnel.remote));
+            continue;
+        }
         let Some(wire) = ports.iter().find(|wire| wire.name == port.port) else { continue };
         let segment = match usable(wire, links) {
             Ok(segment) => segment,

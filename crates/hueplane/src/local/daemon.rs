@@ -1,11 +1,13 @@
-//! The demo's daemon: this program, started again as `hueplane up` in the node's namespace, with its own
+//! The daemon of a node: this program, started again as `hueplane up` in the node's namespace, with its own
 //! directories.
 //!
-//! Its standard input is a pipe from the demo. If the demo is killed, the pipe ends, and the daemon stops and
-//! removes its networks.
+//! Unless it is to stay, its standard input is a pipe from this process. If this process is killed, the pipe ends, and the daemon
+//! stops and removes its networks.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,7 +16,6 @@ use hueplaned::client::{Client, ClientError, socket_in};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::place::Place;
 use super::stop;
 use crate::failure::Failure;
 
@@ -27,6 +28,19 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Log lines shown in an error.
 const LOG_LINES: usize = 10;
 
+/// Directories and names of a daemon.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Run directory.
+    pub run_dir: PathBuf,
+    /// State directory.
+    pub state_dir: PathBuf,
+    /// Log file.
+    pub log: PathBuf,
+    /// Prefix of the names of the networks' namespaces.
+    pub network_prefix: String,
+}
+
 /// A running daemon.
 pub struct Daemon {
     child: Child,
@@ -35,16 +49,17 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts the daemon and waits until it answers. If `kept` is set, it continues after the demo.
-    pub fn start(node: &Namespace, place: &Place, kept: bool) -> Result<Self, Failure> {
+    /// Starts the daemon with more options of `hueplane up`, and waits until it answers. If `kept` is set, it continues after
+    /// this process.
+    pub fn start(node: &Namespace, places: &Places, kept: bool, more: &[&OsStr]) -> Result<Self, Failure> {
         let broken = |what: &str, error: std::io::Error| Failure::Broken(format!("{what}: {error}"));
         let program = std::env::current_exe().map_err(|error| broken("the program's own file", error))?;
-        let log =
-            File::create(place.log()).map_err(|source| Failure::Output { path: place.log(), source })?;
+        let log = File::create(&places.log)
+            .map_err(|source| Failure::Output { path: places.log.clone(), source })?;
         let errors = log.try_clone().map_err(|error| broken("the daemon's log", error))?;
         let mut command = Command::new(program);
-        command.arg("up").arg("--run-dir").arg(place.run_dir()).arg("--state-dir").arg(place.state_dir());
-        command.arg("--namespace-prefix").arg(place.network_prefix());
+        command.arg("up").arg("--run-dir").arg(&places.run_dir).arg("--state-dir").arg(&places.state_dir);
+        command.arg("--namespace-prefix").arg(&places.network_prefix).args(more);
         if kept {
             command.stdin(Stdio::null());
         } else {
@@ -55,8 +70,8 @@ impl Daemon {
         // are visible to all.
         let started = node.run(move || command.spawn())?;
         let child = started.map_err(|error| broken("the daemon cannot be started", error))?;
-        let mut daemon = Self { child, client: Client::unix(socket_in(&place.run_dir()))? };
-        match daemon.wait_ready(place) {
+        let mut daemon = Self { child, client: Client::unix(socket_in(&places.run_dir))? };
+        match daemon.wait_ready(places) {
             Ok(()) => Ok(daemon),
             Err(failure) => {
                 daemon.stop()?;
@@ -92,12 +107,12 @@ impl Daemon {
         Ok(())
     }
 
-    fn wait_ready(&mut self, place: &Place) -> Result<(), Failure> {
+    fn wait_ready(&mut self, places: &Places) -> Result<(), Failure> {
         let deadline = Instant::now() + START_MAX;
         loop {
             stop::check()?;
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(Failure::Broken(format!("the daemon stopped ({status}):\n{}", tail(place))));
+                return Err(Failure::Broken(format!("the daemon stopped ({status}):\n{}", tail(places))));
             }
             match self.client.status() {
                 Ok(_) => return Ok(()),
@@ -111,8 +126,8 @@ impl Daemon {
 }
 
 /// The last lines of the daemon's log.
-fn tail(place: &Place) -> String {
-    let log = std::fs::read_to_string(place.log()).unwrap_or_default();
+fn tail(places: &Places) -> String {
+    let log = std::fs::read_to_string(&places.log).unwrap_or_default();
     let lines: Vec<&str> = log.lines().collect();
     lines.get(lines.len().saturating_sub(LOG_LINES)..).unwrap_or_default().join("\n")
 }

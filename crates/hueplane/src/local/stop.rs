@@ -1,4 +1,4 @@
-//! Handles Ctrl-C and SIGTERM: the demo stops and removes everything that it built.
+//! Handles Ctrl-C and SIGTERM: the command stops and removes everything that it built.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

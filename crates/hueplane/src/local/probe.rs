@@ -1,6 +1,6 @@
 //! Runs ping and iperf3 on hosts, many at the same time, and reads their output.
 //!
-//! Every command ends by itself within seconds; an interrupted demo kills the running ones.
+//! Every command ends by itself within seconds; an interrupted command kills the running ones.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::IpAddr;
@@ -56,16 +56,25 @@ impl Pinged {
     }
 }
 
-/// Calls `work` for every item, many at the same time. Results are in order. Stops early if the demo is
+/// Calls `work` for every item, many at the same time. Results are in order. Stops early if the program is
 /// interrupted.
 pub fn all<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<R, Failure> + Sync,
+) -> Result<Vec<R>, Failure> {
+    all_of(PARALLEL, items, work)
+}
+
+/// As [`all`], with at most `parallel` at the same time.
+pub fn all_of<T: Sync, R: Send>(
+    parallel: usize,
     items: &[T],
     work: impl Fn(&T) -> Result<R, Failure> + Sync,
 ) -> Result<Vec<R>, Failure> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(items.len()));
     std::thread::scope(|scope| {
-        for _ in 0..PARALLEL.min(items.len()) {
+        for _ in 0..parallel.min(items.len()) {
             scope.spawn(|| {
                 while let Some((index, item)) = {
                     let index = next.fetch_add(1, Ordering::Relaxed);
@@ -128,14 +137,14 @@ fn start(namespace: &Namespace, argv: &[&str]) -> Result<Child, Failure> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // Only the demo receives Ctrl-C; it decides when commands end.
+    // Only this process receives Ctrl-C; it decides when commands end.
     command.process_group(0);
     // A process starts in the namespace of the thread that creates it.
     let started = namespace.run(move || command.spawn())?;
     started.map_err(|error| Failure::Broken(format!("{program} cannot be run: {error}")))
 }
 
-/// Waits for a command, or kills it if the demo is interrupted. Returns its exit code and output.
+/// Waits for a command, or kills it if this process is interrupted. Returns its exit code and output.
 fn finish(mut child: Child) -> Result<(i32, String), Failure> {
     let read = |pipe: Option<Box<dyn Read + Send>>| {
         std::thread::spawn(move || {

@@ -1,0 +1,187 @@
+//! The text of a node's documents.
+
+use std::fmt::Write;
+
+use hue_intent::InterfaceAddress;
+use hue_intent::topology::addresses;
+use hue_intent::topology::paths::{Graph, Hop};
+use hue_intent::topology::{ResolvedLink, TopologySpec, TunnelType};
+use hue_planes::Kind;
+
+use super::{By, Maker, On, Router, RouterPort, is_static};
+
+/// Of each network and node: the first hop to each other node.
+pub(super) type Hops = Vec<Vec<Vec<Option<Hop>>>>;
+
+/// The shortest paths of all networks whose routes are computed.
+pub(super) fn all_hops(spec: &TopologySpec, links: &[Vec<ResolvedLink>]) -> Hops {
+    let networks = spec.networks.iter().zip(links);
+    let hops = networks.map(|(network, links)| {
+        if !is_static(network) {
+            return Vec::new();
+        }
+        let graph = Graph::new(spec.nodes.len(), links);
+        (0..spec.nodes.len()).map(|from| graph.hops(from)).collect()
+    });
+    hops.collect()
+}
+
+/// The documents of a node: `routers` are those of all nodes.
+pub(super) fn documents(maker: &Maker<'_>, node: usize, routers: &[Vec<Router>], hops: &Hops) -> String {
+    let name = &maker.spec.nodes[node].name;
+    let mut out = format!(
+        "# Node {name} of topology {}.\napiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: {}}}\nspec:\n  ports:",
+        maker.topology.name(),
+        quoted(name.as_str())
+    );
+    if maker.ports[node].is_empty() {
+        out.push_str(" []");
+    }
+    out.push('\n');
+    for port in &maker.ports[node] {
+        let _ = write!(out, "    - {{name: {}", quoted(&port.name));
+        if port.interface != port.name {
+            let _ = write!(out, ", interface: {}", quoted(&port.interface));
+        }
+        if port.mtu != hue_intent::limits::MTU_DEFAULT {
+            let _ = write!(out, ", mtu: {}", port.mtu);
+        }
+        out.push_str("}\n");
+    }
+    for router in &routers[node] {
+        network(maker, node, router, routers, hops, &mut out);
+    }
+    out
+}
+
+fn network(
+    maker: &Maker<'_>,
+    node: usize,
+    router: &Router,
+    routers: &[Vec<Router>],
+    hops: &Hops,
+    out: &mut String,
+) {
+    let network = &maker.spec.networks[router.network];
+    let _ = write!(
+        out,
+        "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n",
+        quoted(network.name.as_str())
+    );
+    if let Some(colour) = network.colour {
+        let _ = writeln!(out, "  colour: \"{colour}\"");
+    }
+    let _ = writeln!(out, "  plane: {{kind: {}}}", network.kind.name());
+    out.push_str(if router.ports.is_empty() { "  ports: []\n" } else { "  ports:\n" });
+    // All ports of a switch have the same MTU: that of its narrowest link.
+    let mtu = (network.kind == Kind::L2).then(|| maker.mtu(router.network, 0));
+    for port in &router.ports {
+        virtual_port(maker, port, mtu, out);
+    }
+    if network.kind == Kind::L2 {
+        return;
+    }
+    let routes = routes(maker, node, router.network, routers, hops);
+    if !routes.is_empty() {
+        out.push_str("  routes:\n");
+        out.push_str(&routes);
+    }
+    let neighbours = neighbours(maker, router, routers);
+    if !neighbours.is_empty() {
+        out.push_str("  neighbours:\n");
+        out.push_str(&neighbours);
+    }
+}
+
+fn virtual_port(maker: &Maker<'_>, port: &RouterPort, mtu: Option<u16>, out: &mut String) {
+    let _ = write!(out, "    - {{name: {}, ", quoted(&port.name));
+    match &port.on {
+        On::Host(physical) | On::Link { by: By::Port(physical), .. } => {
+            let _ = write!(out, "port: {}", quoted(physical));
+        }
+        On::Link { by: By::Tunnel { kind, ends: [local, remote], over, vni }, .. } => {
+            let over = &maker.spec.networks[*over].name;
+            let _ = write!(out, "tunnel: {{type: {}, local: \"{local}\", remote: \"{remote}\"", kind.name());
+            if *kind == TunnelType::Vxlan {
+                let _ = write!(out, ", vni: {vni}");
+            }
+            let _ = write!(out, "}}, over: {}", quoted(over.as_str()));
+        }
+    }
+    let _ = write!(out, ", mac: \"{}\"", port.mac);
+    if !port.addresses.is_empty() {
+        let _ = write!(out, ", addresses: [{}]", listed(&port.addresses));
+    }
+    if let Some(mtu) = mtu {
+        let _ = write!(out, ", mtu: {mtu}");
+    }
+    out.push_str("}\n");
+}
+
+fn listed(addresses: &[InterfaceAddress]) -> String {
+    addresses.iter().map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(", ")
+}
+
+/// Routes along shortest paths, to the links of all hosts and of all nodes that are not on this node.
+fn routes(maker: &Maker<'_>, node: usize, at: usize, routers: &[Vec<Router>], hops: &Hops) -> String {
+    let network = &maker.spec.networks[at];
+    let Some(hops) = hops[at].get(node) else { return String::new() };
+    let mut out = String::new();
+    let links = &maker.links[at];
+    for (number, prefix) in network.prefixes.iter().enumerate() {
+        let mut route = |to: String, towards: usize| {
+            let Some(hop) = hops[towards] else { return };
+            let ends = links[hop.link].ends;
+            let end = usize::from(ends[0] == node);
+            let via = addresses::link(*prefix, hop.link)[end].address;
+            let _ = writeln!(out, "    - {{to: \"{to}\", via: \"{via}\"}}");
+        };
+        for (towards, of_node) in routers.iter().enumerate().filter(|(towards, _)| *towards != node) {
+            let ports = of_node.iter().filter(|router| router.network == at).flat_map(|router| &router.ports);
+            let hosts = ports.filter(|port| matches!(port.on, On::Host(_)));
+            hosts
+                .filter_map(|port| port.addresses.get(number))
+                .for_each(|one| route(one.link().to_string(), towards));
+        }
+        for (place, link) in links.iter().enumerate().filter(|(_, link)| !link.ends.contains(&node)) {
+            let cost = |end: &&usize| hops[**end].map_or(u64::MAX, |hop| hop.cost);
+            let Some(nearest) = link.ends.iter().min_by_key(cost) else { continue };
+            route(addresses::link(*prefix, place)[0].link().to_string(), *nearest);
+        }
+    }
+    out
+}
+
+/// The other ends of links, whose MAC addresses the document gives. IPIP tunnels need none.
+fn neighbours(maker: &Maker<'_>, router: &Router, routers: &[Vec<Router>]) -> String {
+    let mut out = String::new();
+    for port in &router.ports {
+        let On::Link { link, end, by } = &port.on else { continue };
+        if matches!(by, By::Tunnel { kind: TunnelType::Ipip, .. }) {
+            continue;
+        }
+        let other = maker.links[router.network][*link].ends[1 - end];
+        let there = routers[other].iter().filter(|one| one.network == router.network);
+        let is_end = |one: &&RouterPort| matches!(&one.on, On::Link { link: same, .. } if same == link);
+        let Some(peer) = there.flat_map(|one| &one.ports).find(is_end) else { continue };
+        for one in &peer.addresses {
+            let _ = writeln!(
+                out,
+                "    - {{port: {}, address: \"{}\", mac: \"{}\"}}",
+                quoted(&port.name),
+                one.address,
+                peer.mac
+            );
+        }
+    }
+    out
+}
+
+/// A name as it must be written: in quotes if YAML would take it for something else than text.
+fn quoted(name: &str) -> String {
+    let plain = name.bytes().any(|byte| byte.is_ascii_alphabetic())
+        && !["true", "false", "null", "yes", "no", "on", "off"].contains(&name.to_ascii_lowercase().as_str())
+        // 1e5, 0x1f and the like.
+        && name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    if plain { name.to_owned() } else { format!("\"{name}\"") }
+}

@@ -1,0 +1,235 @@
+//! Topologies: the documents of each node are valid, and packets that follow them arrive.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+
+use hue_control::topology::{Plan, expand, svg};
+use hue_intent::topology::{Topology, parse_topology};
+use hue_intent::{Intent, Source, Target};
+
+fn topology(text: &str) -> Topology {
+    parse_topology(&Source { name: "topo.yaml".into(), bytes: text.into() })
+        .unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn intent(text: &str) -> Intent {
+    let parsed = hue_intent::parse(vec![Source { name: "node.yaml".into(), bytes: text.into() }]);
+    let intent = parsed.unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+    hue_control::compile(&intent).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    intent
+}
+
+const SQUARE: &str = "\
+apiVersion: hueplane/v1
+kind: Topology
+metadata: {name: square}
+spec:
+  nodes: [{name: a}, {name: b}, {name: c}, {name: d}]
+  links:
+    - {ends: [a, b]}
+    - {ends: [b, c], mtu: 1600}
+    - {ends: [c, d], interfaces: [enp1s0, enp2s0]}
+    - {ends: [d, a], cost: 5}
+  networks:
+    - name: wan
+      colour: \"#1f77b4\"
+      kind: dual
+      prefixes: [10.0.0.0/16, \"2001:db8::/48\"]
+      hosts: [{name: wa, node: a}, {name: wc, node: c}]
+    - name: red
+      kind: ipv4
+      prefixes: [10.9.0.0/16]
+      nodes: [a, c, d]
+      links:
+        - {ends: [a, c], tunnel: vxlan, over: wan}
+        - {ends: [c, d], tunnel: ipip, over: wan}
+      hosts: [{name: ra, node: a}, {name: rd, node: d}]
+";
+
+/// Of a node, its document of a network, as text.
+fn document<'p>(plan: &'p Plan, node: &str, network: &str) -> &'p str {
+    let node = plan.nodes.iter().find(|one| one.name == node).unwrap();
+    let head = format!("metadata: {{name: {network}}}\n");
+    node.documents.split("---\n").find(|one| one.contains(&head)).unwrap()
+}
+
+#[test]
+fn ports_addresses_and_neighbours_follow_from_links() {
+    let plan = expand(&topology(SQUARE));
+    let b = plan.nodes[1].documents.as_str();
+    assert!(b.starts_with("# Node b of topology square.\n"), "{b}");
+    assert!(b.contains("    - {name: to-a}\n    - {name: to-c, mtu: 1600}\n"), "{b}");
+    let d = plan.nodes[3].documents.as_str();
+    assert!(d.contains("{name: to-c, interface: enp2s0}"), "{d}");
+    let wan = intent(b).networks[0].clone();
+    assert_eq!(wan.name(), "wan");
+    let addresses: Vec<String> =
+        wan.spec.ports.iter().flat_map(|port| &port.addresses).map(ToString::to_string).collect();
+    let wanted = ["10.0.255.1/31", "2001:db8:0:ffff::1/127", "10.0.255.2/31", "2001:db8:0:ffff::2/127"];
+    assert_eq!(addresses, wanted);
+    // The MAC address of a neighbour is that of its own port.
+    let peers: HashMap<IpAddr, hue_wire::Mac> =
+        wan.spec.neighbours.iter().map(|one| (one.address, one.mac)).collect();
+    let a = document(&plan, "a", "wan");
+    assert!(
+        a.contains(&format!("name: to-b, port: to-b, mac: \"{}\"", peers[&"10.0.255.0".parse().unwrap()])),
+        "{a}"
+    );
+    assert_eq!(peers.len(), 4);
+    // The direct way from a to d costs 5, the other one 3.
+    assert!(a.contains("{to: \"10.0.255.4/31\", via: \"10.0.255.1\"}"), "{a}");
+    let host = &plan.hosts[1];
+    assert_eq!((host.name.as_str(), host.node, host.interface.as_str()), ("wc", 2, "h-wc"));
+    assert_eq!(host.addresses[0].to_string(), "10.0.1.2/24");
+    assert_eq!(host.routers[1].to_string(), "2001:db8:0:1::1");
+    assert_eq!(plan.wires[2].ends[1].interface, "enp2s0");
+}
+
+#[test]
+fn tunnels_end_at_addresses_of_the_carrier() {
+    let plan = expand(&topology(SQUARE));
+    let a = document(&plan, "a", "red");
+    // a and c have hosts in the carrier: their routers' addresses there. d has none: that of its first link.
+    assert!(
+        a.contains(
+            "tunnel: {type: vxlan, local: \"10.0.0.1\", remote: \"10.0.1.1\", vni: 2}, over: wan, mac:"
+        ),
+        "{a}"
+    );
+    assert!(a.contains("{to: \"10.9.1.0/24\", via: \"10.9.255.1\"}"), "{a}");
+    assert!(a.contains("{port: to-c, address: \"10.9.255.1\", mac:"), "{a}");
+    let d = document(&plan, "d", "red");
+    assert!(
+        d.contains("tunnel: {type: ipip, local: \"10.0.255.5\", remote: \"10.0.1.1\"}, over: wan"),
+        "{d}"
+    );
+    assert!(!d.contains("neighbours"), "an ipip tunnel has no neighbours: {d}");
+    assert!(!plan.nodes[1].documents.contains("name: red"), "red is not on b");
+    // Outer IPv4 and UDP, VXLAN and Ethernet headers around what hosts send.
+    assert_eq!(plan.hosts.iter().map(|host| host.mtu).collect::<Vec<_>>(), [1500, 1500, 1450, 1450]);
+}
+
+#[test]
+fn what_is_added_at_the_end_changes_nothing_else() {
+    let before = expand(&topology(SQUARE));
+    let more = SQUARE
+        .replace("{name: d}]", "{name: d}, {name: e}]")
+        .replace("    - {ends: [d, a], cost: 5}\n", "    - {ends: [d, a], cost: 5}\n    - {ends: [d, e]}\n")
+        .replace("{name: wc, node: c}]", "{name: wc, node: c}, {name: we, node: e}]");
+    let after = expand(&topology(&more));
+    for (one, other) in before.nodes.iter().zip(&after.nodes) {
+        for line in one.documents.lines() {
+            assert!(other.documents.contains(line), "{}: {line}", one.name);
+        }
+    }
+}
+
+/// Follows the routes in the documents of the nodes, as packets do: from each node to each host.
+fn all_arrive(plan: &Plan, network: &str) -> usize {
+    let nodes: Vec<Intent> = plan.nodes.iter().map(|node| intent(&node.documents)).collect();
+    let of = |node: usize| nodes[node].networks.iter().find(|one| one.name() == network);
+    let mut owner = BTreeMap::new();
+    for node in 0..nodes.len() {
+        for port in of(node).into_iter().flat_map(|one| &one.spec.ports) {
+            for address in &port.addresses {
+                assert!(owner.insert(address.address, (node, port.mac)).is_none(), "{address} twice");
+            }
+        }
+    }
+    let mut arrived = 0;
+    for host in plan.hosts.iter() {
+        for address in &host.addresses {
+            for start in (0..nodes.len()).filter(|node| of(*node).is_some()) {
+                let (mut node, mut steps) = (start, 0);
+                while node != host.node {
+                    let spec = &of(node).unwrap().spec;
+                    let routes = spec.routes.iter().filter(|route| route.to.contains(address.address));
+                    let route = routes
+                        .max_by_key(|route| route.to.len())
+                        .unwrap_or_else(|| panic!("node {}: no route to {address}", plan.nodes[node].name));
+                    let Target::Via(via) = route.target else { panic!("{route:?}") };
+                    let (next, mac) = owner[&via];
+                    let neighbour = spec.neighbours.iter().find(|one| one.address == via).unwrap();
+                    assert_eq!(neighbour.mac, mac, "the neighbour's own address");
+                    node = next;
+                    steps += 1;
+                    assert!(steps <= nodes.len(), "a loop to {address} from {}", plan.nodes[start].name);
+                }
+                arrived += 1;
+            }
+        }
+    }
+    arrived
+}
+
+#[test]
+fn packets_arrive_in_random_networks() {
+    let mut state = 11_u64;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for round in 0..12 {
+        let nodes = 2 + next(12);
+        let mut text = format!(
+            "apiVersion: hueplane/v1\nkind: Topology\nmetadata: {{name: r{round}}}\nspec:\n  nodes:\n"
+        );
+        (0..nodes).for_each(|node| text += &format!("    - {{name: n{node}}}\n"));
+        text += "  links:\n";
+        for node in 1..nodes {
+            text += &format!("    - {{ends: [n{node}, n{}], cost: {}}}\n", next(node), 1 + next(4));
+        }
+        for _ in 0..next(nodes) {
+            let (one, other) = (next(nodes), next(nodes));
+            if one != other {
+                text += &format!("    - {{ends: [n{one}, n{other}], cost: {}}}\n", 1 + next(4));
+            }
+        }
+        text += "  networks:\n    - name: net\n      kind: dual\n      prefixes: [10.0.0.0/8, \"fd00::/40\"]\n      hosts:\n";
+        (0..nodes).for_each(|node| text += &format!("        - {{name: h{node}, node: n{node}}}\n"));
+        let plan = expand(&topology(&text));
+        assert_eq!(all_arrive(&plan, "net"), 2 * nodes * nodes, "{text}");
+    }
+}
+
+#[test]
+fn a_switch_has_hosts_on_one_prefix_and_no_routes() {
+    let text = "\
+apiVersion: hueplane/v1
+kind: Topology
+metadata: {name: lan}
+spec:
+  nodes: [{name: a}, {name: b}]
+  links: [{ends: [a, b]}]
+  networks:
+    - name: lan
+      kind: l2
+      prefixes: [192.0.2.0/24]
+      hosts: [{name: one, node: a}, {name: two, node: b}]
+";
+    let plan = expand(&topology(text));
+    let a = intent(&plan.nodes[0].documents);
+    let spec = &a.networks[0].spec;
+    assert!(spec.routes.is_empty() && spec.ports.iter().all(|port| port.addresses.is_empty()));
+    assert_eq!(plan.hosts[1].addresses[0].to_string(), "192.0.2.2/24");
+    assert!(plan.hosts[1].routers.is_empty());
+}
+
+#[test]
+fn a_drawing_names_everything() {
+    let text = svg(&topology(SQUARE));
+    for part in [
+        "physical links",
+        "network wan (dual)",
+        "network red (ipv4, dashed: tunnels over wan)",
+        ">a<",
+        ">rd<",
+        "#1f77b4",
+        "stroke-dasharray",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("NaN") && text.ends_with("</svg>\n"));
+    assert_eq!(text.matches("<g ").count(), text.matches("</g>").count());
+    assert_eq!(text, svg(&topology(SQUARE)));
+}

@@ -1,0 +1,199 @@
+//! Networks with tunnels over another network, on one worker and on two.
+
+use hue_demux::tunnel::{Dscp, Encapsulation, IPIP_PEER, Tunnel};
+use hue_demux::{Match, PortId, Row};
+use hue_planes::{Adjacency, Loss};
+use hue_substrate::{Program, Substrate};
+use hue_wire::{checksum, vxlan::Vni};
+
+use crate::common::{mac, packet, program, vid};
+use crate::world::{World, until, world};
+
+const CARRIER: u16 = 3;
+const LOCAL: [u8; 4] = [10, 0, 0, 1];
+/// By port 1, through a neighbour of the carrier.
+const REMOTE: [u8; 4] = [10, 2, 0, 9];
+
+/// A network that has a tunnel instead of its third port; 10.2.0.0/16 (network 1) leaves by it.
+fn passenger(id: u16, encapsulation: Encapsulation) -> Program {
+    let mut program = program(id);
+    let port = PortId::tunnel(0).unwrap();
+    program.ports[2].port = port;
+    program.ports[2].tunnel = Some(Tunnel {
+        over: vid(CARRIER),
+        encapsulation,
+        local: LOCAL.into(),
+        remote: REMOTE.into(),
+        ttl: 64,
+        dscp: Dscp::Inherit,
+    });
+    program.ports[2].mtu_bytes = 1400;
+    program.rows[2] = Row { select: Match::Mac { port, mac: mac(id, 2) }, ..program.rows[2] };
+    program.next_hops[4] = Adjacency::forward(port, mac(id, 2), IPIP_PEER, 1400);
+    program
+}
+
+fn vxlan(vni: u32) -> Encapsulation {
+    Encapsulation::Vxlan { vni: Vni::new(vni).unwrap(), port: 4789 }
+}
+
+/// An IPv4 packet in a frame to the carrier's port 1, as the far end sends it.
+fn outer(from: [u8; 4], protocol: u8, ecn: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = mac(CARRIER, 1).0.to_vec();
+    let total = u16::try_from(20 + payload.len()).unwrap().to_be_bytes();
+    bytes.extend([2, 9, 9, 9, 9, 9, 8, 0, 0x45, ecn, total[0], total[1], 0, 0, 0x40, 0, 64, protocol, 0, 0]);
+    bytes.extend(from);
+    bytes.extend(LOCAL);
+    let sum = checksum::full(&bytes[14..34]);
+    bytes[24..26].copy_from_slice(&sum.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+fn datagram(flags: u8, vni: u8, frame: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(16 + frame.len()).unwrap().to_be_bytes();
+    let mut bytes = vec![0xc0, 1, 0x12, 0xb5, length[0], length[1], 0, 0, flags, 0, 0, 0, 0, 0, vni, 0];
+    bytes.extend(frame);
+    bytes
+}
+
+fn taken(world: &World, port: usize) -> Vec<u8> {
+    let mut frame = None;
+    until("a frame", || {
+        frame = world.wires[port].take();
+        frame.is_some()
+    });
+    frame.unwrap()
+}
+
+/// All numbers hold: nothing is lost without a reason.
+fn sums(world: &World) {
+    for id in [1, 2, CARRIER] {
+        until("the sums", || {
+            let totals = world.totals(id);
+            totals.waiting_packets + totals.crossing_packets == 0 && totals.check().is_ok()
+        });
+    }
+}
+
+fn both(workers: usize) -> World {
+    world(workers, &[passenger(1, Encapsulation::Ipip), passenger(2, vxlan(7)), program(CARRIER)])
+}
+
+#[test]
+fn packets_of_ip_in_ip_go_out_and_come_in() {
+    for workers in [1, 2] {
+        let world = both(workers);
+        world.feed(0, &packet(mac(1, 0), [10, 2, 0, 5]));
+        let sent = taken(&world, 1);
+        // The neighbour of the carrier, RFC 2003: TTL 64, do not fragment, protocol 4.
+        assert_eq!(sent[..12], [[2, 0xaa, 0, 0, 3, 1], mac(CARRIER, 1).0].concat());
+        assert_eq!(sent[12..24], [8, 0, 0x45, 0, 0, 52, 0, 0, 0x40, 0, 64, 4]);
+        assert_eq!(checksum::full(&sent[14..34]), 0);
+        assert_eq!(sent[26..34], [LOCAL, REMOTE].concat());
+        assert_eq!((sent.len(), sent[34], sent[42], &sent[50..54]), (66, 0x45, 63, &[10, 2, 0, 5][..]));
+
+        let inner = packet(mac(9, 9), [10, 9, 9, 9])[14..].to_vec();
+        world.feed(1, &outer(REMOTE, 4, 0, &inner));
+        let arrived = taken(&world, 1);
+        assert_eq!(arrived[..6], [2, 0xaa, 0, 0, 1, 1], "the neighbour of the network with the tunnel");
+        assert_eq!((arrived.len(), arrived[22], &arrived[30..34]), (46, 63, &[10, 9, 9, 9][..]));
+        sums(&world);
+        let (passenger, carrier) = (world.totals(1), world.totals(CARRIER));
+        assert_eq!((passenger.ports[2].received_packets, passenger.ports[2].sent_packets), (1, 1));
+        assert_eq!((carrier.to_tunnel_packets, carrier.to_control_packets), (1, 0));
+        assert_eq!(world.totals(2).received_packets(), 0);
+    }
+}
+
+#[test]
+fn frames_of_vxlan_go_out_and_come_in() {
+    for workers in [1, 2] {
+        let world = both(workers);
+        // Network 2 has 10.0.0.0/8 by its third port.
+        world.feed(0, &packet(mac(2, 0), [10, 7, 0, 5]));
+        let sent = taken(&world, 1);
+        assert_eq!(sent[14..24], [0x45, 0, 0, 82, 0, 0, 0x40, 0, 64, 17]);
+        assert!(u16::from_be_bytes([sent[34], sent[35]]) >= 49_152);
+        assert_eq!(sent[36..50], [0x12, 0xb5, 0, 62, 0, 0, 8, 0, 0, 0, 0, 0, 7, 0]);
+        assert_eq!(sent[50..62], [IPIP_PEER.0, mac(2, 2).0].concat());
+        assert_eq!((sent.len(), sent[62 + 2 + 8]), (96, 63));
+
+        let inner = packet(mac(2, 2), [10, 2, 9, 9]);
+        world.feed(1, &outer(REMOTE, 17, 0, &datagram(8, 7, &inner)));
+        // 10.2.0.0/16 leaves network 2 by port 0.
+        let arrived = taken(&world, 0);
+        assert_eq!((&arrived[..6], arrived.len()), (&[2, 0xaa, 0, 0, 2, 0][..], 46));
+        sums(&world);
+        assert_eq!(world.totals(1).received_packets(), 0);
+    }
+}
+
+#[test]
+fn what_belongs_to_no_tunnel_is_counted_and_reaches_nobody() {
+    let mut world = both(2);
+    let control = world.tap(CARRIER, 1);
+    let inner = packet(mac(2, 2), [10, 2, 9, 9]);
+    let ip = &inner[14..];
+    let mut fragment = outer(REMOTE, 4, 0, ip);
+    fragment[20] = 0x20;
+    let sum = [24, 25].map(|at| std::mem::take(&mut fragment[at]));
+    assert_ne!(sum, [0, 0]);
+    let sum = checksum::full(&fragment[14..34]).to_be_bytes();
+    fragment[24..26].copy_from_slice(&sum);
+    let mut wrong_sum = datagram(8, 7, &inner);
+    wrong_sum[6..8].copy_from_slice(&[1, 2]);
+    let mut long = ip.to_vec();
+    long[2..4].copy_from_slice(&[0, 33]);
+    let hostile = [
+        (outer([10, 2, 0, 8], 4, 0, ip), Loss::TunnelStranger),
+        (outer([10, 2, 0, 8], 17, 0, &datagram(8, 7, &inner)), Loss::TunnelStranger),
+        (outer(REMOTE, 17, 0, &datagram(8, 6, &inner)), Loss::TunnelStranger),
+        (outer(REMOTE, 17, 0, &datagram(8, 7, &packet(mac(2, 1), [10, 2, 9, 9]))), Loss::TunnelStranger),
+        (outer(REMOTE, 17, 0, &datagram(0, 7, &inner)), Loss::TunnelHeader),
+        (outer(REMOTE, 17, 0, &datagram(8, 7, &inner[..13])), Loss::TunnelHeader),
+        (outer(REMOTE, 4, 0, &long), Loss::TunnelHeader),
+        (outer(REMOTE, 41, 0, ip), Loss::TunnelHeader),
+        (outer(REMOTE, 4, 0, &[]), Loss::TunnelHeader),
+        (outer(REMOTE, 4, 3, ip), Loss::TunnelEcn),
+        (outer(REMOTE, 17, 0, &wrong_sum), Loss::TunnelChecksum),
+        (fragment, Loss::TunnelFragment),
+    ];
+    for (frame, loss) in &hostile {
+        let before = world.totals(CARRIER).losses.get(*loss);
+        world.feed(1, frame);
+        until(loss.name(), || world.totals(CARRIER).losses.get(*loss) == before + 1);
+    }
+    // Reserved bits are ignored (RFC 7348), and other packets for the router itself go to its control plane.
+    world.feed(1, &outer(REMOTE, 17, 0, &datagram(0xff, 7, &inner)));
+    taken(&world, 0);
+    world.feed(1, &outer(REMOTE, 17, 0, &[0xc0, 1, 0, 53, 0, 8, 0, 0]));
+    until("a punt", || control.take().is_some());
+    sums(&world);
+    assert_eq!((world.totals(1).received_packets(), world.totals(2).received_packets()), (0, 1));
+    assert_eq!(world.totals(CARRIER).received_packets(), hostile.len() as u64 + 2);
+}
+
+#[test]
+fn a_tunnel_without_its_carrier_is_down() {
+    let mut world = both(2);
+    world.live.unload(&[vid(CARRIER)]).unwrap();
+    world.feed(0, &packet(mac(1, 0), [10, 2, 0, 5]));
+    until("the loss", || world.totals(1).losses.get(Loss::PortDown) == 1);
+    world.live.load(&[program(CARRIER)]).unwrap();
+    world.feed(0, &packet(mac(1, 0), [10, 2, 0, 5]));
+    assert_eq!(taken(&world, 1).len(), 66);
+    // What is no IP packet does not enter a tunnel for those.
+    let mut arp = packet(mac(1, 2), [10, 2, 0, 5]);
+    arp[6..14].copy_from_slice(&[mac(1, 2).0.as_slice(), &[8, 6]].concat());
+    let control = world.tap(1, 2);
+    assert!(control.feed(&arp));
+    until("the loss", || world.totals(1).losses.get(Loss::TunnelNotIp) == 1);
+    sums_of(&world, &[1, CARRIER]);
+}
+
+fn sums_of(world: &World, ids: &[u16]) {
+    for id in ids {
+        until("the sums", || world.totals(*id).check().is_ok());
+    }
+}

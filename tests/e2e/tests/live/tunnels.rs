@@ -1,0 +1,497 @@
+//! Tunnels: beside Linux (VXLAN over IPv4 and IPv6), and between networks of one node (IP in IP), whose outer packets cross
+//! a real wire.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::Stdio;
+
+use hue_e2e::document::all;
+use hue_e2e::frame::{self, Ends, Mac};
+use hue_e2e::lab::{Host, address6, text};
+use hue_e2e::traffic::Flow;
+use hue_e2e::{Daemon, Flood, Lab, Raw, Sniffer, can_run, shell, until};
+use serde_json::Value;
+
+use crate::card;
+use crate::migrate::is_whole;
+
+/// A network's document: `ports` are flow mappings without braces.
+fn network(lab: &Lab, name: &str, kind: &str, ports: &[String], more: &str) -> String {
+    let ports: String = ports.iter().map(|port| format!("    - {{{port}}}\n")).collect();
+    let name = lab.name(name);
+    format!(
+        "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {name}}}\nspec:\n  plane: {{kind: {kind}}}\n  ports:\n{ports}{more}"
+    )
+}
+
+/// The MAC address of a network's router in these labs.
+const fn router(last: u8) -> Mac {
+    [2, 0x72, 0, 0, 0, last]
+}
+
+fn counter(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+/// A node with a switch and a router, each with a tunnel to a Linux host. The node's port 0 leads there, and is shared.
+struct Site {
+    lab: Lab,
+    /// The Linux host.
+    linux: Host,
+    /// A host at the switch.
+    desk: Host,
+    /// A host of the router.
+    behind: Host,
+    documents: [String; 3],
+}
+
+const LINUX: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+/// The Linux host in the switched network.
+const AT_SWITCH: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 9);
+/// The Linux host at the other end of the router's tunnel.
+const AT_ROUTER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+fn site() -> Site {
+    let lab = Lab::new(4);
+    let linux = lab.bare_host("linux", 0, [2, 0x68, 0, 0, 0, 2], &format!("{LINUX}/24"));
+    linux.space.enable_ipv6();
+    linux.space.ip_batch(&format!(
+        "address add 2001:db8::2/64 dev eth0 nodad\n\
+         link add vx7 type vxlan id 7 local {LINUX} remote 192.0.2.1 dstport 4789\n\
+         address add {AT_SWITCH}/24 dev vx7\n\
+         link set vx7 up\n\
+         link add vx8 type vxlan id 8 local 2001:db8::2 remote 2001:db8::1 dstport 4789 udp6zerocsumrx\n\
+         address add {AT_ROUTER}/30 dev vx8\n\
+         link set vx8 up\n\
+         route add 10.1.8.0/24 via 10.0.0.1\n"
+    ));
+    let desk = lab.bare_host("desk", 1, [2, 0x68, 7, 0, 0, 2], "10.7.0.2/24");
+    desk.space.ip(&["link", "set", "eth0", "mtu", "1450"]);
+    let behind = lab.host("behind", 2, [2, 0x68, 8, 0, 0, 2], "10.1.8.2/24", Ipv4Addr::new(10, 1, 8, 1));
+    let documents = [wan(&lab, ""), lan(&lab), red(&lab, "2001:db8::2")];
+    Site { lab, linux, desk, behind, documents }
+}
+
+fn wan(lab: &Lab, more: &str) -> String {
+    let up = format!(
+        "name: up, port: {}, mac: \"{}\", addresses: [192.0.2.1/24, \"2001:db8::1/64\"]",
+        lab.ports()[0],
+        text(router(1))
+    );
+    network(lab, "wan", "dual", &[up], more)
+}
+
+fn lan(lab: &Lab) -> String {
+    let desk = format!("name: desk, port: {}, mac: \"{}\", mtu: 1450", lab.ports()[1], text(router(7)));
+    let tunnel = format!(
+        "name: to-linux, tunnel: {{type: vxlan, local: 192.0.2.1, remote: {LINUX}, vni: 7}}, over: {}",
+        lab.name("wan")
+    );
+    network(lab, "lan", "l2", &[desk, tunnel], "")
+}
+
+fn red(lab: &Lab, remote: &str) -> String {
+    let hosts = format!(
+        "name: hosts, port: {}, mac: \"{}\", addresses: [10.1.8.1/24]",
+        lab.ports()[2],
+        text(router(8))
+    );
+    let tunnel = format!(
+        "name: to-linux, tunnel: {{type: vxlan, local: \"2001:db8::1\", remote: \"{remote}\", vni: 8}}, over: {}, \
+         addresses: [10.0.0.1/30]",
+        lab.name("wan")
+    );
+    network(lab, "red", "ipv4", &[hosts, tunnel], "")
+}
+
+impl Site {
+    /// Waits until the hosts of both tunnelled networks and the Linux host reach each other.
+    #[track_caller]
+    fn reach_each_other(&self, when: &str) {
+        for (from, to) in [
+            (&self.desk, AT_SWITCH),
+            (&self.linux, self.desk.address),
+            (&self.behind, AT_ROUTER),
+            (&self.linux, self.behind.address),
+        ] {
+            until(&format!("{when}: {} reaches {to}", from.space.name()), 20, || from.ping(to, 1) == 1);
+        }
+    }
+
+    /// The port of red's tunnel, as the command line shows it.
+    fn tunnel(&self, daemon: &Daemon) -> Value {
+        card::network(daemon, &self.lab.name("red"))["ports"][1].clone()
+    }
+}
+
+/// What tshark says about packets that `work` causes at an interface: the lines of `fields` for packets that pass `filter`.
+/// Nothing may be malformed.
+fn dissected(lab: &Lab, host: &Host, filter: &str, fields: &[&str], work: impl FnOnce()) -> Vec<Vec<String>> {
+    let file = lab.folder().join("outer.pcapng");
+    let path = file.to_string_lossy().into_owned();
+    let mut command = shell::command("tshark");
+    command.args(["-q", "-i", "eth0", "-f", "udp port 4789", "-w", &path]);
+    let mut child = host.space.spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    until("tshark captures", 20, || file.exists());
+    work();
+    let read = |more: &[&str]| shell::run(shell::command("tshark").args(["-r", &path]).args(more)).stdout;
+    until("tshark has packets", 20, || !read(&["-Y", filter]).trim().is_empty());
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), nix::sys::signal::Signal::SIGINT)
+        .unwrap();
+    let _ = child.wait();
+    let wrong = read(&["-Y", "_ws.malformed || _ws.expert.severity == error"]);
+    assert!(wrong.trim().is_empty(), "{wrong}");
+    let mut arguments = vec!["-Y", filter, "-T", "fields", "-E", "occurrence=f"];
+    fields.iter().for_each(|field| arguments.extend(["-e", *field]));
+    let lines = read(&arguments);
+    lines.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn a_switch_and_a_router_are_joined_to_linux_by_vxlan() {
+    if !can_run(&["tshark"]) {
+        return;
+    }
+    let site = site();
+    let lab = &site.lab;
+    let (wan_name, red_name) = (lab.name("wan"), lab.name("red"));
+    let mut documents = vec![lab.node_document("")];
+    documents.extend(site.documents.iter().cloned());
+    let mut daemon = Daemon::start(lab, &all(&documents));
+    site.reach_each_other("at the start");
+
+    // The frames that it sends, as another program sees them.
+    let fields = ["ip.ttl", "ip.flags.df", "udp.checksum", "udp.srcport", "vxlan.vni", "ip.dsfield.dscp"];
+    let seen = dissected(lab, &site.linux, "vxlan && ip.src == 192.0.2.1 && icmp", &fields, || {
+        let _ = site.desk.ping_with(AT_SWITCH, 3, &["-Q", "0xb8"]);
+    });
+    for line in &seen {
+        let [ttl, df, checksum, port, vni, dscp] = line.as_slice() else { panic!("{line:?}") };
+        assert_eq!([ttl, vni, dscp], ["64", "7", "46"], "{line:?}");
+        assert!(df == "1" || df == "True", "{line:?}");
+        assert!(checksum == "0x0000" && port.parse::<u16>().unwrap() >= 49_152, "{line:?}");
+    }
+
+    // The MTU follows from the ports of the carrier, and senders learn it.
+    let sized =
+        |bytes: u32| site.behind.ping_with(AT_ROUTER, 1, &["-M", "do", "-s", &(bytes - 28).to_string()]);
+    assert!(sized(1430).stdout.contains(" 1 received"), "a packet that just fits");
+    let refused = sized(1431);
+    let told = refused.stdout + &refused.stderr;
+    assert!(told.contains("mtu = 1430") || told.contains("mtu=1430"), "{told}");
+
+    let port = site.tunnel(&daemon);
+    let tunnel = &port["tunnel"];
+    assert_eq!(
+        (&tunnel["type"], &tunnel["vni"], &tunnel["over"]),
+        (&"vxlan".into(), &8.into(), &wan_name.as_str().into()),
+        "{port}"
+    );
+    assert_eq!((&port["up"], &port["mtu"]), (&true.into(), &1430.into()), "{port}");
+    let shown = daemon.cli.run(&["get", "networks", &red_name]).expect_ok().stdout;
+    assert!(shown.contains(&format!("to-linux:vxlan@{wan_name}")), "{shown}");
+    let attached = daemon.cli.run(&["attach", &format!("{red_name}/to-linux"), "--host", "h"]);
+    assert!(attached.code != 0 && attached.stderr.contains("a tunnel to 2001:db8::2"), "{}", attached.stderr);
+
+    // The interface has carrier while there is a way.
+    let carrier = |on: bool| {
+        until(&format!("carrier {on}"), 20, || {
+            let shown = daemon.cli.exec(&red_name, &["ip", "link", "show", "to-linux"]).stdout;
+            shown.contains("NO-CARRIER") != on && site.tunnel(&daemon)["up"] == on
+        });
+    };
+    carrier(true);
+    let route = |how: &[&str]| {
+        let command: Vec<&str> = ["ip", "-6", "route"].iter().chain(how).copied().collect();
+        let _ = daemon.cli.exec(&wan_name, &command).expect_ok();
+    };
+    route(&["del", "2001:db8::/64", "dev", "up"]);
+    carrier(false);
+    assert_eq!(site.behind.ping(AT_ROUTER, 1), 0);
+    assert_eq!(site.desk.ping(AT_SWITCH, 2), 2, "the other tunnel has its way");
+    route(&["add", "2001:db8::/64", "dev", "up"]);
+    carrier(true);
+    site.reach_each_other("when the way is back");
+
+    bad_changes_leave_everything(&site, &daemon);
+
+    daemon.kill();
+    daemon.respawn(lab);
+    site.reach_each_other("after a restart");
+    carrier_leaves_and_returns(&site, &daemon);
+}
+
+fn bad_changes_leave_everything(site: &Site, daemon: &Daemon) {
+    let (lab, cli) = (&site.lab, &daemon.cli);
+    for (document, expected) in [
+        (red(lab, "2001:db8::1"), "which is also the local end"),
+        (red(lab, "192.0.2.2"), "expected an address of the family of 2001:db8::1"),
+        (
+            red(lab, "2001:db8::2").replace(&format!("over: {}", lab.name("wan")), "over: none"),
+            "unknown network \"none\"",
+        ),
+        (lan(lab).replace("mtu: 1450", "mtu: 1400"), "expected the same MTU at all ports of a switch"),
+        (wan(lab, "").replace("192.0.2.1/24, ", ""), "expected an address of network"),
+        (red(lab, "2001:db8::2") + "  placement: card\n", "found card for a network with tunnels"),
+    ] {
+        let refused = cli.run_with(&["apply", "-f", "-"], &document).expect_code(3);
+        assert!(refused.stderr.contains(expected), "{expected}: {}", refused.stderr);
+    }
+    let refused = cli.run(&["delete", "network", &lab.name("wan")]);
+    let named = [lab.name("lan"), lab.name("red")].iter().all(|name| refused.stderr.contains(name));
+    assert!(
+        refused.code != 0 && refused.stderr.contains("carries tunnels of") && named,
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(site.behind.ping(AT_ROUTER, 2) + site.desk.ping(AT_SWITCH, 2), 4);
+}
+
+/// Passengers first, then the carrier; and back in one change, and in the other order.
+fn carrier_leaves_and_returns(site: &Site, daemon: &Daemon) {
+    let (lab, cli) = (&site.lab, &daemon.cli);
+    for name in ["red", "lan", "wan"] {
+        let _ = cli.run(&["delete", "network", &lab.name(name)]).expect_ok();
+    }
+    // In one file, with the carrier last.
+    let [wan, lan, red] = &site.documents;
+    cli.apply(&all(&[red.clone(), lan.clone(), wan.clone()]), &[]);
+    site.reach_each_other("when all have come back");
+    // The carrier changes in place, and is replaced: other MAC address, other id.
+    cli.apply(&wan.replace("spec:\n", "spec:\n  weight: 3\n"), &[]);
+    assert_eq!(site.behind.ping(AT_ROUTER, 2), 2);
+    cli.apply(&wan.replace("spec:\n", "spec:\n  vid: 77\n").replace(&text(router(1)), &text(router(2))), &[]);
+    site.linux.space.ip(&["neigh", "flush", "dev", "eth0"]);
+    site.reach_each_other("with the carrier replaced");
+}
+
+/// A VXLAN packet from the Linux host's wire to the node.
+fn outer(from: Ipv4Addr, mac: Mac, vni: u8, flags: u8, inner: &[u8]) -> Vec<u8> {
+    let mut payload = vec![flags, 0, 0, 0, 0, 0, vni, 0];
+    payload.extend_from_slice(inner);
+    let ends = Ends { macs: [router(1), mac], addresses: [from, Ipv4Addr::new(192, 0, 2, 1)], ttl: 64 };
+    frame::udp(ends, [50_000, 4789], &payload)
+}
+
+/// Changes bytes of an IPv4 header, and sets its checksum.
+fn with_header(mut frame: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
+    frame[14 + at..14 + at + bytes.len()].copy_from_slice(bytes);
+    frame[24..26].fill(0);
+    let checksum = frame::checksum(&frame[14..34]);
+    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+    frame
+}
+
+#[test]
+fn strangers_and_bad_packets_are_counted_and_cost_a_neighbour_nothing() {
+    if !can_run(&[]) {
+        return;
+    }
+    let site = site();
+    let lab = &site.lab;
+    // On the port of the carrier.
+    let calm = lab.pair("calm", 3, 3, [0, 3]).with_fixed_neighbours();
+    let mut documents = vec![lab.node_document(""), calm.document.yaml()];
+    documents.extend(site.documents.iter().cloned());
+    let daemon = Daemon::start(lab, &all(&documents));
+    site.reach_each_other("before");
+    daemon.cli.warm_up(&[&calm]);
+
+    let inner = frame::udp(
+        Ends {
+            macs: [site.desk.mac, [2, 9, 9, 9, 9, 9]],
+            addresses: [AT_SWITCH, site.desk.address],
+            ttl: 64,
+        },
+        [1, 2],
+        &[0; 32],
+    );
+    let mac = site.linux.mac;
+    let good = outer(LINUX, mac, 7, 8, &inner);
+    let mut checked = good.clone();
+    checked[40..42].copy_from_slice(&[0x12, 0x34]);
+    let kinds: [(&str, Vec<u8>); 6] = [
+        ("tunnel_stranger", outer(Ipv4Addr::new(192, 0, 2, 77), mac, 7, 8, &inner)),
+        ("tunnel_stranger", outer(LINUX, mac, 9, 8, &inner)),
+        ("tunnel_fragment", with_header(good.clone(), 6, &[0x20, 0])),
+        ("tunnel_header", outer(LINUX, mac, 7, 0, &inner)),
+        ("tunnel_header", outer(LINUX, mac, 7, 8, &inner[..8])),
+        ("tunnel_checksum", checked),
+    ];
+    let losses = || {
+        let stats = daemon.cli.stats(&lab.name("wan"));
+        move |reason: &str| counter(&stats["losses"][reason])
+    };
+    let at_desk =
+        Sniffer::start(&site.desk.space, "eth0", |frame| frame.get(6..12) == Some(&[2, 9, 9, 9, 9, 9]));
+    let mut raw = Raw::open(&site.linux.space, "eth0");
+    for (reason, frame) in &kinds {
+        let before = losses()(reason);
+        assert_eq!(raw.send([frame.as_slice(); 50]), 50);
+        until(&format!("{reason} counts"), 10, || losses()(reason) == before + 50);
+    }
+    // The same packet without a fault arrives.
+    assert_eq!(raw.send([good.as_slice(); 5]), 5);
+    drop(raw);
+    let flows =
+        [Flow::start(&calm.left, &calm.right, 500, 200), Flow::start(&calm.right, &calm.left, 500, 200)];
+    let flood = Flood::start(&site.linux.space, kinds.into_iter().map(|(_, frame)| frame).collect(), 4_000);
+    until("a flood", 30, || flood.sent() > 8_000 && flows.iter().all(|flow| flow.received() > 500));
+    let _ = flood.stop();
+    flows.into_iter().for_each(is_whole);
+    assert_eq!(at_desk.stop().wanted, 5, "only packets without a fault enter the network");
+    site.reach_each_other("after a flood");
+}
+
+/// Three routers in a row, joined by IP in IP: the one in the middle has tunnels on both sides, and rewrites the outer
+/// addresses. The outer packets cross the wire between ports 0 and 1.
+#[test]
+fn a_virtual_hop_rewrites_the_outer_addresses() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(4);
+    // One segment with both ports.
+    lab.switch().ip_batch(
+        "link add x0 type veth peer name x1\nlink set x0 master br0 up\nlink set x1 master br1 up\n",
+    );
+    let pair = lab.pair_dual("red", 1, 1, [2, 3]);
+    let carrier = |name: &str, n: usize, addresses: &str| {
+        let (port, mac) = (&lab.ports()[n], text(router(n as u8 + 1)));
+        network(
+            &lab,
+            name,
+            "dual",
+            &[format!("name: up, port: {port}, mac: \"{mac}\", addresses: [{addresses}]")],
+            "",
+        )
+    };
+    let tunnel = |name: &str, ends: [u8; 2], over: &str, addresses: &str| {
+        let [local, remote] = ends.map(|last| format!("192.0.2.{last}"));
+        format!(
+            "name: {name}, tunnel: {{type: ipip, local: {local}, remote: {remote}, ttl: 9}}, over: {}, addresses: [{addresses}]",
+            lab.name(over)
+        )
+    };
+    let hosts = |side: usize| {
+        let port = &pair.document.ports[side];
+        let [four, six] = port.addresses.as_slice() else { panic!("{port:?}") };
+        format!("name: hosts, port: {}, mac: \"{}\", addresses: [{four}, \"{six}\"]", port.port, port.mac)
+    };
+    let to = |side: u8, four: &str, six: &str| {
+        format!("{{to: 10.1.{side}.0/24, via: {four}}}, {{to: \"2001:db8:1:{side}::/64\", via: \"{six}\"}}")
+    };
+    let routes = |routes: &[String]| format!("  routes: [{}]\n", routes.join(", "));
+    let documents = [
+        lab.node_document(""),
+        carrier("west", 0, "192.0.2.1/24, 192.0.2.3/24"),
+        carrier("east", 1, "192.0.2.2/24"),
+        network(
+            &lab,
+            "left",
+            "dual",
+            &[hosts(0), tunnel("out", [1, 2], "west", "10.0.0.1/30, \"2001:db8:a::1/64\"")],
+            &routes(&[to(2, "10.0.0.2", "2001:db8:a::2")]),
+        ),
+        network(
+            &lab,
+            "hop",
+            "dual",
+            &[
+                tunnel("in", [2, 1], "east", "10.0.0.2/30, \"2001:db8:a::2/64\""),
+                tunnel("on", [2, 3], "east", "10.0.0.5/30, \"2001:db8:b::1/64\""),
+            ],
+            &routes(&[to(1, "10.0.0.1", "2001:db8:a::1"), to(2, "10.0.0.6", "2001:db8:b::2")]),
+        ),
+        network(
+            &lab,
+            "right",
+            "dual",
+            &[tunnel("back", [3, 2], "west", "10.0.0.6/30, \"2001:db8:b::2/64\""), hosts(1)],
+            &routes(&[to(1, "10.0.0.5", "2001:db8:b::1")]),
+        ),
+    ];
+    let mut daemon = Daemon::start(&lab, &all(&documents));
+    let far: [IpAddr; 2] = [pair.right.address.into(), address6(1, 2, 2).into()];
+    for address in far {
+        until(&format!("{address} answers"), 30, || pair.left.ping(address, 1) == 1);
+    }
+    // Three routers: the TTL of 64 is 61 at the end, and the outer TTL is as the document says.
+    // A socket receives what comes in: at each end of the wire, one direction.
+    let wires = ["x0", "x1"].map(|end| {
+        Sniffer::start(lab.switch(), end, |frame| {
+            frame.get(12..14) == Some(&[8, 0]) && matches!(frame.get(23), Some(4 | 41))
+        })
+    });
+    let echoed = pair.left.ping_with(far[0], 1, &[]).stdout;
+    assert!(echoed.contains("ttl=61"), "{echoed}");
+    assert_eq!(pair.left.ping(far[1], 1), 1);
+    let seen: Vec<Vec<u8>> = wires.into_iter().flat_map(|wire| wire.stop().frames).collect();
+    let outer = |frame: &[u8]| (frame[22], frame[23], frame[29], frame[33]);
+    for protocol in [4, 41] {
+        for (from, to) in [(1, 2), (2, 3), (3, 2), (2, 1)] {
+            let found = seen.iter().any(|frame| outer(frame) == (9, protocol, from, to));
+            let all: Vec<_> = seen.iter().map(|frame| outer(frame)).collect();
+            assert!(found, "no packet of protocol {protocol} from {from} to {to}: {all:?}");
+        }
+    }
+    // No router asks for a neighbour in a tunnel.
+    let shown = daemon.cli.exec(&lab.name("hop"), &["ip", "link", "show", "in"]).expect_ok().stdout;
+    assert!(shown.contains("NOARP") && shown.contains("mtu 1480"), "{shown}");
+
+    let flows = [
+        Flow::start(&pair.left, &pair.right, 300, 200),
+        Flow::start(&pair.right, &pair.left, 300, 1200),
+        Flow::start_to(&pair.left, &pair.right, far[1], 300, 600),
+    ];
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 300));
+    flows.into_iter().for_each(is_whole);
+
+    daemon.kill();
+    daemon.respawn(&lab);
+    for address in far {
+        until(&format!("{address} answers after a restart"), 20, || pair.left.ping(address, 1) == 1);
+    }
+}
+
+/// A network with tunnels, and the one that carries them, stay in software, and return to the card without them.
+#[test]
+fn the_card_gets_networks_when_their_tunnels_are_gone() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let red = lab.pair("red", 1, 1, [0, 1]);
+    let wan = lab.pair("wan", 2, 2, [0, 1]);
+    let daemon = card::start(
+        &lab,
+        &["default"],
+        &[card::node(&lab, "default"), red.document.yaml(), wan.document.yaml()],
+    );
+    let on = |substrate: &str| {
+        card::runs_on(&daemon, red.name(), substrate);
+        card::runs_on(&daemon, wan.name(), substrate);
+        daemon.cli.warm_up(&[&red, &wan]);
+    };
+    on("card");
+    let tunnel = format!(
+        "    - {{name: far, tunnel: {{type: ipip, local: 10.2.1.1, remote: 10.2.1.9}}, over: {}, addresses: [10.0.0.1/30]}}\n",
+        wan.name()
+    );
+    let yaml = red.document.yaml();
+    let with = yaml.clone() + &tunnel;
+    for _ in 0..2 {
+        daemon.cli.apply(&with, &[]);
+        on("soft");
+        for (name, why) in [(red.name(), "it has tunnels"), (wan.name(), "it carries tunnels")] {
+            let expected = format!("{why}: the card has none");
+            until(&format!("{name}: {expected}"), 10, || {
+                card::network(&daemon, name)["why_soft"] == expected.as_str()
+            });
+            assert_eq!(daemon.cli.json(&["get", "placements", name])["why_not"], expected.as_str());
+            let refused = daemon.cli.run(&["migrate", name, "--to", "card"]);
+            assert!(refused.code != 0 && refused.stderr.contains(&expected), "{}", refused.stderr);
+        }
+        daemon.cli.apply(&yaml, &[]);
+        on("card");
+    }
+}
