@@ -309,6 +309,7 @@ fn program(net: u16, table: &Table<u32>) -> Program {
         entries: Entries::Lpm32(table.routes().collect()),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

@@ -207,6 +207,7 @@ fn program(
         entries,
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     })
 }

@@ -62,6 +62,7 @@ pub fn program(net: u16, on: &[u8]) -> Option<Program> {
         entries: Entries::Lpm32((0..).zip(on).map(route).collect::<Option<_>>()?),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     })
 }

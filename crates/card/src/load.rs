@@ -288,7 +288,7 @@ impl<R: Registers> Card<R> {
                 Layout::Dag36 | Layout::Sram | Layout::Dir => net % planes.len() as u8,
             };
             let place = Place { net, plane };
-            let program = match has_kind(description, program.kind()) {
+            let program = match decides(description, program) {
                 true => program.clone(),
                 // Its place on the card only finds its frames; software has the rest.
                 false => program.without_tables(),
@@ -670,9 +670,18 @@ pub fn has_kind(description: &Description, kind: Kind) -> bool {
     has_rows && description.kinds.contains(&kind)
 }
 
-/// Checks whether the card can decide packets of the program's kind.
+/// Whether an image can decide the packets of a program.
+pub fn decides(description: &Description, program: &Program) -> bool {
+    has_kind(description, program.kind()) && program.route_by().is_default()
+}
+
+/// Checks whether the card can decide packets of the program's kind, and by the addresses by which it routes.
 fn check_kind(program: &Program, description: &Description) -> Result<(), SubstrateError> {
     let kind = program.kind();
+    if !program.route_by().is_default() {
+        let (name, by) = (program.name.clone(), program.route_by());
+        return Err(SubstrateError::RouteBy { name, by, substrate: NAME });
+    }
     if has_kind(description, kind) {
         return Ok(());
     }
@@ -725,7 +734,7 @@ fn check_stations<'a>(
 ) -> Result<(), SubstrateError> {
     let max = description.stations_max();
     let mut needed = 0;
-    for program in programs.filter(|program| has_kind(description, program.kind())) {
+    for program in programs.filter(|program| decides(description, program)) {
         needed += program.addresses_max();
         room(description, &program.name, "MAC addresses, static and learnt ones", needed, max)?;
     }

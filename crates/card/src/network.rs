@@ -265,6 +265,7 @@ mod tests {
                 entries: Entries::Lpm32(Vec::new()),
                 rate_limit: None,
                 weight: 1,
+                policies: None,
                 gated: false,
             };
             let mut loaded = Loaded::new(Place { net: 0, plane: 0 }, false, program, None);

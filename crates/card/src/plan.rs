@@ -324,6 +324,7 @@ mod tests {
             entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,
+            policies: None,
             gated: false,
         }
     }

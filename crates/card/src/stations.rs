@@ -261,6 +261,7 @@ mod tests {
             ),
             rate_limit: None,
             weight: 1,
+            policies: None,
             gated: false,
         }
     }

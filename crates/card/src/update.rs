@@ -15,7 +15,7 @@ use crate::banks::Banks;
 use crate::card::Card;
 use crate::device::Device;
 use crate::error::{CardError, NAME, broken};
-use crate::load::{check_groups, check_plane, has_kind};
+use crate::load::{check_groups, check_plane, decides};
 use crate::network::{CardKey, Loaded, knows_its_hops, wait_for_its_hops};
 use crate::plan::{self, NO_PLANE};
 use crate::registers::Registers;
@@ -26,8 +26,8 @@ impl<R: Registers> Card<R> {
     /// new route of its address, whatever the mode.
     pub(crate) fn change(&mut self, vid: Vid, update: &Update<'_>) -> Result<Refusals, SubstrateError> {
         let loaded = self.networks.get(&vid).ok_or(SubstrateError::Unknown(vid))?;
-        // The card has no tables of a network of another kind: software decides its packets.
-        if !has_kind(self.device.get_mut().description(), loaded.program().kind()) {
+        // The card has no tables of a network of another kind, or with routes by source: software decides its packets.
+        if !decides(self.device.get_mut().description(), loaded.program()) {
             return Ok(Refusals::default());
         }
         let count = update.check(&loaded.checked())?;

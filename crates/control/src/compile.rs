@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 use hue_demux::{Match, PortId, Row};
 use hue_intent::{Intent, Martians, Mtus, Name, Network, NetworkSpec, On, RateLimit, Select};
-use hue_planes::{Adjacency, MeterError, Rate, Settings, ipv4, l2};
+use hue_planes::{Adjacency, Keys, MeterError, Rate, Settings, ipv4, l2};
 use hue_substrate::{Entries, Program, VirtualPort};
-use hue_tables::{Key, NextHop, Prefix, Vid};
+use hue_tables::{Key, NextHop, Policies, Prefix, Vid};
 use hue_wire::Mac;
 
 use crate::error::CompileError;
@@ -102,6 +102,13 @@ fn one(network: &Network, vid: Vid, known: &Known<'_>) -> Result<(Program, Netwo
             RouteFault::NextHops => CompileError::NextHops { network },
         }
     })?;
+    if !spec.plane.route_by.is_default() {
+        set = match spec.plane.kind.limits().keys {
+            Keys::V4 => set.by_length::<u32>(),
+            _ => set.by_length::<u128>(),
+        }
+        .ok_or_else(|| CompileError::NextHops { network: name.clone() })?;
+    }
     let entries = match Entries::none(spec.plane.kind) {
         Entries::Exact(_) => {
             set.next_hops = ports.iter().map(|port| Adjacency::out(port.port, port.mtu_bytes)).collect();
@@ -135,11 +142,18 @@ fn one(network: &Network, vid: Vid, known: &Known<'_>) -> Result<(Program, Netwo
         entries,
         rate_limit: rate_limit.map_err(|error| CompileError::RateLimit { network: name.clone(), error })?,
         weight: spec.weight,
+        policies: policies(spec),
         gated: spec.gated,
         name,
     };
     program.check().map_err(|error| CompileError::Program { network: program.name.clone(), error })?;
     Ok((program, names))
+}
+
+/// The network's routes by source, if it has a plane for them.
+fn policies(spec: &NetworkSpec) -> Option<Policies> {
+    (!spec.plane.route_by.is_default())
+        .then(|| hue_intent::policies(spec.plane.route_by, &spec.ports, &spec.routes))
 }
 
 /// What the network says about its plane.

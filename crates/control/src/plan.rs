@@ -95,7 +95,7 @@ pub fn plan(before: &Intent, after: &Intent) -> Plan {
     Plan { node, deleted, ports, networks }
 }
 
-/// Whether a network must be created again: its id, kind or interfaces differ.
+/// Whether a network must be created again: its id, kind, interfaces or numbers of next hops differ.
 fn replaces(old: &Network, new: &Network) -> bool {
     let shape = |network: &Network| {
         let ports = network.spec.ports.iter();
@@ -106,7 +106,11 @@ fn replaces(old: &Network, new: &Network) -> bool {
             })
             .collect::<Vec<_>>()
     };
-    old.spec.vid != new.spec.vid || old.spec.plane.kind != new.spec.plane.kind || shape(old) != shape(new)
+    let by_destination = |network: &Network| network.spec.plane.route_by.is_default();
+    old.spec.vid != new.spec.vid
+        || old.spec.plane.kind != new.spec.plane.kind
+        || by_destination(old) != by_destination(new)
+        || shape(old) != shape(new)
 }
 
 fn value<T: serde::Serialize>(object: &T) -> Value {
@@ -209,6 +213,21 @@ mod tests {
         let weight = &plan.networks[0].changes;
         assert_eq!(weight.len(), 1);
         assert_eq!((weight[0].field.as_str(), &weight[0].after), ("spec.weight", &Some(3.into())));
+    }
+
+    #[test]
+    fn routes_by_source_change_in_place_once_there_can_be_some() {
+        let with = |route_by: &str, routes: &str| {
+            let text = network("a", 1, &format!("  routes: [{routes}]\n"));
+            intent(&[text.replace("{kind: ipv4}", &format!("{{kind: ipv4, route_by: {route_by}}}"))])
+        };
+        let verb = |before: &Intent, after: &Intent| plan(before, after).networks[0].verb;
+        let one = "{from: 10.7.0.0/16, via: 10.0.1.2}";
+        let two = "{from: 10.7.0.0/16, via: 10.0.1.3}, {from: 10.8.0.0/16, via: 10.0.1.2}";
+        let (none, by_source) = (with("destination", ""), with("source", one));
+        assert_eq!(verb(&by_source, &with("source", two)), Verb::Change);
+        assert_eq!(verb(&by_source, &with("source_destination", two)), Verb::Change);
+        assert_eq!((verb(&none, &by_source), verb(&by_source, &none)), (Verb::Replace, Verb::Replace));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use hue_intent::{Links, NetworkSpec, Route, RouteMember, Target};
 use hue_planes::Adjacency;
 use hue_planes::group::{Group, Member, Slots, WEIGHT_MAX};
 use hue_substrate::VirtualPort;
-use hue_tables::{AnyPrefix, NextHop};
+use hue_tables::{AnyPrefix, Key, NextHop, RowsByLength};
 use hue_wire::Mac;
 
 use crate::names::{Origin, RouteName};
@@ -51,6 +51,29 @@ pub(crate) struct RouteSet {
     pub(crate) routes: Vec<RouteName>,
 }
 
+impl RouteSet {
+    /// The same with rows by the length of the route; `None` if there are too many.
+    pub(crate) fn by_length<K: Key>(mut self) -> Option<Self> {
+        for route in &mut self.routes {
+            route.hop = RowsByLength::<K>::row(route.hop.get(), route.prefix.len())?;
+        }
+        if self.next_hops.len() > RowsByLength::<K>::ROWS_MAX {
+            return None;
+        }
+        let mut groups = Vec::new();
+        for (own, slots) in &self.groups {
+            for len in 0..=K::BITS {
+                let row = |own: NextHop| RowsByLength::<K>::row(own.get(), len);
+                groups.push((row(*own)?, slots.renumbered(row)?));
+            }
+        }
+        self.groups = groups;
+        let each = usize::from(RowsByLength::<K>::EACH);
+        self.next_hops = self.next_hops.into_iter().flat_map(|hop| std::iter::repeat_n(hop, each)).collect();
+        Some(self)
+    }
+}
+
 /// Builds the routes of a network with the virtual ports `ports`, which are in the order of its document.
 pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSet, RouteFault> {
     let peers = spec.ports.iter().map(peer).collect();
@@ -64,7 +87,8 @@ pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSe
     }
     builder.own(spec)?;
     let links = Links::new(&spec.ports, &spec.routes);
-    for route in &spec.routes {
+    // Routes by source are no routes of the table.
+    for route in spec.routes.iter().filter(|route| route.from.is_none()) {
         builder.route(route, &links, &index, &macs)?;
     }
     builder.neighbours(spec, &index)?;

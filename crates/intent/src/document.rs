@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use hue_planes::group::{MEMBERS_MAX, WEIGHT_MAX};
 use hue_planes::{Kind, l2};
-use hue_tables::Vid;
+use hue_tables::{AnyPrefix, RouteBy, Vid};
 use hue_wire::Mac;
 
 use crate::address::{self, Family};
@@ -483,6 +483,10 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
         let name = at.word(&Martians::ALL.map(Martians::name))?;
         Martians::ALL.into_iter().find(|martians| martians.name() == name)
     });
+    let route_by = optional(at, "route_by", |at| {
+        let name = at.word(&RouteBy::ALL.map(RouteBy::name))?;
+        RouteBy::ALL.into_iter().find(|by| by.name() == name)
+    });
     let macs_max = optional(at, "macs_max", |at| at.number(0, l2::MACS_MAX, ""));
     let ageing =
         optional(at, "ageing_seconds", |at| at.number(l2::AGEING_S_MIN, l2::AGEING_S_MAX, " seconds"));
@@ -491,6 +495,7 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
     Some(Plane {
         kind,
         martians: martians?.unwrap_or_default(),
+        route_by: route_by?.unwrap_or_default(),
         macs_max: macs_max?,
         ageing_seconds: ageing?,
         sticky: sticky?.unwrap_or_default(),
@@ -588,8 +593,13 @@ fn unicast(at: &Cursor<'_>) -> Option<Mac> {
 }
 
 fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
-    at.mapping(&["to", "via", "port"])?;
-    let to = at.required("to", family.prefix()).and_then(|to| address::prefix(&to, family));
+    at.mapping(&["to", "from", "via", "port"])?;
+    let from = optional(at, "from", |from| address::prefix(from, family))?;
+    // A route by source may be one to everywhere.
+    let to = match (from, at.field("to")) {
+        (Some(from), None) => Some(AnyPrefix::containing(from.addr(), 0)),
+        _ => at.required("to", family.prefix()).and_then(|to| address::prefix(&to, family)),
+    };
     let target = match (at.field("via"), at.field("port")) {
         (Some(via), None) if via.is_list() => vias(via, family).map(Target::Vias),
         (Some(via), None) => address::host(&via, family).map(Target::Via),
@@ -611,7 +621,28 @@ fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
             return None;
         }
     }
-    Some(Route { to, target })
+    if let (Some(from), Some(field)) = (from, at.field("from"))
+        && from.bits() != to.bits()
+    {
+        let hint = format!("a route to {to} is for packets of one family");
+        field.fault(from.to_string(), Family::of_address(to.addr()).prefix(), Some(hint));
+        return None;
+    }
+    if from.is_some()
+        && let (Target::Port(_), Some(field)) = (&target, at.field("port"))
+    {
+        let hint = "what is on a link is found by its address, whatever the source".to_owned();
+        field.fault("\"port\" in a route by source", "\"via\", the address of a router", Some(hint));
+        return None;
+    }
+    if from.is_some()
+        && let (Target::Vias(_), Some(field)) = (&target, at.field("via"))
+    {
+        let hint = "a route by destination may have several".to_owned();
+        field.fault("a list of routers in a route by source", "the address of one router", Some(hint));
+        return None;
+    }
+    Some(Route { from, to, target })
 }
 
 /// The gateways of a route, with the places of their addresses.

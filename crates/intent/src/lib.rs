@@ -16,6 +16,7 @@ mod links;
 mod live;
 mod load;
 mod needs;
+mod policies;
 mod schema;
 mod table;
 pub mod topology;
@@ -34,6 +35,7 @@ pub use live::{
 };
 pub use load::{Intent, STDIN, Source, load, parse, parse_accepted, parse_part};
 pub use needs::{Bandwidth, BandwidthError, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
+pub use policies::policies;
 pub use schema::{schema, schema_text};
 pub use table::{TableBytes, TableBytesError, TableLimit};
 pub use tunnel::{Mtus, Tunnel};

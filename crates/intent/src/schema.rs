@@ -4,7 +4,7 @@
 //! schema`. The schema contains every rule that a schema can express; `validate` checks the others.
 
 use hue_planes::Kind;
-use hue_tables::Vid;
+use hue_tables::{RouteBy, Vid};
 use hue_wire::vxlan::Vni;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::{Value, json};
@@ -185,6 +185,10 @@ pub(crate) fn static_macs(generator: &mut SchemaGenerator) -> Schema {
     list_or_null::<StaticMac>(generator, limits::STATIC_MACS_MAX)
 }
 
+pub(crate) fn route_by(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": RouteBy::ALL.map(RouteBy::name)})
+}
+
 pub(crate) fn macs_max(_: &mut SchemaGenerator) -> Schema {
     range(0, hue_planes::l2::MACS_MAX.into())
 }
@@ -332,6 +336,7 @@ pub(crate) fn member_weight(_: &mut SchemaGenerator) -> Schema {
 /// A route has either `via` or `port`.
 pub(crate) fn one_target(schema: &mut Schema) {
     schema.insert("oneOf".to_owned(), json!([{"required": ["via"]}, {"required": ["port"]}]));
+    schema.insert("anyOf".to_owned(), json!([{"required": ["to"]}, {"required": ["from", "via"]}]));
 }
 
 /// A virtual port is on a physical port and has a MAC address, or is the end of a tunnel over a network.

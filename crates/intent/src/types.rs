@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use hue_planes::Kind;
-use hue_tables::{AnyPrefix, Prefix4, Vid};
+use hue_tables::{AnyPrefix, Prefix4, RouteBy, Vid};
 use hue_wire::Mac;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -282,6 +282,10 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
+fn route_by_name<S: Serializer>(by: &RouteBy, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(by.name())
+}
+
 fn one() -> u16 {
     1
 }
@@ -303,6 +307,11 @@ pub struct Plane {
     #[serde(skip_serializing_if = "Martians::is_default")]
     #[schemars(default)]
     pub martians: Martians,
+    /// Kinds `ipv4` and `ipv6`: by which addresses of a packet its route is chosen. Routes that depend on the source have `from`.
+    /// Packets to the network's own addresses and links are treated alike with all values.
+    #[serde(skip_serializing_if = "RouteBy::is_default", serialize_with = "route_by_name")]
+    #[schemars(default, schema_with = "schema::route_by")]
+    pub route_by: RouteBy,
     /// Kind `l2`: most MAC addresses that the network learns; by default 4096. Frames from further hosts are forwarded, but
     /// frames to them go to all ports.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -455,7 +464,9 @@ impl From<NetworkPort> for NetworkPortText {
 #[serde(into = "RouteText")]
 #[schemars(with = "RouteText", rename = "Route")]
 pub struct Route {
-    /// Destination.
+    /// Sources, if the route depends on them.
+    pub from: Option<AnyPrefix>,
+    /// Destination; all addresses of the family if the document names none.
     pub to: AnyPrefix,
     /// Where matching packets go.
     pub target: Target,
@@ -563,13 +574,18 @@ impl Select {
     }
 }
 
-/// A static route: through a router (`via`) or directly onto a link (`port`).
+/// A static route: through a router (`via`) or directly onto a link (`port`). `to`, `from` or both, as `route_by` of the plane says.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "Route", transform = schema::one_target)]
 pub(crate) struct RouteText {
-    /// Destination prefix.
-    #[schemars(schema_with = "schema::prefix")]
-    to: String,
+    /// Destination prefix; by default, if there is `from`, all addresses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::prefix")]
+    to: Option<String>,
+    /// Prefix of the sources, longer than 0 bits, in a network with `route_by: source` or `source_destination`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::prefix")]
+    from: Option<String>,
     /// Address of the next-hop router, on one of the network's links; or a list of routers, which share the flows according to
     /// their weights.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -596,7 +612,8 @@ impl From<Route> for RouteText {
             Target::Vias(members) => (Some(ViaText::Several(members)), None),
             Target::Port(port) => (None, Some(port)),
         };
-        Self { to: route.to.to_string(), via, port }
+        let to = (route.from.is_none() || route.to.len() > 0).then(|| route.to.to_string());
+        Self { to, from: route.from.map(|from| from.to_string()), via, port }
     }
 }
 

@@ -9,8 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::net::IpAddr;
 
-use hue_planes::Kind;
-use hue_tables::AnyPrefix;
+use hue_planes::{Keys, Kind};
+use hue_tables::{AnyPrefix, PolicyError, RouteBy};
 
 use crate::address::InterfaceAddress;
 use crate::card::Placement;
@@ -87,6 +87,7 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>], rules:
         neighbours(network, known.as_ref());
         routes(network, known.as_ref());
         groups_on_card(network);
+        policies_fit(network, known.as_ref());
         burst_bits(network);
         static_macs(network, known.as_ref());
     }
@@ -453,10 +454,25 @@ fn neighbours(network: &NetworkDraft<'_>, known: Option<&Known>) {
 
 fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
     let mut seen = Seen::new();
+    let by = network.plane.as_ref().map(|plane| plane.route_by);
     for (route, at) in present(&network.routes) {
         let to = at.field_or_self("to");
-        if let Some(first) = seen.insert(route.to, to.clone()) {
-            duplicate(&to, first, format!("route to {}", route.to), "a unique destination");
+        if let Some(first) = seen.insert((route.from, route.to), to.clone()) {
+            match route.from {
+                None => duplicate(&to, first, format!("route to {}", route.to), "a unique destination"),
+                Some(from) => {
+                    let found = format!("route from {from} to {}", route.to);
+                    duplicate(
+                        &at.field_or_self("from"),
+                        first,
+                        found,
+                        "a unique pair of source and destination",
+                    );
+                }
+            }
+        }
+        if let (Some(from), Some(by)) = (route.from, by) {
+            by_source(from, by, at);
         }
         if let Some(reserved) = reserved_prefix(route.to) {
             let hint = Some(format!("{reserved} are reserved for the router itself"));
@@ -476,7 +492,7 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
         }
         let Some(known) = known else { continue };
         // The route would never be used: the network's own addresses and links have priority.
-        if let Some(own) = known.own.get(&route.to) {
+        if let Some(own) = known.own.get(&route.to).filter(|_| route.to.len() > 0) {
             to.fault(
                 format!("{}, {own}", route.to),
                 "a destination outside the network's own addresses and links",
@@ -504,6 +520,43 @@ fn groups_on_card(network: &NetworkDraft<'_>) {
         let hint =
             format!("the card has no groups of next hops: see the route in {}", at.location_for(&place));
         place.fault(found, "soft or auto", Some(hint));
+    }
+}
+
+/// A route by source is for a network that routes by source, and says no more than that uses.
+fn by_source(from: AnyPrefix, by: RouteBy, at: &Cursor<'_>) {
+    let field = at.field_or_self("from");
+    if by.is_default() {
+        let hint = "set route_by of the plane to source or source_destination".to_owned();
+        field.fault(
+            "\"from\" with route_by destination",
+            "none: routes are chosen by destination",
+            Some(hint),
+        );
+    } else if from.len() == 0 {
+        let hint = "a route for all sources has \"to\" only".to_owned();
+        field.fault(format!("{from}, all sources"), "a longer prefix", Some(hint));
+    } else if let (RouteBy::Source, Some(to)) = (by, at.field("to")) {
+        let hint = "route_by source_destination uses both".to_owned();
+        to.fault("both \"from\" and \"to\" with route_by source", "one of them", Some(hint));
+    }
+}
+
+/// What the plane has room for; other faults of routes by source are found one by one.
+fn policies_fit(network: &NetworkDraft<'_>, known: Option<&Known>) {
+    let (Some(plane), Some(known)) = (&network.plane, known) else { return };
+    if plane.route_by.is_default() || !network.routes.complete {
+        return;
+    }
+    let policies =
+        crate::policies(plane.route_by, &known.ports, present(&network.routes).map(|(route, _)| route));
+    let fault = match plane.kind.limits().keys {
+        Keys::V4 => policies.table::<u32>().err(),
+        Keys::V6 => policies.table::<u128>().err(),
+        Keys::Dual | Keys::Mac => None,
+    };
+    if let Some(fault @ (PolicyError::Count(_) | PolicyError::Pairs { .. })) = fault {
+        network.spec.field_or_self("routes").fault(fault.to_string(), "fewer routes by source", None);
     }
 }
 

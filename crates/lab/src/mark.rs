@@ -130,6 +130,7 @@ mod tests {
             entries: Entries::none(Kind::Ipv6),
             rate_limit: None,
             weight: 1,
+            policies: None,
             gated: false,
         }
     }

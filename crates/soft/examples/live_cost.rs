@@ -81,6 +81,7 @@ fn program(id: u16) -> Result<Program, Error> {
         entries: Entries::Lpm32(routes.collect::<Option<_>>().ok_or("next hop")?),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     })
 }

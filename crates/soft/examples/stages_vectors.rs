@@ -438,6 +438,7 @@ impl Scenario<'_> {
             entries: Entries::Lpm32(routes),
             rate_limit,
             weight: 1,
+            policies: None,
             gated: self.random.percent(8),
         }
     }

@@ -119,6 +119,7 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
         entries,
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     })
 }

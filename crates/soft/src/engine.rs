@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use hue_demux::{Demux, Selection, Target};
 use hue_planes::{
-    FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Plane, Unclaimed, UnclaimedCounters, for_each_plane, ipv4,
+    FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Plane, Unclaimed, UnclaimedCounters, for_each_plane, ipv4, ipv6,
 };
 use hue_substrate::SubstrateError;
 use hue_tables::layout::Runs;
@@ -29,6 +29,7 @@ use crate::flood::{COPIES_MAX, Copies, FloodCopy};
 use crate::frame::{Fate, Frame};
 use crate::lines::{Collect, Line, LinesOf, NO_ORIGIN, Origin, Run, count};
 use crate::network::Network;
+use crate::policies::{RoutedLine, Table};
 
 /// Frames that go through the stages together.
 pub const BATCH_MAX: usize = 256;
@@ -48,16 +49,29 @@ const SLOTS: usize = Vid::MAX as usize + 1;
 /// Index into the networks by VID, with the kind of each.
 pub(crate) type Slots = [u16; SLOTS];
 
-/// Number of lists of frames by kind.
-const LISTS: usize = Kind::ALL.len();
+/// Number of lists of frames: one for each kind, and those of networks with policies.
+const LISTS: usize = KINDS + 2;
+const KINDS: usize = Kind::ALL.len();
+/// The lists of networks with policies: those of IPv4, and those of IPv6.
+const ROUTED4: u16 = KINDS as u16;
+const ROUTED6: u16 = ROUTED4 + 1;
 
 /// The list for frames of networks of a kind: 0 for [`Plain`], so that its words in the slot index are slots.
 const fn list_of(kind: Kind) -> u16 {
     let mut list = 0;
-    while (list as usize) < LISTS && Kind::ALL[list as usize] as u16 != kind as u16 {
+    while (list as usize) < KINDS && Kind::ALL[list as usize] as u16 != kind as u16 {
         list += 1;
     }
     list
+}
+
+/// The list for frames of a network.
+fn list_of_network(network: &Network) -> u16 {
+    match network.policies.as_deref() {
+        None => list_of(network.kind()),
+        Some(Table::V4(_)) => ROUTED4,
+        Some(Table::V6(_)) => ROUTED6,
+    }
 }
 
 const _: () = assert!(NETWORKS_MAX <= SLOT as usize && LISTS <= RARE as usize && list_of(Plain::KIND) == 0);
@@ -92,11 +106,14 @@ macro_rules! lines {
         /// The collected packets of each kind.
         struct Lines {
             $($kind: Box<LinesOf<hue_planes::$kind::Plane>>,)*
+            /// Those of networks with policies.
+            routed4: Box<RoutedLine<ipv4::Plane>>,
+            routed6: Box<RoutedLine<ipv6::Plane>>,
         }
 
         impl Lines {
             fn new() -> Self {
-                Self { $($kind: Collect::new(),)* }
+                Self { $($kind: Collect::new(),)* routed4: Collect::new(), routed6: Collect::new() }
             }
 
             /// Those of [`Plain`].
@@ -119,19 +136,29 @@ macro_rules! lines {
                         self.$kind.check(origins, networks, buffer, batch);
                     }
                 })*
+                let (routed4, routed6) = (sorted.list(ROUTED4), sorted.list(ROUTED6));
+                if !routed4.is_empty() {
+                    self.routed4.check(routed4, networks, buffer, batch);
+                }
+                if !routed6.is_empty() {
+                    self.routed6.check(routed6, networks, buffer, batch);
+                }
             }
 
             /// Stage 1 without design select, for a run of frames of one network.
             fn check_claimed(
                 &mut self,
+                list: u16,
                 kind: Kind,
                 networks: &mut [Network],
                 buffer: &mut [u8],
                 batch: &mut [Frame],
                 run: Run<'_>,
             ) {
-                match kind {
-                    $(Kind::$variant => self.$kind.check_claimed(networks, buffer, batch, run),)*
+                match (list, kind) {
+                    (ROUTED4, _) => self.routed4.check_claimed(networks, buffer, batch, run),
+                    (ROUTED6, _) => self.routed6.check_claimed(networks, buffer, batch, run),
+                    $((_, Kind::$variant) => self.$kind.check_claimed(networks, buffer, batch, run),)*
                 }
             }
 
@@ -144,6 +171,8 @@ macro_rules! lines {
                 batch: &mut [Frame],
             ) {
                 $(self.$kind.finish(networks, reader, buffer, batch);)*
+                self.routed4.finish(networks, reader, buffer, batch);
+                self.routed6.finish(networks, reader, buffer, batch);
             }
         }
     };
@@ -175,7 +204,11 @@ impl Sorted {
     }
 
     fn of(&self, kind: Kind) -> &[Origin] {
-        let list = usize::from(list_of(kind));
+        self.list(list_of(kind))
+    }
+
+    fn list(&self, list: u16) -> &[Origin] {
+        let list = usize::from(list) % LISTS;
         &self.lists[list][..usize::from(self.counts[list]).min(BATCH_MAX)]
     }
 }
@@ -230,7 +263,8 @@ impl Engine {
         for run in claims.get(..limit).unwrap_or(claims).chunk_by(|one, other| one.slot == other.slot) {
             let slot = run.first().map_or(NO_SLOT, |claim| claim.slot);
             if let Some(network) = networks.get(usize::from(slot)) {
-                lines.check_claimed(network.kind(), networks, buffer, batch, Run { claims: run, first });
+                let (list, kind) = (list_of_network(network), network.kind());
+                lines.check_claimed(list, kind, networks, buffer, batch, Run { claims: run, first });
             }
             first += run.len();
         }
@@ -246,7 +280,7 @@ impl Engine {
         self.slots.fill(NO_SLOT);
         for (network, slot) in self.networks.iter().zip(0u16..) {
             if let Some(word) = self.slots.get_mut(network.vid.index()) {
-                let list = if network.is_unlimited() { list_of(network.kind()) } else { RARE };
+                let list = if network.is_unlimited() { list_of_network(network) } else { RARE };
                 *word = slot | list << SLOT_BITS;
             }
         }
@@ -413,7 +447,7 @@ fn select_rest(
     match claim(demux, slots, rare, frame, bytes) {
         Claim::One { slot, target } => {
             let Some(network) = rare.networks.get(usize::from(slot)) else { return Step::Next };
-            sorted.push(list_of(network.kind()), Origin { frame: index, slot, target });
+            sorted.push(list_of_network(network), Origin { frame: index, slot, target });
         }
         Claim::Done(fate) => frame.fate = fate,
         Claim::Flood(targets) => {

@@ -12,6 +12,7 @@ use hue_wire::Mac;
 use crate::engine::Soft;
 use crate::matching::{At, Matching};
 use crate::network::Network;
+use crate::policies::explained;
 use crate::switch::Switch;
 
 /// The fate of a frame, with the reasons.
@@ -194,7 +195,8 @@ impl Soft {
         let at = At { flow: P::flow(frame), ..at };
         let explanation = P::explain(frame, P::settings(&network.settings), |carried| {
             let (looked, key) = P::Match::explain(self, network, switch, carried, at);
-            asked = key;
+            let (looked, gateway) = explained(self, network, looked, frame, at);
+            asked = gateway.or(key);
             looked
         });
         (explanation, asked)

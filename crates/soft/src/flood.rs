@@ -10,6 +10,7 @@ use crate::engine::place;
 use crate::frame::{Fate, Frame};
 use crate::matching::{At, Matching};
 use crate::network::Network;
+use crate::policies::redirected;
 
 /// Most copies of one batch, unless a single frame needs more.
 pub const COPIES_MAX: usize = 4096;
@@ -86,6 +87,7 @@ impl Copies {
             |carried| {
                 let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len(), flow: P::flow(bytes) };
                 let word = P::Match::word(table, network.vid, P::key(carried));
+                let word = redirected(network, table, word, bytes);
                 let (answer, left) = P::Match::answer(network, word, carried, at);
                 let (start, hop) = (self.bytes.len(), P::egress(answer));
                 if P::decide(carried, answer).is_forward() {

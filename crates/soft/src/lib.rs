@@ -14,6 +14,7 @@ pub mod live;
 mod load;
 mod matching;
 mod network;
+mod policies;
 mod switch;
 
 pub use batch::{Batch, Output};

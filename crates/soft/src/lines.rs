@@ -6,7 +6,7 @@
 
 use hue_demux::{PortId, Target};
 use hue_planes::{Plane, Reason, TwoFamilies};
-use hue_tables::{Reader, Vid};
+use hue_tables::{Guard, Reader, Vid};
 
 use crate::engine::{BATCH_MAX, Claimed};
 use crate::frame::{Fate, Frame};
@@ -189,6 +189,34 @@ impl<P: Plane<Match: InLine<P>>> Collect<P> for Line<P> {
             P::Match::look_up(&reader.pin(), &vids[..lined], &keys[..lined], &mut hops[..lined]);
             finish(networks, self, buffer, batch, lined);
         }
+    }
+}
+
+impl<P: Plane<Match: InLine<P>>> Line<P> {
+    /// As [`Collect::finish`], with another word for each packet: `word` makes it from that of the packet's key and its frame.
+    pub fn finish_with(
+        &mut self,
+        networks: &mut [Network],
+        reader: &mut Reader,
+        buffer: &mut [u8],
+        batch: &mut [Frame],
+        word: impl Fn(&Guard<'_>, &Network, u16, &[u8]) -> u16,
+    ) {
+        let lined = std::mem::take(&mut self.count).min(BATCH_MAX);
+        if lined == 0 {
+            return;
+        }
+        let Self { vids, keys, hops, origins, .. } = self;
+        let guard = reader.pin();
+        P::Match::look_up(&guard, &vids[..lined], &keys[..lined], &mut hops[..lined]);
+        for (origin, hop) in origins[..lined].iter().zip(&mut hops[..lined]) {
+            let frame = batch.get(usize::from(origin.frame)).and_then(|frame| frame.bytes(buffer));
+            if let (Some(network), Some(frame)) = (networks.get(usize::from(origin.slot)), frame) {
+                *hop = word(&guard, network, *hop, frame);
+            }
+        }
+        drop(guard);
+        finish(networks, self, buffer, batch, lined);
     }
 }
 

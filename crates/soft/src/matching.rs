@@ -128,13 +128,17 @@ where
     }
 }
 
-/// The longest prefix of a network's table that contains a key, for an explanation.
-fn longest<K: Key>(soft: &Soft, network: &Network, key: K, At { flow, .. }: At) -> Looked {
-    let matched = (0..=K::BITS).rev().find_map(|len| {
+/// The longest prefix of a network's table that contains a key, and its row.
+pub(crate) fn longest_route<K: Key>(soft: &Soft, network: &Network, key: K) -> Option<(Prefix<K>, u16)> {
+    (0..=K::BITS).rev().find_map(|len| {
         let prefix = Prefix::containing(key, len);
         soft.dag.route(network.vid, prefix).map(|hop| (prefix, hop.get()))
-    });
-    match matched {
+    })
+}
+
+/// The same for an explanation.
+pub(crate) fn longest<K: Key>(soft: &Soft, network: &Network, key: K, At { flow, .. }: At) -> Looked {
+    match longest_route(soft, network, key) {
         Some((prefix, hop)) => {
             let mut text = format!("matches {prefix}, next hop {hop}");
             if let Some(Through { slots, row, .. }) = network.hops.through(hop, flow) {

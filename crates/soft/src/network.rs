@@ -1,5 +1,7 @@
 //! One loaded network: the parts that the fast path uses, and those that only loading uses.
 
+use std::sync::Arc;
+
 use hue_demux::Row;
 use hue_planes::group::Slots;
 use hue_planes::{
@@ -7,8 +9,9 @@ use hue_planes::{
 };
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{Program, SwitchCounts, VirtualPort};
-use hue_tables::{NextHop, Vid};
+use hue_tables::{NextHop, RouteBy, Vid};
 
+use crate::policies::Table;
 use crate::switch::Switch;
 
 /// Next-hop rows, followed by a row for "no route", and the slots of those that are groups.
@@ -132,6 +135,8 @@ pub struct Network {
     pub meter: Option<Box<Meter>>,
     /// What a network of a kind that learns knows.
     pub switch: Option<Box<Switch>>,
+    /// Those of a network whose routes depend on sources.
+    pub policies: Option<Arc<Table>>,
     pub shape: Box<Shape>,
 }
 
@@ -142,6 +147,7 @@ pub struct Shape {
     pub ports: Vec<VirtualPort>,
     pub rows: Vec<Row>,
     pub rate_limit: Option<RateLimit>,
+    pub route_by: RouteBy,
 }
 
 impl Network {
@@ -162,6 +168,7 @@ impl Network {
         });
         Self {
             switch,
+            policies: Table::of(program),
             counters: same_kind.map_or(Counters::new(settings.kind()), |before| before.counters),
             vid: program.vid,
             hops: Hops::new(&program.next_hops, &program.groups),
@@ -173,6 +180,7 @@ impl Network {
                 ports: program.ports.clone(),
                 rows: program.rows.clone(),
                 rate_limit: program.rate_limit,
+                route_by: program.route_by(),
             }),
         }
     }
@@ -192,6 +200,11 @@ impl Network {
     #[inline(always)]
     pub const fn kind(&self) -> Kind {
         self.settings.kind()
+    }
+
+    /// By which addresses of a packet it chooses a route.
+    pub const fn route_by(&self) -> RouteBy {
+        self.shape.route_by
     }
 
     /// Whether a packet reaches the plane: checks the gate and charges the meter. The error is the packet's outcome.

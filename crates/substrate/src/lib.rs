@@ -20,7 +20,7 @@ pub mod wake;
 
 use hue_demux::{DemuxError, PortId};
 use hue_planes::{Counters, Kind, UnclaimedCounters};
-use hue_tables::{TableError, Vid};
+use hue_tables::{RouteBy, TableError, Vid};
 use thiserror::Error;
 
 pub use addresses::{Addresses, SwitchCounts};
@@ -75,6 +75,29 @@ pub enum SubstrateError {
         kind: Kind,
         /// Name of the image.
         image: String,
+    },
+    /// The substrate does not choose routes by these addresses.
+    #[error("network '{name}': route_by {} does not run on {substrate}: use placement soft", .by.name())]
+    RouteBy {
+        /// Name of the network.
+        name: String,
+        /// By what it chooses routes.
+        by: RouteBy,
+        /// Name of the substrate.
+        substrate: &'static str,
+    },
+    /// A running network cannot choose routes by other addresses (the caller's fault).
+    #[error(
+        "network '{name}' runs with route_by {now}: unload it before it is loaded with route_by {to}",
+        now = now.name(), to = to.name()
+    )]
+    OtherRouteBy {
+        /// Name of the network.
+        name: String,
+        /// By what it chooses routes.
+        now: RouteBy,
+        /// By what the program does.
+        to: RouteBy,
     },
     /// A running network cannot become one of another kind (the caller's fault).
     #[error(

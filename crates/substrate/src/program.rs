@@ -9,7 +9,7 @@ use hue_demux::tunnel::{Encapsulation, Tunnel};
 use hue_demux::{Attachment, Match, PortId, Row};
 use hue_planes::group::{GROUPS_MAX, Slots};
 use hue_planes::{Adjacency, AdjacencyKind, Keys, Kind, Learning, RateLimit, Settings};
-use hue_tables::{MacTable, NextHop, Vid};
+use hue_tables::{Key, MacTable, NextHop, Policies, PolicyError, Prefix, RouteBy, RowsByLength, Vid};
 use hue_wire::Mac;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -61,6 +61,8 @@ pub struct Program {
     pub rate_limit: Option<RateLimit>,
     /// Its share when networks compete, relative to others; at least 1.
     pub weight: u16,
+    /// How its routes depend on sources, if they do. Its rows of next hops are numbered by [`RowsByLength`] then.
+    pub policies: Option<Policies>,
     /// Whether its plane is stopped: all of its packets are dropped.
     pub gated: bool,
 }
@@ -188,6 +190,22 @@ pub enum ProgramError {
         /// How many there may be.
         max: usize,
     },
+    /// The routes by source are wrong.
+    #[error("{0}")]
+    Policies(Box<PolicyError>),
+    /// A network of a kind without [`Policies`] has them.
+    #[error("kind {} cannot route by source", .0.name())]
+    PoliciesOfKind(Kind),
+    /// A route's next hop is not one for the length of its prefix.
+    #[error("route {prefix} names next hop {hop}, which is for prefixes of {len} bits")]
+    RouteLength {
+        /// The route.
+        prefix: String,
+        /// Its next hop.
+        hop: u16,
+        /// What that is for.
+        len: u8,
+    },
     /// The weight is 0.
     #[error("weight 0: expected at least 1")]
     Weight,
@@ -198,6 +216,12 @@ impl Program {
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.settings.kind()
+    }
+
+    /// By which addresses of a packet it chooses a route.
+    #[must_use]
+    pub fn route_by(&self) -> RouteBy {
+        self.policies.as_ref().map_or(RouteBy::Destination, |policies| policies.by)
     }
 
     /// Most MAC addresses that it can have, static and learnt ones together; 0 if its kind does not learn.
@@ -278,8 +302,21 @@ impl Program {
         if let Some((mac, _)) = self.entries.macs().iter().find(|(mac, _)| !mac.is_unicast()) {
             return Err(ProgramError::StaticMac(*mac));
         }
+        self.check_policies()?;
         each_routes!(&self.entries, routes => check_entries(routes, count)?);
         check_entries(self.entries.macs(), count)
+    }
+
+    fn check_policies(&self) -> Result<(), ProgramError> {
+        let Some(policies) = &self.policies else { return Ok(()) };
+        let wrong = |error| ProgramError::Policies(Box::new(error));
+        match self.kind().limits().keys {
+            Keys::V4 => policies.table::<u32>().map(drop).map_err(wrong)?,
+            Keys::V6 => policies.table::<u128>().map(drop).map_err(wrong)?,
+            Keys::Dual | Keys::Mac => return Err(ProgramError::PoliciesOfKind(self.kind())),
+        }
+        each_routes!(&self.entries, routes => routes.iter().try_for_each(check_length)?);
+        Ok(())
     }
 
     /// Each group has slots, and each slot names a row that is no group.
@@ -381,6 +418,16 @@ impl Program {
             Match::Inner { port: None, .. } => return Ok(()),
         };
         if port == vport.port { Ok(()) } else { Err("its virtual port is on another physical port") }
+    }
+}
+
+/// Checks that the next hop of a route is one for the length of its prefix.
+fn check_length<K: Key>((prefix, hop): &(Prefix<K>, NextHop)) -> Result<(), ProgramError> {
+    match RowsByLength::<K>::len(hop.get()) {
+        Some(len) if len != prefix.len() => {
+            Err(ProgramError::RouteLength { prefix: prefix.to_string(), hop: hop.get(), len })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -503,6 +550,7 @@ mod tests {
             ]),
             rate_limit: None,
             weight: 1,
+            policies: None,
             gated: false,
         }
     }

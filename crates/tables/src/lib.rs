@@ -16,6 +16,7 @@ mod learnt;
 mod limits;
 mod mem;
 pub mod oracle;
+mod policy;
 mod prefix;
 mod reader;
 mod source;
@@ -31,6 +32,9 @@ pub use dir::Dir;
 pub use learnt::{Found, Learnt, MacEntry, MacKey, MacTable};
 pub use limits::{Account, Limits, TableError};
 pub use oracle::Oracle;
+pub use policy::{
+    PAIRS_MAX, POLICIES_MAX, Policies, Policy, PolicyError, PolicyTable, RouteBy, RowsByLength, Rule,
+};
 pub use prefix::{AnyPrefix, PrefixMap};
 pub use reader::{Guard, Reader};
 pub use tcam::Tcam;

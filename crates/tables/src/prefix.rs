@@ -5,10 +5,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::types::{Key, Prefix, Prefix4, Prefix6, PrefixError};
 
 /// A prefix of either address family.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum AnyPrefix {
     /// IPv4.
     V4(Prefix4),

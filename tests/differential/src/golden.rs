@@ -201,6 +201,7 @@ fn program(network: &Network, kind: Kind) -> Program {
         entries: entries(network, kind),
         rate_limit: network.rate_limit.as_ref().map(limit),
         weight: 1,
+        policies: None,
         gated: network.gated,
     }
 }

@@ -136,6 +136,7 @@ fn bare(k: usize, on: &[usize], random: &mut Random) -> Program {
         entries: Entries::Lpm32(Vec::new()),
         rate_limit,
         weight: 1,
+        policies: None,
         gated: random.chance(12),
     }
 }

@@ -96,6 +96,7 @@ pub fn program(net: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
         entries: Entries::Lpm32(routes),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

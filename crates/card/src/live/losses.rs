@@ -126,6 +126,7 @@ mod tests {
             entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,
+            policies: None,
             gated: false,
         };
         let programs = [program(1, 0), program(2, 0), program(3, 1)];

@@ -5,6 +5,7 @@ use std::fmt;
 use super::{CardSite, Demand, Side, Site, TableSite};
 use crate::tunnels::TunnelUse;
 use hue_intent::{Latency, Placement};
+use hue_tables::RouteBy;
 use hue_tables::dir::{DirNeeds, DirUsage, SLOTS};
 
 /// Estimated words of a route in the card's shared memories. Routes in large tables need about 2
@@ -33,6 +34,8 @@ pub enum Lack {
         /// The image.
         image: String,
     },
+    /// The card chooses routes by destination only.
+    RouteBy(RouteBy),
     /// It has or carries tunnels.
     Tunnels(TunnelUse),
     /// One of its ports does not belong to the card.
@@ -68,6 +71,7 @@ impl fmt::Display for Lack {
             Self::Document => f.write_str("its document says soft"),
             Self::Drained => f.write_str(DRAINED),
             Self::Kind { kind, image } => write!(f, "image '{image}' has no plane of kind {kind}"),
+            Self::RouteBy(by) => write!(f, "route_by {} runs in software only", by.name()),
             Self::Tunnels(tunnels) => tunnels.fmt(f),
             Self::Port(port) => write!(f, "its port '{port}' is not a port of the card"),
             Self::Large { what, needs, max, image } => {
@@ -150,6 +154,9 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     let image = || card.image.clone();
     if !card.kinds.contains(&demand.kind) {
         return Some(Lack::Kind { kind: demand.kind.name(), image: image() });
+    }
+    if !demand.route_by.is_default() {
+        return Some(Lack::RouteBy(demand.route_by));
     }
     if let Some(port) = demand.ports.iter().find(|port| !card.ports.contains(*port)) {
         return Some(Lack::Port(port.clone()));

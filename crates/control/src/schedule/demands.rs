@@ -74,6 +74,7 @@ impl Demand {
         Self {
             name: network.name().to_owned(),
             kind: spec.plane.kind,
+            route_by: spec.plane.route_by,
             ports: spec.ports.iter().filter_map(|port| Some(port.physical()?.to_string())).collect(),
             tunnels: spec.ports.iter().any(|port| port.tunnel().is_some()).then_some(TunnelUse::Has),
             bandwidth_bps: needs.bandwidth.map_or(0, hue_intent::Bandwidth::bps).min(limit),

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use hue_intent::{Latency, Placement, SchedulerKind};
 use hue_planes::Kind;
+use hue_tables::RouteBy;
 use hue_tables::dir::DirShape;
 
 use crate::tunnels::TunnelUse;
@@ -144,6 +145,8 @@ pub struct Demand {
     pub name: String,
     /// Kind of plane.
     pub kind: Kind,
+    /// By which addresses of a packet it chooses a route.
+    pub route_by: RouteBy,
     /// Its physical ports.
     pub ports: BTreeSet<String>,
     /// Whether it has or carries tunnels, which the card has not.

@@ -13,6 +13,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
     Demand {
         name: name.to_owned(),
         kind: Kind::Ipv4,
+        route_by: RouteBy::Destination,
         ports: ["p0", "p1"].map(str::to_owned).into(),
         tunnels: None,
         bandwidth_bps: mbps * M,
@@ -221,6 +222,7 @@ fn documents_decide_first_and_reasons_name_the_limit() {
         Demand { latency: Latency::Low, routes: 30, ..demand("d", 0) },
         Demand { routes: 3_000, ..demand("e", 5_000) },
         wide,
+        Demand { route_by: RouteBy::Source, ..pinned("f", Placement::Card) },
     ];
     for kind in SchedulerKind::ALL {
         let made = schedule(&site, &demands, kind);
@@ -231,6 +233,7 @@ fn documents_decide_first_and_reasons_name_the_limit() {
         assert_eq!(why_not("b"), "its document says soft");
         assert_eq!(why_not("d"), "the card has no places for networks left (2 in total)");
         assert_eq!(why_not("e"), "it needs 12032 words, but image 'test' has 10000");
+        assert_eq!(why_not("f"), "route_by source runs in software only");
         assert_eq!(why_not("wide"), "its port 'n0' is not a port of the card");
     }
     site.card = None;

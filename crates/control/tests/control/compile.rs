@@ -7,7 +7,7 @@ use hue_demux::{Match, PortId};
 use hue_intent::{Intent, Network, Source, Target, parse};
 use hue_planes::{Adjacency, AdjacencyKind, Kind};
 use hue_substrate::{Program, each_routes};
-use hue_tables::{AnyPrefix, NextHop, Prefix4};
+use hue_tables::{AnyPrefix, NextHop, Policy, Prefix4, RouteBy, RowsByLength};
 use hue_wire::Mac;
 use proptest::prelude::*;
 
@@ -157,6 +157,31 @@ fn labs_compile() {
             Match::Port(p0),
         ]
     );
+}
+
+/// Routes by source become policies; the others keep their meaning, and their lengths are in their rows.
+#[test]
+fn routes_by_source_are_policies() {
+    let text = RED.replace("{kind: ipv4}", "{kind: ipv4, route_by: source_destination}").replace(
+        "  routes:\n",
+        "  routes:\n    - {from: 10.7.0.0/16, via: 10.2.0.2}\n    - {from: 10.7.0.0/16, to: 10.9.0.0/16, via: 10.1.0.2}\n",
+    );
+    let compiled = compiled(&text);
+    let [program] = compiled.programs.as_slice() else { panic!("{compiled:?}") };
+    program.check().unwrap();
+    let policies = program.policies.as_ref().unwrap();
+    let prefix = |text: &str| text.parse::<AnyPrefix>().unwrap();
+    assert_eq!(policies.by, RouteBy::SourceDestination);
+    assert_eq!(policies.links, ["10.1.0.0/24", "10.2.0.0/24", "10.11.0.0/16"].map(prefix));
+    let policy =
+        |to, via: &str| Policy { from: prefix("10.7.0.0/16"), to: prefix(to), via: via.parse().unwrap() };
+    assert_eq!(policies.list, [policy("0.0.0.0/0", "10.2.0.2"), policy("10.9.0.0/16", "10.1.0.2")]);
+    let plain = &self::compiled(RED).programs[0];
+    assert_eq!(routes(program).len(), routes(plain).len());
+    for (prefix, hop) in routes(program) {
+        assert_eq!(RowsByLength::<u32>::len(hop.get()), Some(prefix.len()));
+        assert_eq!(lookup(program, prefix.addr()), lookup(plain, prefix.addr()), "{prefix}");
+    }
 }
 
 #[test]

@@ -91,7 +91,8 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
         no_arp: peer(document).is_some(),
         addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
     });
-    let routes = network.spec.routes.iter().filter_map(|route| {
+    // Routes by source are the plane's; the kernel has those by destination.
+    let routes = network.spec.routes.iter().filter(|route| route.from.is_none()).filter_map(|route| {
         let target = match &route.target {
             Target::Via(via) => StaticTarget::Via(*via),
             Target::Port(name) => StaticTarget::Port(*index.get(name.as_str())?),

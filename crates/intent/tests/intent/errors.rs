@@ -163,7 +163,7 @@ fn wrong_types() {
     );
     assert_eq!(
         one("{kind: ipv4}", "ipv4"),
-        "a.yaml:6:10: spec.plane: found \"ipv4\", expected a mapping with kind, martians, macs_max, ageing_seconds, sticky, storm_limit"
+        "a.yaml:6:10: spec.plane: found \"ipv4\", expected a mapping with kind, martians, route_by, macs_max, ageing_seconds, sticky, storm_limit"
     );
     assert_eq!(
         one("\"#d62728\"", "#d62728"),
@@ -544,6 +544,80 @@ fn duplicate_ids() {
         errors(&[&text("a"), &text("b")]),
         ["b.yaml:7:8: spec.vid: found duplicate vid 7, expected a unique id (first used in a.yaml:7)"]
     );
+}
+
+#[test]
+fn routes_by_source() {
+    /// The errors of [`RED`] with this `route_by` and these routes.
+    fn by(route_by: &str, routes: &str) -> Vec<String> {
+        let text = RED.replacen("{kind: ipv4}", &format!("{{kind: ipv4, route_by: {route_by}}}"), 1);
+        errors(&[&text.replacen("{to: 10.9.0.0/16, via: 10.2.0.2}", routes, 1)])
+    }
+    fn fine(route_by: &str, routes: &str) {
+        let text = RED.replacen("{kind: ipv4}", &format!("{{kind: ipv4, route_by: {route_by}}}"), 1);
+        load(&[&text.replacen("{to: 10.9.0.0/16, via: 10.2.0.2}", routes, 1)]).unwrap();
+    }
+    let (from, both) =
+        ("{from: 10.7.0.0/16, via: 10.2.0.2}", "{from: 10.7.0.0/16, to: 10.9.0.0/16, via: 10.2.0.2}");
+    let all = "{from: 0.0.0.0/0, via: 10.2.0.2}";
+    fine("source", &format!("{from}\n    - {{to: 10.9.0.0/16, via: 10.2.0.2}}"));
+    fine("source_destination", &format!("{from}\n    - {both}\n    - {{to: 0.0.0.0/0, via: 10.2.0.2}}"));
+    for (route_by, routes, expected) in [
+        (
+            "both",
+            from,
+            "a.yaml:6:33: spec.plane.route_by: found \"both\", expected destination, source or source_destination",
+        ),
+        (
+            "destination",
+            from,
+            "a.yaml:11:14: spec.routes[0].from: found \"from\" with route_by destination, expected none: routes are chosen by destination (set route_by of the plane to source or source_destination)",
+        ),
+        (
+            "source",
+            both,
+            "a.yaml:11:31: spec.routes[0].to: found both \"from\" and \"to\" with route_by source, expected one of them (route_by source_destination uses both)",
+        ),
+        (
+            "source",
+            all,
+            "a.yaml:11:14: spec.routes[0].from: found 0.0.0.0/0, all sources, expected a longer prefix (a route for all sources has \"to\" only)",
+        ),
+        (
+            "source_destination",
+            "{from: 10.7.0.1/16, via: 10.2.0.2}",
+            "a.yaml:11:14: spec.routes[0].from: found \"10.7.0.1/16\", expected 10.7.0.0/16 (bits beyond the length must be zero)",
+        ),
+        (
+            "source",
+            "{from: 10.7.0.0/16, port: left}",
+            "a.yaml:11:33: spec.routes[0].port: found \"port\" in a route by source, expected \"via\", the address of a router (what is on a link is found by its address, whatever the source)",
+        ),
+        (
+            "source",
+            "{from: 10.7.0.0/16, via: 10.3.0.2}",
+            "a.yaml:11:32: spec.routes[0].via: found 10.3.0.2, which is not on any link, expected an address on a link of the network: 10.1.0.0/24 (left) or 10.2.0.0/24 (right)",
+        ),
+    ] {
+        assert_eq!(by(route_by, routes), [expected], "{route_by} {routes}");
+    }
+    let twice = by("source_destination", &format!("{both}\n    - {both}"));
+    assert!(
+        twice[0].contains("found duplicate route from 10.7.0.0/16 to 10.9.0.0/16, expected a unique pair"),
+        "{twice:?}"
+    );
+    let many: Vec<String> = (0..1025)
+        .map(|at| format!("{{from: 10.{}.{}.0/24, via: 10.2.0.2}}", 16 + at / 256, at % 256))
+        .collect();
+    assert_eq!(
+        by("source", &many.join("\n    - ")),
+        [
+            "a.yaml:11:5: spec.routes: found 1025 routes by source: at most 1024, expected fewer routes by source"
+        ]
+    );
+    let dual = RED.replacen("{kind: ipv4}", "{kind: dual, route_by: source}", 1);
+    let expected = "a.yaml:6:33: spec.plane.route_by: found route_by with kind dual, expected none: only kinds ipv4 and ipv6 have this setting";
+    assert_eq!(errors(&[&dual])[0], expected);
 }
 
 #[test]

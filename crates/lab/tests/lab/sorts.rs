@@ -34,6 +34,7 @@ fn program() -> Program {
         entries: Entries::Lpm32(vec![route("10.0.0.1/32", 0), route("10.1.0.0/16", 1)]),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

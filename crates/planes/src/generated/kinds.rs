@@ -141,8 +141,8 @@ impl Kind {
     #[must_use]
     pub const fn settings(self) -> &'static [&'static str] {
         match self {
-            Self::Ipv4 => &["martians"],
-            Self::Ipv6 => &[],
+            Self::Ipv4 => &["martians", "route_by"],
+            Self::Ipv6 => &["route_by"],
             Self::L2 => &["macs_max", "ageing_seconds", "sticky", "storm_limit"],
             Self::Dual => &["martians"],
             #[cfg(feature = "test-kinds")]

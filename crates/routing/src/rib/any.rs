@@ -11,14 +11,18 @@ use std::net::IpAddr;
 use hue_planes::group::{GROUPS_MAX, Slots};
 use hue_planes::{Adjacency, Keys};
 use hue_substrate::{Changes, Entries};
-use hue_tables::{AnyPrefix, Change, Key, NextHop, Prefix};
+use hue_tables::{AnyPrefix, Change, Key, NextHop, Prefix, RowsByLength};
 use hue_wire::Mac;
 
 use super::{Counts, Family, Rib, RibPort, RibUpdate, RouteRow};
 use crate::event::Event;
 
 /// A routing information base of IPv4, IPv6 or both.
-pub struct AnyRib(Families);
+pub struct AnyRib {
+    families: Families,
+    /// Whether rows are numbered by the lengths of routes ([`RowsByLength`]), of a network of one family.
+    by_length: bool,
+}
 
 /// The RIBs of the network's families.
 enum Families {
@@ -127,6 +131,72 @@ impl Half {
     }
 }
 
+/// A family's own rows, numbered by the lengths of routes or not.
+#[derive(Clone, Copy)]
+struct Numbering(bool);
+
+impl Numbering {
+    fn hop<K: Key>(self, own: NextHop, len: u8) -> Option<NextHop> {
+        if self.0 { RowsByLength::<K>::row(own.get(), len) } else { Some(own) }
+    }
+
+    fn update<K: Family>(self, update: RibUpdate<K>) -> RibUpdate<K> {
+        if !self.0 {
+            return update;
+        }
+        let each = |(own, hop): (NextHop, Adjacency)| {
+            (0..=K::BITS).filter_map(move |len| Some((self.hop::<K>(own, len)?, hop)))
+        };
+        let hops = update.hops.into_iter().flat_map(each).collect();
+        let groups = self.groups::<K>(update.groups);
+        RibUpdate { hops, groups, routes: self.changes(update.routes), ..update }
+    }
+
+    /// How many groups a network with rows by length has of its own.
+    const fn groups_max<K: Key>() -> usize {
+        GROUPS_MAX / RowsByLength::<K>::EACH as usize
+    }
+
+    fn groups<K: Key>(self, groups: Vec<(NextHop, Slots)>) -> Vec<(NextHop, Slots)> {
+        if !self.0 {
+            return groups;
+        }
+        let each = |(own, slots): (NextHop, Slots)| {
+            (0..=K::BITS).filter_map(move |len| {
+                let row = |own| RowsByLength::<K>::row(own, len);
+                Some((row(own.get())?, slots.renumbered(|member| row(member.get()))?))
+            })
+        };
+        groups.into_iter().flat_map(each).collect()
+    }
+
+    fn changes<K: Key>(self, mut changes: Vec<Change<K>>) -> Vec<Change<K>> {
+        for (prefix, hop) in &mut changes {
+            *hop = hop.and_then(|own| self.hop::<K>(own, prefix.len()));
+        }
+        changes
+    }
+
+    fn routes<K: Key>(self, mut routes: Vec<(Prefix<K>, NextHop)>) -> Vec<(Prefix<K>, NextHop)> {
+        for (prefix, hop) in &mut routes {
+            *hop = self.hop::<K>(*hop, prefix.len()).unwrap_or(*hop);
+        }
+        routes
+    }
+
+    fn rows<K: Key>(self, rows: Vec<Adjacency>) -> Vec<Adjacency> {
+        let each = if self.0 { usize::from(RowsByLength::<K>::EACH) } else { 1 };
+        rows.into_iter().flat_map(|row| std::iter::repeat_n(row, each)).collect()
+    }
+
+    fn listed<K: Key>(self, mut rows: Vec<RouteRow>) -> Vec<RouteRow> {
+        for row in &mut rows {
+            row.hop = self.hop::<K>(row.hop, row.prefix.len()).unwrap_or(row.hop);
+        }
+        rows
+    }
+}
+
 /// Both families' rows as one table. Rows that only one of them has yet do nothing in the other.
 fn interleaved(v4: Vec<Adjacency>, v6: Vec<Adjacency>) -> Vec<Adjacency> {
     let filled = |rows: Vec<Adjacency>| rows.into_iter().chain(std::iter::repeat(Adjacency::local()));
@@ -162,7 +232,7 @@ impl AnyRib {
     /// An empty RIB with these virtual ports, for a network whose tables have these keys.
     #[must_use]
     pub fn new(keys: Keys, ports: Vec<RibPort>) -> Self {
-        Self(match keys {
+        let families = match keys {
             Keys::V4 => Families::V4(Rib::new(ports)),
             // Of a network without routes, only drift is monitored.
             Keys::V6 | Keys::Mac => Families::V6(Rib::new(ports)),
@@ -170,36 +240,75 @@ impl AnyRib {
                 Rib::with_rows(ports.clone(), Half::ROWS_MAX, Half::GROUPS_MAX),
                 Rib::with_rows(ports, Half::ROWS_MAX, Half::GROUPS_MAX),
             ))),
-        })
+        };
+        Self { families, by_length: false }
+    }
+
+    /// The same for a network whose routes depend on sources: the length of a route follows from its row
+    /// ([`RowsByLength`]). Such a network has one family; one of both is as with [`AnyRib::new`].
+    #[must_use]
+    pub fn by_length(keys: Keys, ports: Vec<RibPort>) -> Self {
+        let families = match keys {
+            Keys::V4 => Families::V4(Rib::with_rows(
+                ports,
+                RowsByLength::<u32>::ROWS_MAX,
+                Numbering::groups_max::<u32>(),
+            )),
+            Keys::V6 => Families::V6(Rib::with_rows(
+                ports,
+                RowsByLength::<u128>::ROWS_MAX,
+                Numbering::groups_max::<u128>(),
+            )),
+            Keys::Dual | Keys::Mac => return Self::new(keys, ports),
+        };
+        Self { families, by_length: true }
+    }
+
+    const fn numbering(&self) -> Numbering {
+        Numbering(self.by_length)
+    }
+
+    /// Which of these gateways are on a link but have no known MAC address: index of the port, and address.
+    #[must_use]
+    pub fn unresolved_of(&self, gateways: &[IpAddr]) -> Vec<(u16, IpAddr)> {
+        fn of<K: Family>(rib: &Rib<K>, gateways: &[IpAddr]) -> Vec<(u16, IpAddr)> {
+            let unresolved = |gateway: &IpAddr| Some((rib.unresolved_at(K::from_ip(*gateway)?)?, *gateway));
+            gateways.iter().filter_map(unresolved).collect()
+        }
+        match &self.families {
+            Families::V4(rib) => of(rib, gateways),
+            Families::V6(rib) => of(rib, gateways),
+            Families::Dual(both) => joined(of(&both.0, gateways), of(&both.1, gateways)),
+        }
     }
 
     /// See [`Rib::set_ports`].
     pub fn set_ports(&mut self, ports: Vec<RibPort>) {
-        each_rib_mut!(&mut self.0, rib => rib.set_ports(ports.clone()));
+        each_rib_mut!(&mut self.families, rib => rib.set_ports(ports.clone()));
     }
 
     /// See [`Rib::ports`].
     #[must_use]
     pub fn ports(&self) -> &[RibPort] {
-        each_rib!(&self.0, rib => rib.ports(), |first, _| first)
+        each_rib!(&self.families, rib => rib.ports(), |first, _| first)
     }
 
     /// See [`Rib::is_synchronized`].
     #[must_use]
     pub fn is_synchronized(&self) -> bool {
-        each_rib!(&self.0, rib => rib.is_synchronized(), |one, other| one && other)
+        each_rib!(&self.families, rib => rib.is_synchronized(), |one, other| one && other)
     }
 
     /// See [`Rib::take_resync_needed`].
     pub fn take_resync_needed(&mut self) -> bool {
         let mut needed = false;
-        each_rib_mut!(&mut self.0, rib => needed |= rib.take_resync_needed());
+        each_rib_mut!(&mut self.families, rib => needed |= rib.take_resync_needed());
         needed
     }
 
     /// See [`Rib::apply`].
     pub fn apply(&mut self, event: Event) {
-        match &mut self.0 {
+        match &mut self.families {
             Families::V4(rib) => rib.apply(event),
             Families::V6(rib) => rib.apply(event),
             Families::Dual(both) => {
@@ -223,9 +332,10 @@ impl AnyRib {
 
     /// See [`Rib::take_update`].
     pub fn take_update(&mut self) -> Option<AnyUpdate> {
-        let both = match &mut self.0 {
-            Families::V4(rib) => return rib.take_update().map(Into::into),
-            Families::V6(rib) => return rib.take_update().map(Into::into),
+        let numbering = self.numbering();
+        let both = match &mut self.families {
+            Families::V4(rib) => return rib.take_update().map(|update| numbering.update(update).into()),
+            Families::V6(rib) => return rib.take_update().map(|update| numbering.update(update).into()),
             Families::Dual(both) => both,
         };
         let (v4, v6) = &mut **both;
@@ -254,14 +364,15 @@ impl AnyRib {
     /// See [`Rib::published`].
     #[must_use]
     pub fn published(&self) -> (Vec<Adjacency>, Entries) {
-        match &self.0 {
+        let numbering = self.numbering();
+        match &self.families {
             Families::V4(rib) => {
                 let (rows, routes) = rib.published();
-                (rows, routes.into())
+                (numbering.rows::<u32>(rows), numbering.routes(routes).into())
             }
             Families::V6(rib) => {
                 let (rows, routes) = rib.published();
-                (rows, routes.into())
+                (numbering.rows::<u128>(rows), numbering.routes(routes).into())
             }
             Families::Dual(both) => {
                 let ((rows4, routes4), (rows6, routes6)) = (both.0.published(), both.1.published());
@@ -274,9 +385,10 @@ impl AnyRib {
     /// See [`Rib::published_groups`].
     #[must_use]
     pub fn published_groups(&self) -> Vec<(NextHop, Slots)> {
-        match &self.0 {
-            Families::V4(rib) => rib.published_groups(),
-            Families::V6(rib) => rib.published_groups(),
+        let numbering = self.numbering();
+        match &self.families {
+            Families::V4(rib) => numbering.groups::<u32>(rib.published_groups()),
+            Families::V6(rib) => numbering.groups::<u128>(rib.published_groups()),
             Families::Dual(both) => {
                 joined(Half::V4.groups(both.0.published_groups()), Half::V6.groups(both.1.published_groups()))
             }
@@ -286,7 +398,12 @@ impl AnyRib {
     /// See [`Rib::published_rows`].
     #[must_use]
     pub fn published_rows(&self) -> Vec<Adjacency> {
-        each_rib!(&self.0, rib => rib.published_rows(), interleaved)
+        let numbering = self.numbering();
+        match &self.families {
+            Families::V4(rib) => numbering.rows::<u32>(rib.published_rows()),
+            Families::V6(rib) => numbering.rows::<u128>(rib.published_rows()),
+            Families::Dual(both) => interleaved(both.0.published_rows(), both.1.published_rows()),
+        }
     }
 
     /// The published rows of these prefixes, as changes that set them; those of a family that the network does not have are
@@ -297,9 +414,9 @@ impl AnyRib {
             let prefixes = prefixes.iter().filter_map(|prefix| prefix.of());
             prefixes.map(|prefix| (prefix, rib.published_hop(prefix))).collect()
         }
-        match &self.0 {
-            Families::V4(rib) => of(rib, prefixes).into(),
-            Families::V6(rib) => of(rib, prefixes).into(),
+        match &self.families {
+            Families::V4(rib) => self.numbering().changes(of(rib, prefixes)).into(),
+            Families::V6(rib) => self.numbering().changes(of(rib, prefixes)).into(),
             Families::Dual(both) => Changes {
                 v4: Half::V4.changes(of(&both.0, prefixes)),
                 v6: Half::V6.changes(of(&both.1, prefixes)),
@@ -313,9 +430,9 @@ impl AnyRib {
         fn of<K: Family>(rib: &Rib<K>, after: Option<AnyPrefix>, count: usize) -> Vec<RouteRow> {
             rib.routes(after.and_then(AnyPrefix::of)).take(count).collect()
         }
-        let both = match &self.0 {
-            Families::V4(rib) => return of(rib, after, count),
-            Families::V6(rib) => return of(rib, after, count),
+        let both = match &self.families {
+            Families::V4(rib) => return self.numbering().listed::<u32>(of(rib, after, count)),
+            Families::V6(rib) => return self.numbering().listed::<u128>(of(rib, after, count)),
             Families::Dual(both) => both,
         };
         let is_past_ipv4 = after.is_some_and(|after| after.addr().is_ipv6());
@@ -333,9 +450,9 @@ impl AnyRib {
             let prefix = |len| Prefix::containing(key, len);
             (0..=K::BITS).filter_map(|len| rib.route(prefix(len))).collect()
         }
-        match &self.0 {
-            Families::V4(rib) => of(rib, address),
-            Families::V6(rib) => of(rib, address),
+        match &self.families {
+            Families::V4(rib) => self.numbering().listed::<u32>(of(rib, address)),
+            Families::V6(rib) => self.numbering().listed::<u128>(of(rib, address)),
             Families::Dual(both) => {
                 let v4 = of(&both.0, address).into_iter().map(|row| Half::V4.route_row(row));
                 v4.chain(of(&both.1, address).into_iter().map(|row| Half::V6.route_row(row))).collect()
@@ -346,7 +463,7 @@ impl AnyRib {
     /// See [`Rib::neighbours`].
     #[must_use]
     pub fn neighbours(&self) -> Vec<(u16, IpAddr, Mac)> {
-        each_rib!(&self.0, rib => {
+        each_rib!(&self.families, rib => {
             rib.neighbours().map(|(vport, address, mac)| (vport, address.into(), mac)).collect()
         }, joined)
     }
@@ -354,7 +471,7 @@ impl AnyRib {
     /// See [`Rib::addresses`].
     #[must_use]
     pub fn addresses(&self) -> Vec<(u16, IpAddr, u8)> {
-        each_rib!(&self.0, rib => {
+        each_rib!(&self.families, rib => {
             rib.addresses().map(|(vport, address, len)| (vport, address.into(), len)).collect()
         }, joined)
     }
@@ -362,7 +479,7 @@ impl AnyRib {
     /// See [`Rib::unresolved`].
     #[must_use]
     pub fn unresolved(&self) -> Vec<(u16, IpAddr)> {
-        each_rib!(&self.0, rib => {
+        each_rib!(&self.families, rib => {
             rib.unresolved().into_iter().map(|(vport, address)| (vport, address.into())).collect()
         }, joined)
     }
@@ -370,7 +487,7 @@ impl AnyRib {
     /// See [`Rib::counts`]; sums over the families.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        each_rib!(&self.0, rib => rib.counts(), |one: Counts, other: Counts| Counts {
+        each_rib!(&self.families, rib => rib.counts(), |one: Counts, other: Counts| Counts {
             routes: one.routes + other.routes,
             paths: one.paths + other.paths,
             rows: one.rows + other.rows,
@@ -516,6 +633,62 @@ mod tests {
                 prop_assert_eq!(set, table.clone());
             }
         }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+        /// With rows by length, the same routes lead to the same places, step by step and as a whole, and each row says how
+        /// long its routes are. Gateways of others are found out.
+        #[test]
+        fn rows_by_length_change_nothing_else(steps in prop::collection::vec(prop::collection::vec(event(), 0..6), 1..8)) {
+            let mut ribs = [AnyRib::new(Keys::V6, ports()), AnyRib::by_length(Keys::V6, ports())];
+            ribs.iter_mut().for_each(|rib| rib.apply_all(listed()));
+            let (mut rows, mut table) = (Vec::new(), BTreeMap::new());
+            for events in steps {
+                ribs.iter_mut().for_each(|rib| rib.apply_all(events.clone()));
+                ribs[0].take_update();
+                if let Some(mut update) = ribs[1].take_update() {
+                    for (row, hop) in update.hops {
+                        let row = usize::from(row.get());
+                        rows.resize(rows.len().max(row + 1), Adjacency::NONE);
+                        rows[row] = hop;
+                    }
+                    update.routes.for_each(|prefix, hop| match *hop {
+                        Some(hop) => _ = table.insert(prefix, hop),
+                        None => _ = table.remove(&prefix),
+                    });
+                }
+                let expected = actions(ribs[0].published());
+                prop_assert_eq!(&actions(ribs[1].published()), &expected, "as a whole");
+                prop_assert_eq!(ribs[1].published_rows(), ribs[1].published().0);
+                let stepwise: BTreeMap<_, _> =
+                    table.iter().map(|(prefix, hop): (&AnyPrefix, &NextHop)| (*prefix, rows[usize::from(hop.get())])).collect();
+                prop_assert_eq!(&stepwise, &expected, "step by step");
+                for (prefix, hop) in &table {
+                    prop_assert_eq!(RowsByLength::<u128>::len(hop.get()), Some(prefix.len()));
+                }
+                let listed = ribs[1].routes(None, 100).into_iter().map(|row| (row.prefix, row.hop));
+                prop_assert_eq!(listed.collect::<BTreeMap<_, _>>(), table.clone());
+                // 2001:db8::1 is on no link here, so nobody can find it out.
+                prop_assert!(ribs[1].unresolved_of(&["2001:db8::1".parse().unwrap(), "10.0.0.1".parse().unwrap()]).is_empty());
+            }
+        }
+    }
+
+    /// A gateway on a link is found out until its MAC address is known.
+    #[test]
+    fn gateways_on_links_are_found_out() {
+        let gateway: IpAddr = "10.0.0.1".parse().unwrap();
+        let mut rib = AnyRib::by_length(Keys::V4, ports());
+        rib.apply_all(listed());
+        assert_eq!(rib.unresolved_of(&[gateway]), []);
+        let Event::Route(how, mut link) = route(How::Added, false, 1, 1) else { panic!() };
+        (link.prefix, link.hops[0].via) = ("10.0.0.0/24".parse().unwrap(), None);
+        rib.apply(Event::Route(how, link));
+        assert_eq!(rib.unresolved_of(&[gateway]), [(0, gateway)]);
+        rib.apply(neighbour(How::Added, false, 1));
+        assert_eq!(rib.unresolved_of(&[gateway]), []);
     }
 
     /// A family's groups have rows of that family only, in the update and as a whole.

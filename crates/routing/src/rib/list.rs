@@ -176,6 +176,15 @@ impl<K: Family> Rib<K> {
         stations.into_iter().collect()
     }
 
+    /// The virtual port of the link that an address is on, if the address is no known neighbour there.
+    pub(super) fn unresolved_at(&self, address: K) -> Option<u16> {
+        let address = address.to_addr();
+        match self.route_target(super::host(address)).or_else(|| self.covering(address)) {
+            Some(Target::Link(vport)) if self.station(vport, address).is_none() => Some(vport),
+            _ => None,
+        }
+    }
+
     /// The sizes.
     #[must_use]
     pub fn counts(&self) -> Counts {

@@ -87,6 +87,7 @@ pub(super) mod tests {
             entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 1,
+            policies: None,
             gated: false,
         };
         Network::new(&program, None)

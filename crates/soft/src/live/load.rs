@@ -85,6 +85,7 @@ impl Live {
             },
             rate_limit: program.rate_limit,
             weight: program.weight,
+            policies: program.policies.clone(),
             gated: program.gated,
         });
         let blocks = control.blocks.clone();
@@ -189,6 +190,12 @@ impl Substrate for Live {
             if let Some(now) = now.filter(|now| *now != program.kind()) {
                 let (name, to) = (program.name.clone(), program.kind());
                 return Err(SubstrateError::OtherKind { name, now, to });
+            }
+            // The rows of next hops, which it keeps, are numbered in another way.
+            let now = self.model.network(program.vid).map(crate::network::Network::route_by);
+            if let Some(now) = now.filter(|now| now.is_default() != program.route_by().is_default()) {
+                let (name, to) = (program.name.clone(), program.route_by());
+                return Err(SubstrateError::OtherRouteBy { name, now, to });
             }
         }
         let changed: Vec<Vid> = programs.iter().filter(loaded).map(|program| program.vid).collect();

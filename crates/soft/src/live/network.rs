@@ -275,6 +275,7 @@ mod tests {
             entries: Entries::Lpm32(Vec::new()),
             rate_limit: None,
             weight: 3,
+            policies: None,
             gated: false,
         }
     }

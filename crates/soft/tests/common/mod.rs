@@ -78,6 +78,7 @@ pub fn program(id: u16) -> Program {
         entries: Entries::Lpm32(routes),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

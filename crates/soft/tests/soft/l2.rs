@@ -40,6 +40,7 @@ pub fn switch(id: u16, first: u8, ports: u8, settings: l2::Settings, fixed: &[(M
         ports,
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

@@ -16,6 +16,7 @@ mod live_tunnels;
 mod load;
 #[path = "../../../planes/tests/oracle/mod.rs"]
 mod oracle;
+mod policies;
 mod vectors;
 mod veth;
 mod world;

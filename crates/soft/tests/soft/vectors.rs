@@ -212,6 +212,7 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
         entries,
         rate_limit,
         weight: 1,
+        policies: None,
         gated: network.gated,
     })
 }

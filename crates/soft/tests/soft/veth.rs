@@ -116,6 +116,7 @@ fn program() -> Program {
         ),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

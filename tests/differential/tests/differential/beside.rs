@@ -48,6 +48,7 @@ fn network(net: u8) -> Program {
         ),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

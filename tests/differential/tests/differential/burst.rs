@@ -45,6 +45,7 @@ fn program() -> Program {
         entries: Entries::Lpm32(vec![(Prefix4::containing(0x0a01_0000, 16), NextHop::new(0).unwrap())]),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

@@ -84,6 +84,7 @@ fn program(kind: Kind) -> Program {
         ports,
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

@@ -78,6 +78,7 @@ fn programs(of: &Description, limit: impl Fn(usize) -> Option<RateLimit>) -> Vec
             entries: Entries::Lpm32((0..=MAC_PORTS).map(route).collect()),
             rate_limit: limit(k),
             weight: 1,
+            policies: None,
             gated: false,
         };
         if k >= on_card(of) {

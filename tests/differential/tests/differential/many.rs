@@ -49,6 +49,7 @@ fn program(k: usize, macs: &[Mac]) -> Program {
         entries: Entries::Lpm32((0..PORTS).map(route).collect()),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

@@ -47,6 +47,7 @@ fn program(id: u16, inner: bool) -> Program {
         entries: Entries::Lpm32(vec![]),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

@@ -52,6 +52,7 @@ fn network(net: usize, from: &[PortId], to: PortId, weight: u16) -> Program {
         entries: Entries::Lpm32(vec![(Prefix4::containing(10 << 24, 8), NextHop::new(0).unwrap())]),
         rate_limit: None,
         weight,
+        policies: None,
         gated: false,
     }
 }

@@ -31,6 +31,7 @@ mod migrate;
 mod multi;
 mod observe;
 mod outlive;
+mod policy;
 mod pwospf;
 mod queue;
 mod quota;

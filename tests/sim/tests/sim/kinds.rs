@@ -70,6 +70,7 @@ fn network(kind: Kind, id: u16) -> Program {
         ports,
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }

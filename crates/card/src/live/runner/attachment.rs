@@ -104,9 +104,11 @@ fn same_but_table(one: &Program, other: &Program) -> bool {
         entries: _,
         rate_limit,
         weight,
+        policies,
         gated,
     } = one;
     (vid, name, settings, ports, rows)
         == (&other.vid, &other.name, &other.settings, &other.ports, &other.rows)
-        && (rate_limit, weight, gated) == (&other.rate_limit, &other.weight, &other.gated)
+        && (rate_limit, weight, policies, gated)
+            == (&other.rate_limit, &other.weight, &other.policies, &other.gated)
 }

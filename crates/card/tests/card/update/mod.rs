@@ -19,7 +19,7 @@ use hue_demux::{Match, PortId, Row as Claim};
 use hue_planes::group::Slots;
 use hue_planes::{Adjacency, Kind, Settings};
 use hue_substrate::{Entries, Mode, Program, Refusals, Substrate, SubstrateError, Update, VirtualPort};
-use hue_tables::{Dag, Limits, NextHop, Oracle, Prefix4, Vid};
+use hue_tables::{Dag, Limits, NextHop, Oracle, Policies, Prefix4, RouteBy, Vid};
 use hue_wire::Mac;
 use memory::{Hold, Memory, PLANE_ROWS, Rows, get, lookup, match_rows};
 use proptest::prelude::*;
@@ -67,6 +67,7 @@ fn program(number: u16, hops: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
         entries: Entries::Lpm32(routes),
         rate_limit: None,
         weight: 1,
+        policies: None,
         gated: false,
     }
 }
@@ -481,12 +482,23 @@ fn networks_that_a_card_cannot_hold_are_refused_by_name() {
         let memory = dag36(4096, 64).with(regs::KINDS, kinds);
         assert_eq!(text(memory, &wide), lacks);
     }
-    // In software it runs, behind the card, and stays there.
-    let mut card = Card::new(dag36(4096, 64)).unwrap();
-    card.load_in_software(std::slice::from_ref(&wide)).unwrap();
-    let error = card.steer(vid(1), false).unwrap_err().to_string();
-    assert_eq!(error, lacks);
-    assert_eq!(card.is_in_software(vid(1)), Some(true));
+    let policies = Policies { by: RouteBy::Source, links: Vec::new(), list: Vec::new() };
+    let by_source = Program { policies: Some(policies), ..program(1, 2, Vec::new()) };
+    let by = "network 'net1': route_by source does not run on card: use placement soft";
+    assert_eq!(text(dag36(4096, 64), &by_source), by);
+    // In software they run, behind the card, and stay there.
+    for (network, refused) in [(&wide, lacks), (&by_source, by)] {
+        let mut card = Card::new(dag36(4096, 64)).unwrap();
+        card.load_in_software(std::slice::from_ref(network)).unwrap();
+        let error = card.steer(vid(1), false).unwrap_err().to_string();
+        assert_eq!(error, refused);
+        assert_eq!(card.is_in_software(vid(1)), Some(true));
+        let update = [("10.0.0.0/8".parse::<Prefix4>().unwrap(), Some(hop(0)))];
+        assert!(
+            card.update(vid(1), &Update::of_routes(&update)).unwrap().at.is_empty(),
+            "software has its routes"
+        );
+    }
     let hops = program(1, 65, Vec::new());
     assert_eq!(text(dag36(4096, 64), &hops), "network 'net1' needs 65 next hops: image memo has 64");
     let rows = dag36(4096, 64).with(regs::SELECT_ROWS, 1).with(regs::MAC_ROWS, 0);

@@ -123,6 +123,7 @@ impl<K: Family> OnCard<K> {
             entries: Entries::none(K::settings().kind()),
             rate_limit: None,
             weight: 1,
+            policies: None,
             gated: false,
         };
         self.card.load(&[program]).map_err(refused)?;

@@ -186,6 +186,7 @@ mod tests {
             ),
             rate_limit: Some(RateLimit { packets: Some(Rate::new(5, 6).unwrap()), bits: None }),
             weight: 3,
+            policies: None,
             gated: true,
         }
     }

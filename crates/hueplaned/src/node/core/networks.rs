@@ -1,5 +1,7 @@
 //! The core, for networks: brings each from its desired to its running state.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -7,7 +9,7 @@ use hue_control::TunnelUse;
 use hue_demux::PortId;
 use hue_intent::{NetworkPort, Tunnel};
 use hue_substrate::{Substrate, SubstrateError};
-use hue_tables::Vid;
+use hue_tables::{Policies, Vid};
 
 use super::Node;
 use crate::api::{EventKind, NetworkState, RouteKind};
@@ -38,7 +40,10 @@ impl Node {
         let Some(have) = &entry.have else { return };
         // A network of another kind starts anew: its counters and table would have another meaning.
         let same = |want: &Arc<Wanted>| {
-            want.program.vid == have.program.vid && want.program.kind() == have.program.kind()
+            want.program.vid == have.program.vid
+                && want.program.kind() == have.program.kind()
+                // Its rows of next hops are numbered in another way.
+                && want.program.policies.is_some() == have.program.policies.is_some()
         };
         if !entry.want.as_ref().is_some_and(same) {
             self.detach(name);
@@ -252,11 +257,15 @@ impl Node {
         self.live.set_punt_limit(vid, limit.packets_per_second, limit.burst_packets);
         let (ports, counts) = (want.ports.clone(), Arc::clone(&entry.counts));
         let keys = want.program.entries.keys();
+        let policies = want.program.policies.as_ref();
+        let by_length = policies.is_some();
+        let gateways = gateways(policies);
         entry.have = Some(want);
         entry.state = NetworkState::Pending;
         entry.reason = None;
         self.changed = true;
-        let loaded = Loaded { name: name.to_owned(), keys, ports, is_known: known, counts };
+        let loaded =
+            Loaded { name: name.to_owned(), keys, by_length, gateways, ports, is_known: known, counts };
         self.give_routes(routes::Input::Load(vid, loaded));
         self.set_quota(name);
         let attached = match made {
@@ -453,4 +462,11 @@ impl Node {
             );
         }
     }
+}
+
+/// The gateways of routes by source, each once.
+fn gateways(policies: Option<&Policies>) -> Vec<IpAddr> {
+    let all: BTreeSet<IpAddr> =
+        policies.into_iter().flat_map(|policies| &policies.list).map(|policy| policy.via).collect();
+    all.into_iter().collect()
 }

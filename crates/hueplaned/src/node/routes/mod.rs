@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use hue_planes::group::Slots;
 use hue_planes::{Adjacency, Keys};
-use hue_routing::{AnyRib, AnyUpdate, Batch, Change as How, Event, RibPort, Session};
+use hue_routing::{AnyUpdate, Batch, Change as How, Event, RibPort, Session};
 use hue_substrate::{Changes, Entries, HopChanges, Refusals};
 use hue_tables::{Account, NextHop, Vid};
 use hue_wire::Mac;
@@ -94,6 +94,10 @@ pub struct Loaded {
     pub name: String,
     /// What its tables are keyed by.
     pub keys: Keys,
+    /// Whether its routes depend on sources.
+    pub by_length: bool,
+    /// Gateways of its routes by source.
+    pub gateways: Vec<IpAddr>,
     /// Its virtual ports.
     pub ports: Vec<RibPort>,
     /// Whether it was loaded before.
@@ -201,11 +205,15 @@ impl Routes {
 
     fn load(&mut self, vid: Vid, loaded: Loaded) {
         // A network that becomes one of other families begins from the start.
-        if self.table(vid).is_some_and(|table| table.keys != loaded.keys) {
+        if self
+            .table(vid)
+            .is_some_and(|table| table.keys != loaded.keys || table.by_length != loaded.by_length)
+        {
             self.tables.remove(&vid);
         }
         let table = self.tables.entry(vid).or_insert_with(|| Table::new(&loaded));
-        let Loaded { ports, is_known, .. } = loaded;
+        let Loaded { ports, is_known, gateways, .. } = loaded;
+        table.gateways = gateways;
         if !is_known || table.rib.ports() != ports {
             table.set_ports(ports);
         }
@@ -216,7 +224,7 @@ impl Routes {
             && table.session.take().is_some()
         {
             // Someone removed the namespace: everything known about it is outdated.
-            table.rib = AnyRib::new(table.keys, table.rib.ports().to_vec());
+            table.rib = table::rib(table.keys, table.by_length, table.rib.ports().to_vec());
             table.is_torn = true;
         }
     }
@@ -296,7 +304,9 @@ impl Routes {
                 table.is_behind = false;
                 if table.rib.is_synchronized() {
                     table.say_refused(vid, around, out);
-                    let probes = table.rib.unresolved().into_iter().take(PROBES_MAX).collect();
+                    let gateways = table.rib.unresolved_of(&table.gateways);
+                    let probes =
+                        table.rib.unresolved().into_iter().chain(gateways).take(PROBES_MAX).collect();
                     out.extend([Effect::Probe(vid, probes), Effect::Through(vid)]);
                 }
                 return;

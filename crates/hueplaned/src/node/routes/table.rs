@@ -1,5 +1,6 @@
 //! The routes of one network: what its namespace says, and what of that its table does not have yet.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -28,12 +29,21 @@ impl Piece {
     }
 }
 
+/// An empty RIB for a network, whose rows are numbered by the lengths of routes or not.
+pub(super) fn rib(keys: Keys, by_length: bool, ports: Vec<RibPort>) -> AnyRib {
+    if by_length { AnyRib::by_length(keys, ports) } else { AnyRib::new(keys, ports) }
+}
+
 /// See the head of this file.
 pub struct Table {
     /// The network's name.
     pub(super) name: String,
     /// What it is keyed by.
     pub(super) keys: Keys,
+    /// Whether routes depend on sources, so that its rows are numbered by the lengths of routes.
+    pub(super) by_length: bool,
+    /// Gateways of routes by source.
+    pub(super) gateways: Vec<IpAddr>,
     pub(super) rib: AnyRib,
     pub(super) session: Option<Session>,
     /// Update that is not yet in its table.
@@ -50,11 +60,13 @@ pub struct Table {
 impl Table {
     /// A table of a loaded network, still empty.
     pub(super) fn new(loaded: &Loaded) -> Self {
-        let Loaded { name, keys, counts, .. } = loaded;
+        let Loaded { name, keys, by_length, gateways, counts, .. } = loaded;
         Self {
             name: name.clone(),
             keys: *keys,
-            rib: AnyRib::new(*keys, Vec::new()),
+            by_length: *by_length,
+            gateways: gateways.clone(),
+            rib: rib(*keys, *by_length, Vec::new()),
             session: None,
             piece: None,
             refused: Refused::default(),

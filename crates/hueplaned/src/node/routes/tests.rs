@@ -91,7 +91,10 @@ impl Bench {
             peer: None,
         };
         let (name, ports, counts) = (format!("n{at}"), vec![port], Arc::default());
-        self.give(Input::Load(vid(at), Loaded { name, keys, ports, is_known: false, counts }));
+        self.give(Input::Load(
+            vid(at),
+            Loaded { name, keys, by_length: false, gateways: Vec::new(), ports, is_known: false, counts },
+        ));
     }
 
     /// The kernel of a network reports this many routes.

@@ -63,6 +63,7 @@ fn program(id: u16, weight: u16) -> Program {
         ]),
         rate_limit: None,
         weight,
+        policies: None,
         gated: false,
     }
 }
