@@ -125,6 +125,23 @@ fn a_network_with_tunnels_stays_in_software_until_it_has_none() {
 }
 
 #[test]
+fn a_network_with_groups_needs_slots_of_the_card() {
+    let with = |slots, name: &str| Demand { slots, ..demand(name, 400) };
+    let demands = [with(256, "spread"), with(0, "plain")];
+    let mut site = site(1, 100, 4);
+    for kind in [SchedulerKind::Greedy, SchedulerKind::Exact] {
+        site.card.as_mut().unwrap().slots = 0;
+        let made = schedule(&site, &demands, kind);
+        assert_eq!(sides(&made), [("plain", Side::Card), ("spread", Side::Soft)]);
+        let why = &made.network("spread").unwrap().why_not;
+        assert_eq!(why, "it needs 256 slots of groups of next hops, but image 'test' has 0");
+        site.card.as_mut().unwrap().slots = 256;
+        let made = schedule(&site, &demands, kind);
+        assert!(made.networks.iter().all(|network| network.side == Side::Card), "{made:?}");
+    }
+}
+
+#[test]
 fn networks_that_software_cannot_serve_are_named() {
     let at = |name: &str, mbps, now| Demand { now: Some(now), ..demand(name, mbps) };
     let site = site(2, 100, 4);

@@ -414,6 +414,30 @@ mod tests {
         assert!(tunnel(false, vxlan(), Dscp::Inherit).encapsulate(&arp).is_ok());
     }
 
+    /// The papers' virtual hop (001 section 3.3): a router with tunnels on both sides rewrites outer source and destination.
+    #[test]
+    fn a_virtual_hop_rewrites_outer_source_and_destination() {
+        let tunnel = |local: &str, remote: &str| Tunnel {
+            local: local.parse().unwrap(),
+            remote: remote.parse().unwrap(),
+            ..tunnel(false, Encapsulation::Ipip, Dscp::Inherit)
+        };
+        let inner = frame(false, 0, &[0x30, 0x39, 0, 53, 0, 12, 0, 0, 1, 2, 3, 4]);
+        let mut arrived = encapsulated(&tunnel("192.0.2.1", "198.51.100.2"), &inner);
+        let outer = Outer::parse(&arrived, all_types).unwrap().unwrap();
+        let place = outer.decapsulate(&mut arrived, MAC).unwrap();
+        let mut inside = arrived[place].to_vec();
+        // What the plane of the router does.
+        ipv4::Header::over_mut(&mut inside[14..]).unwrap().0.decrement_ttl();
+        let leaves = encapsulated(&tunnel("198.51.100.2", "203.0.113.3"), &inside);
+        #[rustfmt::skip]
+        assert_eq!(leaves[14..], [
+            0x45, 0, 0, 52, 0, 0, 0x40, 0, 65, 4, 0xd3, 0x8c, 198, 51, 100, 2, 203, 0, 113, 3,
+            0x45, 0, 0, 32, 0, 0, 0, 0, 8, 17, 0x9e, 0xcb, 10, 0, 0, 1, 10, 0, 0, 2,
+            0x30, 0x39, 0, 53, 0, 12, 0, 0, 1, 2, 3, 4,
+        ]);
+    }
+
     #[test]
     fn congestion_is_handed_on_as_rfc_6040_says() {
         // Figure 4: rows are the inner field, columns the outer one; 4 is "drop".

@@ -1,5 +1,7 @@
 //! `hueplane validate` and `hueplane schema`: check configurations, and describe their format.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 
 use hue_control::topology::Plan;
@@ -10,7 +12,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::{Format, Schema, Validate};
-use crate::commands::sources;
 use crate::failure::Failure;
 use crate::print::{self, Align, GREEN, columns, result, styled};
 use crate::topo;
@@ -62,24 +63,31 @@ struct Fault<'a> {
 /// Runs `hueplane validate`.
 pub fn validate(args: &Validate) -> Result<(), Failure> {
     let format = args.output.format;
-    let sources = sources(&args.files.files)?;
-    let has_topology = sources.iter().any(|source| is_topology(source.text.as_bytes()));
-    if let (true, None, [_]) = (has_topology, &args.node, sources.as_slice()) {
-        let (topology, plan) = topo::checked(sources)?;
-        return valid_topology(format, &topology, &plan);
-    }
-    let loaded = if has_topology {
-        let node = || {
-            args.node.clone().ok_or_else(|| {
-                Failure::Usage(
-                    "validate: a Topology with other files needs --node: whose files are they?".to_owned(),
-                )
-            })
-        };
-        let bytes = |source: SourceText| Source { name: source.name, bytes: source.text.into_bytes() };
-        hue_intent::parse(topo::own_part(sources, node)?.into_iter().map(bytes).collect())
-    } else {
-        hue_intent::load(&args.files.files)
+    let bytes = read(&args.files.files);
+    let has_topology = bytes.iter().flatten().any(|source| is_topology(&source.bytes));
+    let loaded = match bytes {
+        Some(bytes) if has_topology => {
+            let text = |source: Source| {
+                let text = String::from_utf8_lossy(&source.bytes).into_owned();
+                SourceText { name: source.name, text }
+            };
+            let sources: Vec<SourceText> = bytes.into_iter().map(text).collect();
+            if let (None, [_]) = (&args.node, sources.as_slice()) {
+                let (topology, plan) = topo::checked(sources)?;
+                return valid_topology(format, &topology, &plan);
+            }
+            let node = || {
+                args.node.clone().ok_or_else(|| {
+                    let what = "validate: a Topology with other files needs --node: whose files are they?";
+                    Failure::Usage(what.to_owned())
+                })
+            };
+            let bytes = |source: SourceText| Source { name: source.name, bytes: source.text.into_bytes() };
+            hue_intent::parse(topo::own_part(sources, node)?.into_iter().map(bytes).collect())
+        }
+        Some(bytes) => hue_intent::parse(bytes),
+        // It reports which files cannot be read.
+        None => hue_intent::load(&args.files.files),
     };
     let intent = match loaded {
         Ok(intent) => intent,
@@ -110,6 +118,24 @@ pub fn validate(args: &Validate) -> Result<(), Failure> {
             .collect(),
     };
     result(format, &valid, || table(&valid))
+}
+
+/// The contents of files, of which standard input can be read only once; `None` if one cannot be read.
+fn read(files: &[PathBuf]) -> Option<Vec<Source>> {
+    let one = |path: &PathBuf| {
+        let stdin = path.as_os_str() == hue_intent::STDIN;
+        let name = if stdin { "<stdin>".to_owned() } else { path.display().to_string() };
+        // One byte more than allowed, so that the reader detects a file that is too long.
+        let most = hue_intent::limits::FILE_BYTES_MAX as u64 + 1;
+        let mut bytes = Vec::new();
+        let done = if stdin {
+            std::io::stdin().lock().take(most).read_to_end(&mut bytes)
+        } else {
+            File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes))
+        };
+        done.ok().map(|_| Source { name, bytes })
+    };
+    files.iter().map(one).collect()
 }
 
 #[derive(Serialize)]

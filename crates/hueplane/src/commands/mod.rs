@@ -24,7 +24,7 @@ use crate::demo;
 use crate::failure::Failure;
 use crate::topo;
 
-pub use live::{source, sources};
+pub use live::source;
 
 /// Runs a command.
 pub fn run(cli: &Cli) -> Result<(), Failure> {

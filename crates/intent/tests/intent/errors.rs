@@ -503,6 +503,18 @@ fn routes_through_several_routers() {
         "a.yaml:11:37: spec.routes[0].via[0].via: found 10.2.0.1, the address of \"right\", expected the address of another router"
     );
     assert!(via("[10.2.0.2, {via: 10.1.0.2}]").starts_with("a.yaml:11:31: spec.routes[0].via[0]: found "));
+    // On the card there are no groups; a single gateway in a list is none.
+    let on_card = |vias: &str| {
+        let text = red_with("{to: 10.9.0.0/16, via: 10.2.0.2}", &format!("{{to: 10.9.0.0/16, via: {vias}}}"));
+        errors(&[&(text + "  placement: card\n")])
+    };
+    assert_eq!(
+        on_card("[{via: 10.2.0.2}, {via: 10.1.0.2}]"),
+        [
+            "a.yaml:16:14: spec.placement: found card for a network whose route to 10.9.0.0/16 has several gateways, expected soft or auto (the card has no groups of next hops: see the route in line 11)"
+        ]
+    );
+    assert_eq!(on_card("[{via: 10.2.0.2, weight: 3}]"), [""; 0]);
     assert!(via("[{weight: 2}, {via: 10.1.0.2}]").contains("spec.routes[0].via[0]"));
     let many: Vec<String> = (0..257).map(|number| format!("{{via: 10.2.0.{}}}", 2 + number % 200)).collect();
     assert_eq!(
@@ -602,6 +614,18 @@ fn routes_by_source() {
         [
             "a.yaml:11:5: spec.routes: found 1025 routes by source: at most 1024, expected fewer routes by source"
         ]
+    );
+    let card = RED.replacen("{kind: ipv4}", "{kind: ipv4, route_by: source}\n  placement: card", 1);
+    assert_eq!(
+        errors(&[&card]),
+        [
+            "a.yaml:7:14: spec.placement: found card for a network with route_by source, expected soft or auto (the card chooses routes by destination only)"
+        ]
+    );
+    let list = by("source", "{from: 10.7.0.0/16, via: [{via: 10.2.0.2}, {via: 10.2.0.3}]}");
+    assert!(
+        list[0].contains("found a list of routers in a route by source, expected the address of one router"),
+        "{list:?}"
     );
     let dual = RED.replacen("{kind: ipv4}", "{kind: dual, route_by: source}", 1);
     let expected = "a.yaml:6:33: spec.plane.route_by: found route_by with kind dual, expected none: only kinds ipv4 and ipv6 have this setting";

@@ -135,7 +135,7 @@ fn errors_name_the_place() {
         (
             "node: c, interface: x9",
             "node: c, interface: x2",
-            "t.yaml:13:64: spec.networks[0].hosts[1].interface: found duplicate interface \"x2\" of node \"c\", expected a unique interface (first used in line 8)",
+            "t.yaml:13:67: spec.networks[0].hosts[1].interface: found duplicate interface \"x2\" of node \"c\", expected a unique interface (first used in line 8)",
         ),
         ("name: h2", "name: h1", "spec.networks[0].hosts[1].name: found duplicate host \"h1\""),
         ("name: red", "name: wan", "spec.networks[1].name: found duplicate network \"wan\""),
@@ -248,18 +248,19 @@ fn limits_have_edges() {
     let vni = |vni: u32| GOOD.replace("vni: 7", &format!("vni: {vni}"));
     assert_eq!(errors(&vni(16_777_215)), Vec::<String>::new());
     assert!(errors(&vni(16_777_216))[0].contains("expected a whole number from 1 to 16777215"));
-    // A node has at most 256 ports.
+    // A node has a limited number of ports.
     let star = |leaves: usize| {
         let mut text = topology(leaves + 1).replace(", nodes: [n0]", "");
         let links: Vec<String> = (1..=leaves).map(|leaf| format!("{{ends: [n0, n{leaf}]}}")).collect();
         text = text.replace("  networks:\n", &format!("  links: [{}]\n  networks:\n", links.join(", ")));
         text
     };
-    assert_eq!(errors(&star(256)), Vec::<String>::new());
-    assert!(
-        errors(&star(257))[0]
-            .contains("spec.nodes[0]: found a node with 257 links and hosts, expected at most 256")
-    );
+    let ports = hue_intent::limits::NODE_PORTS_MAX;
+    assert_eq!(errors(&star(ports)), Vec::<String>::new());
+    let found = errors(&star(ports + 1));
+    let wanted =
+        format!("spec.nodes[0]: found a node with {} links and hosts, expected at most {ports}", ports + 1);
+    assert!(found[0].contains(&wanted), "{found:#?}");
 }
 
 #[test]

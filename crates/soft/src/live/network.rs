@@ -89,6 +89,8 @@ pub(crate) struct LiveNetwork {
     pub on_nic: bool,
     /// Whether some of the packets for itself may be those of tunnels.
     pub carries_tunnels: bool,
+    /// Its packets in the queues of networks that carry its tunnels.
+    pub aboard: u32,
     pub punt: PuntLimit,
     pub guard: Guard,
     pub vports: Vec<Vport>,
@@ -148,6 +150,7 @@ impl LiveNetwork {
             held: false,
             on_nic: false,
             carries_tunnels: false,
+            aboard: 0,
             punt: PuntLimit::new(PUNT_DEFAULT),
             guard: Guard::default(),
             vports: Vec::new(),
@@ -226,6 +229,13 @@ impl LiveNetwork {
         self.queue.len() < QUEUE_FRAMES_MAX.min(slots_free / 2)
     }
 
+    /// Whether the queue of this carrier of tunnels accepts another packet from a network that has `aboard` packets in it: at
+    /// most half of the free places, so that no network takes the places of the others.
+    pub fn has_room_aboard(&self, aboard: u32, slots_free: usize) -> bool {
+        let free = QUEUE_FRAMES_MAX.min(slots_free / 2).saturating_sub(self.queue.len());
+        (aboard as usize) < free / 2
+    }
+
     /// Frames in the queue.
     pub fn frames_waiting(&self) -> u64 {
         self.queue.len() as u64 - u64::from(self.fences)
@@ -280,6 +290,24 @@ mod tests {
         let egress = |port, mac| shared.egress(PortId::new(port), &frame(mac));
         assert_eq!((egress(4, 1), egress(4, 2), egress(4, 9), egress(7, 2)), (0, 1, 0, 2));
         assert_eq!(shared.quantum, 3 * i64::from(QUANTUM));
+    }
+
+    #[test]
+    fn no_network_takes_a_carriers_whole_queue() {
+        let mut carrier = LiveNetwork::new(&program(&[("a", 1, 1)]), 0, true, Ledger::block(1));
+        let mut pool = hue_ports::Pool::new(4096, 2048).unwrap();
+        // Networks with packets in the queue, one after another until each has no room left.
+        let mut aboard = [0u32; 3];
+        for count in &mut aboard {
+            while carrier.has_room_aboard(*count, pool.slots() as usize) {
+                let packet = pool.copy_in(&[0; 60], 0).unwrap();
+                let port = PortId::new(255);
+                carrier.queue.push_back(Queued { packet, port, what: Waiting::Frame, vport: 0 });
+                *count += 1;
+            }
+        }
+        assert_eq!(aboard, [341, 228, 152]);
+        assert!(!carrier.has_room_aboard(0, 10), "packet memory is short");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use hue_card::generated as regs;
 use hue_card::generated::{HopRow, NetworkRow};
 use hue_card::{AccessError, Card, Registers};
 use hue_demux::{Match, PortId, Row as Claim};
+use hue_planes::group::Slots;
 use hue_planes::{Adjacency, Kind, Settings};
 use hue_substrate::{Entries, Mode, Program, Refusals, Substrate, SubstrateError, Update, VirtualPort};
 use hue_tables::{Dag, Limits, NextHop, Oracle, Policies, Prefix4, RouteBy, Vid};
@@ -588,6 +589,20 @@ fn updates_of_missing_routes_change_nothing() {
         "network 'net1' needs 9 next hops in one run, beside other networks' runs: image memo has 8"
     );
     card.update(vid(1), &Update::of_routes(&[(prefix, None)])).unwrap();
+    assert!(card.device().registers().take_journal().is_empty());
+    // No image has slots of groups.
+    let groups = [(hop(1), Slots::new(vec![hop(0), hop(0)]).unwrap())];
+    assert_eq!(
+        text(card.update(vid(1), &Update::of_hops(&[(hop(0), neighbour(1, 7))]).with_groups(&groups))),
+        "network 'net1' needs 2 slots of groups of next hops: image memo has 0"
+    );
+    let mut grouped = program(2, 2, Vec::new());
+    grouped.next_hops[1] = Adjacency::group(0);
+    grouped.groups = groups.to_vec();
+    assert_eq!(
+        card.load(&[grouped]).unwrap_err().to_string(),
+        "network 'net2' needs 2 slots of groups of next hops: image memo has 0"
+    );
     assert!(card.device().registers().take_journal().is_empty());
     // Up to the last row; the rows between were never set.
     card.update(vid(1), &Update::of_hops(&[(hop(7), neighbour(1, 7))])).unwrap();

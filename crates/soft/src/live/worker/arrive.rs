@@ -214,7 +214,14 @@ impl Worker {
 
     /// Counts a frame as received and queues it.
     #[inline(always)]
-    fn enqueue(&mut self, at: Option<usize>, slot: usize, port: PortId, vport: u16, packet: Packet) {
+    pub(super) fn enqueue(
+        &mut self,
+        at: Option<usize>,
+        slot: usize,
+        port: PortId,
+        vport: u16,
+        packet: Packet,
+    ) {
         Self::touch(&mut self.networks, &mut self.dirty, slot);
         let slots_free = self.pool.free();
         let Some(network) = self.networks.get_mut(slot) else { return self.pool.give(packet.slot) };

@@ -20,6 +20,7 @@ use super::super::control::PortEvent;
 use super::super::network::{LiveNetwork, NO_TAP, PuntLimit, Queued, Waiting};
 use super::super::steering::Steering;
 use super::super::totals::{PortEntry, PortState, port_totals, port_words};
+use super::tunnels::FROM_TUNNEL;
 use super::{LivePort, LiveTap, NO_PORT, RECEIVE_MAX, RECEIVE_OPEN_MAX, TAP_TOKENS, Worker};
 use crate::explain::State;
 use crate::network::{Hops, Network};
@@ -266,15 +267,18 @@ impl Worker {
         self.publish();
         let gone = self.networks.swap_remove(slot);
         self.engine.networks.swap_remove(slot);
-        for queued in gone.queue {
-            let mut packet = queued.packet;
-            self.consumed(usize::from(self.port_at[queued.port.index()]), &mut packet);
-            self.pool.give(packet.slot);
-        }
         let (slot, moved) = (slot as u16, self.networks.len() as u16);
         self.schedule.retain(|other| *other != slot);
         self.schedule.iter_mut().filter(|other| **other == moved).for_each(|other| *other = slot);
         self.engine.index();
+        for queued in gone.queue {
+            let mut packet = queued.packet;
+            if queued.port == FROM_TUNNEL {
+                self.left_carrier(packet.class, 1);
+            }
+            self.consumed(usize::from(self.port_at[queued.port.index()]), &mut packet);
+            self.pool.give(packet.slot);
+        }
     }
 
     /// Holds a network's frames in its queue; frames that do not fit are lost.

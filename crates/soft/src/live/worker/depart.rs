@@ -12,6 +12,7 @@ use super::super::guard::Judgement;
 use super::super::network::{NO_TAP, Queued, cost};
 use super::super::steering::NO_HOME;
 use super::Worker;
+use super::tunnels::Out;
 use crate::frame::{Fate, Frame};
 
 impl Worker {
@@ -184,14 +185,14 @@ impl Worker {
     #[cold]
     #[inline(never)]
     fn send_elsewhere(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet, crossing: Crossing) {
-        let mut packet = packet;
+        let (mut home, mut packet) = (self.steering.port_home(port), packet);
         if port.is_tunnel() {
             match self.tunnel_out(slot, vport, packet) {
-                Ok(()) => return,
-                Err(back) => packet = back,
+                Out::Done => return,
+                Out::Elsewhere(other, back) => (home, packet) = (other, back),
+                Out::Down(back) => packet = back,
             }
         }
-        let home = self.steering.port_home(port);
         if home == NO_HOME || usize::from(home) == self.index {
             return self.lose(slot, Loss::PortDown, Some(packet));
         }
@@ -242,6 +243,14 @@ impl Worker {
     /// Sends a frame from another worker on a port of this one, and nowhere else.
     pub(super) fn send_here(&mut self, slot: usize, vport: u16, port: PortId, packet: Packet) {
         if self.port_at[port.index()] == super::NO_PORT {
+            // A tunnel whose carrier has its home here.
+            let packet = match port.is_tunnel() {
+                true => match self.tunnel_out(slot, vport, packet) {
+                    Out::Done => return,
+                    Out::Elsewhere(_, packet) | Out::Down(packet) => packet,
+                },
+                false => packet,
+            };
             return self.lose(slot, Loss::PortDown, Some(packet));
         }
         self.send(slot, vport, port, packet, Crossing::Leaves);

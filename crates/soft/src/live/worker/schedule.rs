@@ -116,10 +116,13 @@ impl Worker {
     }
 
     fn tell(&mut self, consumed: &Consumed) {
-        if consumed.count > 0
-            && let Some(live) = self.ports.get_mut(usize::from(consumed.at))
-        {
-            live.port.consumed(consumed.class, consumed.count);
+        if consumed.count == 0 {
+            return;
+        }
+        match self.ports.get_mut(usize::from(consumed.at)) {
+            Some(live) => live.port.consumed(consumed.class, consumed.count),
+            // No port has such packets: they are those of tunnels.
+            None => self.left_carrier(consumed.class, consumed.count),
         }
     }
 }

@@ -10,6 +10,7 @@ use hue_demux::{PortId, Target};
 use hue_planes::Loss;
 use hue_ports::Packet;
 use hue_substrate::follow::Ending;
+use hue_tables::Vid;
 use hue_wire::ethernet;
 
 use super::super::steering::GroupFrame;
@@ -19,31 +20,57 @@ use crate::engine::{place, slot_of};
 /// The packets of a tunnel have passed the port at which they arrived: they count at none.
 const NO_PLACE: usize = usize::MAX;
 
+/// The port of packets in the queue of the network that carries their tunnel; their class names the network with the tunnel.
+/// It is no physical port.
+pub(super) const FROM_TUNNEL: PortId = PortId::new(u8::MAX);
+const _: () = assert!(FROM_TUNNEL.is_tunnel());
+
+/// What becomes of a frame for a virtual port without a port here.
+pub(super) enum Out {
+    /// It was sent, or lost and counted.
+    Done,
+    /// The network that carries its tunnel has its home there.
+    Elsewhere(u8, Packet),
+    /// Nothing can take it.
+    Down(Packet),
+}
+
 impl Worker {
-    /// Encapsulates a frame that leaves by a tunnel, and queues it in the network that carries the tunnel. Gives the frame
-    /// back if the virtual port is no tunnel.
+    /// Encapsulates a frame that leaves by a tunnel, and queues it in the network that carries the tunnel, if that has its
+    /// home here. A network gets at most half of the free places of that queue, so that it takes none of the others'.
     #[inline(never)]
-    pub(super) fn tunnel_out(&mut self, slot: usize, vport: u16, mut packet: Packet) -> Result<(), Packet> {
+    pub(super) fn tunnel_out(&mut self, slot: usize, vport: u16, mut packet: Packet) -> Out {
         let steering = self.steering.clone();
-        let Some(network) = self.networks.get(slot) else { return Err(packet) };
-        let Some(way) = steering.tunnels.out(network.vid, vport) else { return Err(packet) };
+        let Some(network) = self.networks.get(slot) else { return Out::Down(packet) };
+        let (vid, aboard) = (network.vid, network.aboard);
+        let Some(way) = steering.tunnels.out(vid, vport) else { return Out::Down(packet) };
         let over = place(slot_of(&self.engine.slots, way.tunnel.over));
-        let Some(carrier) = self.networks.get(over) else { return Err(packet) };
+        let Some(carrier) = self.networks.get(over) else { return Out::Down(packet) };
+        if carrier.remote {
+            let home = steering.network_home(way.tunnel.over);
+            return if usize::from(home) == self.index {
+                Out::Down(packet)
+            } else {
+                Out::Elsewhere(home, packet)
+            };
+        }
         let vport_of_carrier = carrier.vports.get(usize::from(way.over_vport)).filter(|_| over != slot);
-        let Some((port, mac)) = vport_of_carrier.map(|vport| (vport.port, vport.mac)) else {
-            return Err(packet);
-        };
+        let Some(mac) = vport_of_carrier.map(|vport| vport.mac) else { return Out::Down(packet) };
+        if !carrier.has_room_aboard(aboard, self.pool.free()) {
+            self.lose(slot, Loss::PortFull, Some(packet));
+            return Out::Done;
+        }
         let len = packet.len;
         let Ok(made) = way.tunnel.encapsulate(packet.bytes(&self.pool)) else {
             self.lose(slot, Loss::TunnelNotIp, Some(packet));
-            return Ok(());
+            return Out::Done;
         };
         let (headers, payload) = (made.headers(), made.payload.clone());
         let begin = packet.start as usize + payload.start;
         let room = begin.saturating_sub(self.pool.floor(&packet.slot) as usize);
         if room < headers.len() {
             self.lose(slot, Loss::TunnelNested, Some(packet));
-            return Ok(());
+            return Out::Done;
         }
         let key = self.followed_key(slot, &packet);
         let start = begin - headers.len();
@@ -58,9 +85,25 @@ impl Worker {
         packet.len = (headers.len() + payload.len()) as u32;
         self.count_sent(slot, vport, len);
         self.ended(slot, key, Ending::Left);
-        let target = Target { vid: way.tunnel.over, vport: way.over_vport };
-        self.claim(NO_PLACE, port, target, packet);
-        Ok(())
+        if let Some(network) = self.networks.get_mut(slot) {
+            network.aboard += 1;
+        }
+        // The times of a network's packets do not decrease.
+        packet.time_ns = self.now_ns;
+        packet.class = vid.get();
+        self.enqueue(None, over, FROM_TUNNEL, way.over_vport, packet);
+        Out::Done
+    }
+
+    /// Packets of a network with a tunnel, which their class names, have left the queue of the network that carries it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn left_carrier(&mut self, class: u16, count: u32) {
+        let slot = Vid::new(class).and_then(|vid| self.slot(vid));
+        if let Some(network) = slot.and_then(|slot| self.networks.get_mut(slot)) {
+            // Fewer if another network has the VID by now.
+            network.aboard = network.aboard.saturating_sub(count);
+        }
     }
 
     /// Takes a packet for the router itself out of its tunnel. Gives the packet back if it came by no tunnel.
@@ -110,6 +153,7 @@ impl Worker {
             network.ledger.to_tunnel_packets += 1;
         }
         self.ended(slot, key, Ending::Left);
+        packet.time_ns = self.now_ns;
         self.arrive_by_tunnel(way.target, packet);
         Ok(())
     }
