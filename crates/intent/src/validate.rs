@@ -86,8 +86,9 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>], rules:
         let known = Known::new(network);
         neighbours(network, known.as_ref());
         routes(network, known.as_ref());
-        groups_on_card(network);
         policies_fit(network, known.as_ref());
+        groups_on_card(network);
+        route_by_on_card(network);
         burst_bits(network);
         static_macs(network, known.as_ref());
     }
@@ -510,19 +511,6 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
     }
 }
 
-/// The card has no groups of next hops, so a network with a route through several routers cannot be placed there.
-fn groups_on_card(network: &NetworkDraft<'_>) {
-    let is_group = |route: &Route| matches!(&route.target, Target::Vias(members) if members.len() > 1);
-    let several = present(&network.routes).find(|(route, _)| is_group(route));
-    if let (Some(Placement::Card), Some((route, at))) = (network.placement, several) {
-        let place = network.spec.field_or_self("placement");
-        let found = format!("card for a network whose route to {} has several gateways", route.to);
-        let hint =
-            format!("the card has no groups of next hops: see the route in {}", at.location_for(&place));
-        place.fault(found, "soft or auto", Some(hint));
-    }
-}
-
 /// A route by source is for a network that routes by source, and says no more than that uses.
 fn by_source(from: AnyPrefix, by: RouteBy, at: &Cursor<'_>) {
     let field = at.field_or_self("from");
@@ -557,6 +545,29 @@ fn policies_fit(network: &NetworkDraft<'_>, known: Option<&Known>) {
     };
     if let Some(fault @ (PolicyError::Count(_) | PolicyError::Pairs { .. })) = fault {
         network.spec.field_or_self("routes").fault(fault.to_string(), "fewer routes by source", None);
+    }
+}
+
+/// The card chooses routes by destination only, so a network with another `route_by` cannot be placed there.
+fn route_by_on_card(network: &NetworkDraft<'_>) {
+    let by = network.plane.as_ref().map(|plane| plane.route_by).filter(|by| !by.is_default());
+    if let (Some(Placement::Card), Some(by)) = (network.placement, by) {
+        let found = format!("card for a network with route_by {}", by.name());
+        let hint = "the card chooses routes by destination only".to_owned();
+        network.spec.field_or_self("placement").fault(found, "soft or auto", Some(hint));
+    }
+}
+
+/// The card has no groups of next hops, so a network with a route through several routers cannot be placed there.
+fn groups_on_card(network: &NetworkDraft<'_>) {
+    let is_group = |route: &Route| matches!(&route.target, Target::Vias(members) if members.len() > 1);
+    let several = present(&network.routes).find(|(route, _)| is_group(route));
+    if let (Some(Placement::Card), Some((route, at))) = (network.placement, several) {
+        let place = network.spec.field_or_self("placement");
+        let found = format!("card for a network whose route to {} has several gateways", route.to);
+        let hint =
+            format!("the card has no groups of next hops: see the route in {}", at.location_for(&place));
+        place.fault(found, "soft or auto", Some(hint));
     }
 }
 
