@@ -290,7 +290,13 @@ fn soft(tables: &[Table<u32>]) -> Result<Rc<RefCell<Soft>>, Failure> {
 
 /// Network `net`: found by its router MAC on the receiving port, its neighbours on the sending one.
 fn program(net: u16, table: &Table<u32>) -> Program {
-    let port = |name: &str, port, mac| VirtualPort { name: name.into(), port, mac: Mac(mac), mtu_bytes: MTU };
+    let port = |name: &str, port, mac| VirtualPort {
+        name: name.into(),
+        port,
+        mac: Mac(mac),
+        mtu_bytes: MTU,
+        tunnel: None,
+    };
     let vid = vid(net);
     let egress = Mac(packets::egress_mac(net));
     let hop = |hop| Adjacency::forward(OUT, egress, Mac(packets::neighbour_mac(net, hop)), MTU);
