@@ -49,8 +49,9 @@ const SLOTS: usize = Vid::MAX as usize + 1;
 /// Index into the networks by VID, with the kind of each.
 pub(crate) type Slots = [u16; SLOTS];
 
-/// Number of lists of frames: one for each kind, and those of networks with policies.
-const LISTS: usize = KINDS + 2;
+/// Number of lists of frames: one for each kind, and those of networks with policies. A power of two, so that a remainder is
+/// a mask.
+const LISTS: usize = (KINDS + 2).next_power_of_two();
 const KINDS: usize = Kind::ALL.len();
 /// The lists of networks with policies: those of IPv4, and those of IPv6.
 const ROUTED4: u16 = KINDS as u16;
@@ -67,7 +68,7 @@ const fn list_of(kind: Kind) -> u16 {
 
 /// The list for frames of a network.
 fn list_of_network(network: &Network) -> u16 {
-    match network.policies.as_deref() {
+    match network.shape.policies.as_deref() {
         None => list_of(network.kind()),
         Some(Table::V4(_)) => ROUTED4,
         Some(Table::V6(_)) => ROUTED6,

@@ -135,8 +135,6 @@ pub struct Network {
     pub meter: Option<Box<Meter>>,
     /// What a network of a kind that learns knows.
     pub switch: Option<Box<Switch>>,
-    /// Those of a network whose routes depend on sources.
-    pub policies: Option<Arc<Table>>,
     pub shape: Box<Shape>,
 }
 
@@ -148,6 +146,8 @@ pub struct Shape {
     pub rows: Vec<Row>,
     pub rate_limit: Option<RateLimit>,
     pub route_by: RouteBy,
+    /// Those of a network whose routes depend on sources. Here, so that networks without them are no larger.
+    pub policies: Option<Arc<Table>>,
 }
 
 impl Network {
@@ -168,7 +168,6 @@ impl Network {
         });
         Self {
             switch,
-            policies: Table::of(program),
             counters: same_kind.map_or(Counters::new(settings.kind()), |before| before.counters),
             vid: program.vid,
             hops: Hops::new(&program.next_hops, &program.groups),
@@ -181,6 +180,7 @@ impl Network {
                 rows: program.rows.clone(),
                 rate_limit: program.rate_limit,
                 route_by: program.route_by(),
+                policies: Table::of(program),
             }),
         }
     }

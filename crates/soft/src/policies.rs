@@ -88,7 +88,7 @@ pub(crate) fn redirected(network: &Network, guard: &Guard<'_>, word: u16, frame:
             None => word,
         }
     }
-    match network.policies.as_deref() {
+    match network.shape.policies.as_deref() {
         None => word,
         Some(Table::V4(table)) => word_of(network, table, guard, word, frame),
         Some(Table::V6(table)) => word_of(network, table, guard, word, frame),
@@ -127,7 +127,7 @@ pub(crate) fn explained(
             }
         }
     }
-    match network.policies.as_deref() {
+    match network.shape.policies.as_deref() {
         None => (looked, None),
         Some(Table::V4(table)) => of(soft, network, table, looked, frame, at),
         Some(Table::V6(table)) => of(soft, network, table, looked, frame, at),
