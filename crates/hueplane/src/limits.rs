@@ -134,6 +134,7 @@ fn fields() -> Vec<(&'static str, String)> {
         ("`ttl`", range(1_u8, u8::MAX)),
         ("`dscp`", range(0_u8, 63_u8)),
         ("static routes", at_most(documents::ROUTES_MAX)),
+        ("routes by source", at_most(hue_tables::POLICIES_MAX)),
         ("static ARP entries", at_most(documents::NEIGHBOURS_MAX)),
         ("`plane.macs_max`", range(0_u8, hue_planes::l2::MACS_MAX)),
         ("`plane.ageing_seconds`", range(hue_planes::l2::AGEING_S_MIN, hue_planes::l2::AGEING_S_MAX)),
