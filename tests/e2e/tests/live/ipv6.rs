@@ -77,6 +77,12 @@ fn ipv6_packets_above_the_mtu_get_packet_too_big() {
     let text = six.document.yaml().replacen("{name: right, ", "{name: right, mtu: 1400, ", 1);
     let daemon = Daemon::start(&lab, &all(&[lab.node_document(""), text]));
     six.warm_up();
+    // Until the plane knows the host, the namespace forwards, and the plane sees nothing too large.
+    until("the plane knows the host", 20, || {
+        let forwarded = || daemon.cli.stats(six.name())["ports"][0]["forwarded"].as_u64();
+        let before = forwarded();
+        six.left.ping(address6(1, 2, 2), 1) == 1 && forwarded() > before
+    });
     let large = six.left.ping_with(address6(1, 2, 2), 3, &["-M", "do", "-s", "1400"]).stdout;
     assert!(
         large.contains("mtu=1400") || large.contains("mtu: 1400") || large.contains("Packet too big"),
