@@ -40,14 +40,13 @@ impl Worker {
     /// home here. A network gets at most half of the free places of that queue, so that it takes none of the others'.
     #[inline(never)]
     pub(super) fn tunnel_out(&mut self, slot: usize, vport: u16, mut packet: Packet) -> Out {
-        let steering = self.steering.clone();
         let Some(network) = self.networks.get(slot) else { return Out::Down(packet) };
         let (vid, aboard) = (network.vid, network.aboard);
-        let Some(way) = steering.tunnels.out(vid, vport) else { return Out::Down(packet) };
+        let Some(way) = self.steering.tunnels.out(vid, vport).copied() else { return Out::Down(packet) };
         let over = place(slot_of(&self.engine.slots, way.tunnel.over));
         let Some(carrier) = self.networks.get(over) else { return Out::Down(packet) };
         if carrier.remote {
-            let home = steering.network_home(way.tunnel.over);
+            let home = self.steering.network_home(way.tunnel.over);
             return if usize::from(home) == self.index {
                 Out::Down(packet)
             } else {
@@ -109,10 +108,9 @@ impl Worker {
     /// Takes a packet for the router itself out of its tunnel. Gives the packet back if it came by no tunnel.
     #[inline(never)]
     pub(super) fn tunnel_in(&mut self, slot: usize, mut packet: Packet) -> Result<(), Packet> {
-        let steering = self.steering.clone();
         let Some(network) = self.networks.get(slot) else { return Err(packet) };
         let over = network.vid;
-        let tunnels = &steering.tunnels;
+        let tunnels = &self.steering.tunnels;
         let Some(outer) = Outer::parse(packet.bytes(&self.pool), |kind| tunnels.carries(over, kind)) else {
             return Err(packet);
         };
@@ -123,12 +121,12 @@ impl Worker {
                 return Ok(());
             }
         };
-        let Some(first) = tunnels.ways_in(over, &outer).next() else {
+        let Some(mac) = tunnels.ways_in(over, &outer).next().map(|way| way.mac) else {
             self.lose(slot, Loss::TunnelStranger, Some(packet));
             return Ok(());
         };
         let key = self.followed_key(slot, &packet);
-        let inner = match outer.decapsulate(packet.bytes_mut(&mut self.pool), first.mac) {
+        let inner = match outer.decapsulate(packet.bytes_mut(&mut self.pool), mac) {
             Ok(inner) => inner,
             Err(fault) => {
                 self.lose(slot, loss_of(fault), Some(packet));
@@ -137,8 +135,9 @@ impl Worker {
         };
         packet.start += inner.start as u32; // within the frame
         packet.len = inner.len() as u32;
-        let Some(way) = tunnels.ways_in(over, &outer).find(|way| way.accepts(packet.bytes(&self.pool)))
-        else {
+        let frame = packet.bytes(&self.pool);
+        let way = self.steering.tunnels.ways_in(over, &outer).find(|way| way.accepts(frame)).copied();
+        let Some(way) = way else {
             self.lose(slot, Loss::TunnelStranger, None);
             self.ended(slot, key, Ending::Lost(Loss::TunnelStranger));
             self.pool.give(packet.slot);
