@@ -3,7 +3,7 @@
 //! A process that outlives its daemon can be of another version of the program, so a daemon that connects to one first sends
 //! [`GREETING`], which names the [`VERSION`] of all that follows. Source of the format: the `postcard` crate's specification.
 
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::Receiver;
@@ -133,20 +133,29 @@ pub(super) fn hear(socket: &UnixStream) -> io::Result<(Vec<OwnedFd>, BufReader<U
     }
 }
 
-/// Reads a message; `None` if the other end is closed.
+/// Reads a message; `None` if the other end is closed, also in the middle of a message.
+///
+/// A process that ends before it has read all that was sent to it resets the connection instead of closing it.
 pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
-    let mut len = [0; 4];
-    match from.read_exact(&mut len) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        read => read?,
+    match read_bytes(from) {
+        Ok(bytes) => postcard::from_bytes(&bytes).map(Some).map_err(io::Error::other),
+        Err(error) if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
+}
+
+fn read_bytes(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut len = [0; 4];
+    from.read_exact(&mut len)?;
     let len = u32::from_ne_bytes(len) as usize;
     if len > MESSAGE_BYTES_MAX {
         return Err(io::Error::other(format!("a message of {len} bytes is too long")));
     }
     let mut bytes = vec![0; len];
     from.read_exact(&mut bytes)?;
-    postcard::from_bytes(&bytes).map(Some).map_err(io::Error::other)
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -291,12 +300,25 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_cut_or_makes_no_sense_is_an_error() {
+    fn a_message_that_is_cut_is_not_taken() {
         let mut bytes = Vec::new();
         write(&mut bytes, &ToCard::Command(Box::new(CardCommand::Strip(Box::new(program()))))).unwrap();
-        for len in 4..bytes.len() {
-            assert!(read::<ToCard>(&mut &bytes[..len]).is_err(), "{len} bytes");
+        for len in 0..bytes.len() {
+            assert!(read::<ToCard>(&mut &bytes[..len]).unwrap().is_none(), "{len} bytes");
         }
+    }
+
+    /// The kernel reports what the other end had not read, not its end.
+    #[test]
+    fn who_ends_with_messages_unread_has_closed() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        write(&mut &ours, &FromCard::RefusesNext).unwrap();
+        drop(theirs);
+        assert!(read::<FromCard>(&mut &ours).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_message_that_makes_no_sense_is_an_error() {
         // A VID that no network can have.
         let mut bytes = Vec::new();
         write(&mut bytes, &(1u32, 5u32, 4096u16)).unwrap();
