@@ -233,3 +233,41 @@ fn a_drawing_names_everything() {
     assert_eq!(text.matches("<g ").count(), text.matches("</g>").count());
     assert_eq!(text, svg(&topology(SQUARE)));
 }
+
+/// Places of the nodes in the first picture.
+fn nodes_of(svg: &str) -> Vec<[f64; 2]> {
+    let first = svg.split("</g>").next().unwrap();
+    let number = |text: &str, name: &str| -> f64 {
+        let rest = text.split_once(&format!("{name}=\"")).unwrap().1;
+        rest.split_once('"').unwrap().0.parse().unwrap()
+    };
+    first.split("<circle").skip(1).map(|text| [number(text, "cx"), number(text, "cy")]).collect()
+}
+
+/// As graphs of the Topology Zoo are: some nodes in one place, others without one.
+#[test]
+fn nodes_of_a_drawing_do_not_cover_each_other() {
+    let mut text =
+        "apiVersion: hueplane/v1\nkind: Topology\nmetadata: {name: t}\nspec:\n  nodes:\n".to_owned();
+    for node in 0..40 {
+        let place = match node % 4 {
+            0 => String::new(),
+            1 => ", at: [9.19, 45.465]".to_owned(),
+            _ => format!(", at: [{}, {}]", 7 + node % 7, 40 + node % 5),
+        };
+        text += &format!("    - {{name: n{node}{place}}}\n");
+    }
+    text += "  links:\n";
+    for node in 1..40 {
+        text += &format!("    - {{ends: [n{node}, n{}]}}\n", node / 2);
+    }
+    text += "  networks:\n    - {name: net, kind: ipv4, prefixes: [10.0.0.0/8]}\n";
+    let nodes = nodes_of(&svg(&topology(&text)));
+    assert_eq!(nodes.len(), 40);
+    for (number, one) in nodes.iter().enumerate() {
+        for other in &nodes[..number] {
+            let distance = (one[0] - other[0]).hypot(one[1] - other[1]);
+            assert!(distance > 20.0, "{one:?} and {other:?} are {distance} apart");
+        }
+    }
+}

@@ -238,14 +238,13 @@ impl Host {
         // The second network has the addresses of the first.
         let block = if number == 2 { 1 } else { low };
         let address = |host: u8| match kind {
-            // A host of the demo has one address.
-            Kind::Ipv4 | Kind::Dual => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
             // All on one link.
             Kind::L2 => IpAddr::V4(Ipv4Addr::new(10, block, 1, host + side)),
             Kind::Ipv6 => {
                 let link = u16::from(side) + 1;
                 IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, number, link, 0, 0, 0, host.into()))
             }
+            // A host of the demo has one address, in a network of kind `dual` too.
             _ => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
         };
         let mac = |role| Mac([0x02, 0x68, role, side, high, low]);

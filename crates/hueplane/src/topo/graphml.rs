@@ -71,7 +71,9 @@ pub fn repetita(text: &str) -> Result<Graph, (usize, String)> {
             return Err((at, format!("{} fields, expected label x y", fields.len())));
         };
         let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
-        graph.nodes.push(((*label).to_owned(), number(x).zip(number(y)).map(|(x, y)| [x, y])));
+        // Nodes whose place is unknown are at 0, 0.
+        let place = number(x).zip(number(y)).filter(|place| *place != (0.0, 0.0));
+        graph.nodes.push(((*label).to_owned(), place.map(|(x, y)| [x, y])));
     }
     let edges = section(lines.next(), "EDGES")?;
     lines.next().ok_or((0, "the file ends in a heading".to_owned()))?;
@@ -117,6 +119,7 @@ mod tests {
         let graph = repetita(text).unwrap();
         assert_eq!(graph.nodes[0], ("0_A".to_owned(), Some([-1.5, 2.0])));
         assert_eq!(graph.edges, [([0, 1], 10), ([0, 1], 20)]);
+        assert_eq!(repetita(&text.replace("1_B 3 4", "1_B 0.0 0.0")).unwrap().nodes[1].1, None);
         let error = |text: &str| repetita(text).unwrap_err();
         assert_eq!(error("NODE 2\n"), (1, "found \"NODE 2\", expected NODES and a number".to_owned()));
         assert_eq!(error(&text.replace("1_B 3 4", "1_B 3")).0, 4);

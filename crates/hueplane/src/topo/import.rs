@@ -122,10 +122,8 @@ fn document(
         format!("apiVersion: hueplane/v1\nkind: Topology\nmetadata: {{name: \"{name}\"}}\nspec:\n  nodes:\n");
     for node in &part {
         let _ = write!(out, "    - {{name: \"{}\"", names[*node]);
-        // Without a place for each, the tool that draws chooses.
-        if part.iter().all(|node| graph.nodes[*node].1.is_some())
-            && let Some([x, y]) = graph.nodes[*node].1
-        {
+        // Without a place, the tool that draws chooses.
+        if let Some([x, y]) = graph.nodes[*node].1 {
             let _ = write!(out, ", at: [{x:.3}, {y:.3}]");
         }
         out.push_str("}\n");
