@@ -100,7 +100,6 @@ fn completions_and_man_pages_cover_every_command() {
     dir.hueplane("man --out file/man").fails(1, "cannot be written");
 }
 
-/// Regenerate with `hueplane reference > docs/reference/cli.md`.
 /// The rows of the table under a heading of the reference.
 fn limits(reference: &str, title: &str) -> Vec<String> {
     let (_, after) = reference.split_once(&format!("### {title}\n\n")).unwrap();
@@ -156,6 +155,7 @@ fn all_documents_name_the_limits_that_the_program_enforces() {
     }
 }
 
+/// Regenerate with `hueplane reference > docs/reference/cli.md`.
 #[test]
 fn the_reference_is_current() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cli.md"));
