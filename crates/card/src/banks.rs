@@ -204,6 +204,11 @@ impl Banks {
         ([usage.slots as u64 + rows, usage.sets.into(), rows], self.hops.used())
     }
 
+    /// Changes so far that removed old words before the new ones had room.
+    pub fn interruptions(&self) -> u64 {
+        self.dir.interruptions()
+    }
+
     /// Bytes of entries: in use, and the maximum. A set counts as a whole.
     pub fn bytes(&self) -> (u64, u64) {
         (self.dir.usage().words() * 36 / 8, 2 * SLOTS as u64 * 36 / 8)

@@ -236,6 +236,13 @@ impl<R: Registers> Card<R> {
         Ok(Some(index))
     }
 
+    /// Changes so far during which packets may have found no route, because the new words had no room beside the old ones. Only
+    /// with layout `dir`: other layouts refuse such a change.
+    #[must_use]
+    pub fn interruptions(&self) -> u64 {
+        self.banks.as_ref().map_or(0, Banks::interruptions)
+    }
+
     /// Words that lookups read in the banks, and lookups, since the card began; both modulo 2^32.
     ///
     /// # Errors

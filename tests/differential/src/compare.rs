@@ -40,6 +40,11 @@ impl Departed {
     pub(crate) fn is_of(&self, vid: Vid, vport: u16) -> bool {
         self.why.is_some_and(|(whose, at, _)| whose == vid && at == vport)
     }
+
+    /// Whether it went to its network's control plane, unchanged, with this outcome.
+    pub(crate) fn is_punted(&self, code: u8, bytes: &[u8]) -> bool {
+        self.to.is_none() && self.why.is_some_and(|(_, _, why)| why == code) && self.bytes == bytes
+    }
 }
 
 /// Identifies a flow: network, port in, port out (`None`: control), and whether its frames are copies of group frames, which
