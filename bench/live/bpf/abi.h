@@ -53,6 +53,11 @@ static long (*redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
 #define NETWORKS 256 // networks that a measurement distinguishes
 #define FRAME_BYTES 60 // the part of a frame that templates set: all of the shortest one
 
+// What stands before the generator's frame in a tunnel, in place of its Ethernet header or before it, and how much of the whole a
+// template sets then.
+enum { IN_IPIP = 20, IN_VXLAN = 50 };
+enum { IPIP_BYTES = 80, VXLAN_BYTES = 108 };
+
 // Offsets of the fields in a frame of the generator, bytes from its start; the UDP payload begins at 42.
 enum { AT_TTL = 22, AT_MAGIC = 42, AT_NETWORK = 44, AT_STAMP = 48 };
 // The same with IPv6, whose shortest frame has neither a UDP header nor room for a timestamp.

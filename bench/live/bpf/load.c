@@ -21,6 +21,7 @@ struct settings {
 	u64 paced;		// templates of paced frames, from 0
 	u64 fillers;		// templates of fillers, from NETWORKS
 	u64 stamped;		// paced frames contain a timestamp
+	u64 inner;		// frames are in a tunnel: 0, IN_IPIP or IN_VXLAN
 };
 
 struct state {
@@ -32,11 +33,12 @@ struct state {
 
 struct template {
 	u64 network;
-	u8 bytes[64];
+	u8 bytes[112];
 };
 
 struct expected {
 	u64 ttl;
+	u64 inner; // as in settings
 };
 
 #define MAP(name, kind, entries, content)          \
@@ -99,6 +101,21 @@ int generate(struct xdp_md *context)
 #pragma unroll
 	for (int i = 0; i < FRAME_BYTES / 4; i++)
 		((u32 *)frame)[i] = ((u32 *)template->bytes)[i];
+	if (settings->inner == IN_VXLAN) {
+		if (frame + VXLAN_BYTES > (u8 *)(long)context->data_end)
+			return XDP_DROP;
+#pragma unroll
+		for (int i = FRAME_BYTES / 4; i < VXLAN_BYTES / 4; i++)
+			((u32 *)frame)[i] = ((u32 *)template->bytes)[i];
+		frame += IN_VXLAN;
+	} else if (settings->inner == IN_IPIP) {
+		if (frame + IPIP_BYTES > (u8 *)(long)context->data_end)
+			return XDP_DROP;
+#pragma unroll
+		for (int i = FRAME_BYTES / 4; i < IPIP_BYTES / 4; i++)
+			((u32 *)frame)[i] = ((u32 *)template->bytes)[i];
+		frame += IN_IPIP;
+	}
 	if (settings->stamped && which < NETWORKS)
 		*(u64 *)(frame + AT_STAMP) = now_ns;
 	u32 network = which < NETWORKS ? template->network : NETWORKS;
@@ -167,10 +184,14 @@ INLINE int see(const u8 *frame, const u8 *end)
 {
 	u32 zero = 0;
 
-	if (frame + FRAME_BYTES > end)
-		return 0;
 	struct expected *expected = map_lookup(&EXPECTED, &zero);
 	if (!expected)
+		return 0;
+	if (expected->inner == IN_VXLAN)
+		frame += IN_VXLAN;
+	else if (expected->inner == IN_IPIP)
+		frame += IN_IPIP;
+	if (frame + FRAME_BYTES > end)
 		return 0;
 	if (frame[12] == 0x86 && frame[13] == 0xdd && *(u16 *)(frame + AT_MAGIC6) == MAGIC) {
 		count(*(u16 *)(frame + AT_NETWORK6), frame[AT_HOP_LIMIT] == expected->ttl);

@@ -32,6 +32,13 @@ pub const BUCKETS: usize = 2304;
 /// Bytes of a frame that a template sets.
 pub const TEMPLATE_BYTES: usize = 60;
 
+/// Bytes that IP in IP puts before a frame, of which it takes the Ethernet header: `IN_IPIP` of `bpf/abi.h`.
+pub const IN_IPIP: usize = 20;
+/// Bytes that VXLAN puts before a frame: `IN_VXLAN` of `bpf/abi.h`.
+pub const IN_VXLAN: usize = 50;
+/// Most bytes that a template sets of a frame in a tunnel.
+const TEMPLATE_BYTES_MAX: usize = 112;
+
 /// `struct settings` of `bpf/load.c`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -46,6 +53,8 @@ pub struct Settings {
     pub fillers: u64,
     /// Paced frames contain a timestamp.
     pub stamped: u64,
+    /// Bytes before the frame that is in a tunnel ([`IN_IPIP`], [`IN_VXLAN`]); 0 without one.
+    pub inner: u64,
 }
 
 #[repr(C)]
@@ -61,7 +70,7 @@ struct State {
 #[derive(Clone, Copy)]
 struct Template {
     network: u64,
-    bytes: [u8; 64],
+    bytes: [u8; TEMPLATE_BYTES_MAX],
 }
 
 #[repr(C)]
@@ -139,8 +148,8 @@ impl Generator {
         let paced = paced.iter().enumerate().map(|(at, (network, frame))| (at, u64::from(*network), frame));
         let fillers = fillers.iter().enumerate().map(|(at, frame)| (NETWORKS + at, 0, frame));
         for (at, network, frame) in paced.chain(fillers) {
-            let mut bytes = [0; 64];
-            bytes[..TEMPLATE_BYTES].copy_from_slice(&frame[..TEMPLATE_BYTES]);
+            let mut bytes = [0; TEMPLATE_BYTES_MAX];
+            bytes.iter_mut().zip(frame).for_each(|(to, from)| *to = *from);
             set(&mut bpf, "TEMPLATES", at as u32, Template { network, bytes });
         }
         set(&mut bpf, "STATE", 0, State::default());
@@ -273,15 +282,16 @@ impl Sink {
     /// Attaches a sink where an interface's driver receives; valid frames have this TTL.
     pub fn attach(space: &Space, interface: &str, ttl: u8) -> Self {
         let mut bpf = load(LOAD);
-        set(&mut bpf, "EXPECTED", 0, u64::from(ttl));
+        set(&mut bpf, "EXPECTED", 0, [u64::from(ttl), 0]);
         attach(&mut bpf, "sink", space, interface);
         Self { bpf }
     }
 
-    /// Attaches a sink where an interface's frames enter the network stack; valid frames have this TTL.
-    pub fn attach_in_stack(space: &Space, interface: &str, ttl: u8) -> Self {
+    /// Attaches a sink where an interface's frames enter the network stack; valid frames have this TTL, and this many bytes
+    /// of a tunnel before them.
+    pub fn attach_in_stack(space: &Space, interface: &str, ttl: u8, inner: usize) -> Self {
         let mut bpf = load(LOAD);
-        set(&mut bpf, "EXPECTED", 0, u64::from(ttl));
+        set(&mut bpf, "EXPECTED", 0, [u64::from(ttl), inner as u64]);
         let found = bpf.program_mut("sink_stack").unwrap_or_else(|| panic!("no program sink_stack"));
         let classifier: &mut SchedClassifier =
             found.try_into().unwrap_or_else(|error| failed("sink_stack", error));

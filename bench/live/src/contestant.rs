@@ -1,20 +1,16 @@
 //! The forwarders: hueplane with each of its drivers, Linux, an XDP program, and Open vSwitch in user space. Each has
 //! wires of its own and is set up before the measurements.
 
-use std::path::PathBuf;
-use std::process::Command;
-
 use hue_e2e::document::{self, Document, all};
 use hue_e2e::frame::Mac;
 use hue_e2e::lab::{address6, text};
-use hue_e2e::shell::{self, Output};
-use hue_e2e::{Cli, Daemon};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use hue_e2e::{Cli, Daemon, Ovs, ovs, shell};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::bpf::{FastPath, Sink};
 use crate::machine::{self, FORWARDER_CORE, on_core, pin_process};
+use crate::tunnels::Type;
 use crate::wires::{self, GENERATOR, SINK, Traffic, Wires};
 
 /// A forwarder between its wires.
@@ -73,10 +69,11 @@ impl Contestant {
             Kind::FastPath { .. } | Kind::Own => Sink::attach(wires.sink(), wires.sink_interface(), ttl),
             _ => {
                 wires.receive_as_a_host();
-                Sink::attach_in_stack(wires.sink(), wires.sink_interface(), ttl)
+                let inner = wires.leaves_in.map_or(0, Type::bytes);
+                Sink::attach_in_stack(wires.sink(), wires.sink_interface(), ttl, inner)
             }
         };
-        let bystander = wires.bystander().map(|space| Sink::attach_in_stack(space, "eth0", ttl));
+        let bystander = wires.bystander().map(|space| Sink::attach_in_stack(space, "eth0", ttl, 0));
         Self { name, kind, sink, bystander, wires }
     }
 
@@ -90,6 +87,11 @@ impl Contestant {
     /// A daemon that runs between these wires.
     pub fn running(name: String, wires: Wires, daemon: Daemon) -> Self {
         Self::new(name, wires, Kind::Hueplane(Box::new(daemon)), FORWARDED)
+    }
+
+    /// Another forwarder that runs between these wires.
+    pub fn other(name: String, wires: Wires, kind: Kind) -> Self {
+        Self::new(name, wires, kind, FORWARDED)
     }
 
     /// A part of the measurement between wires.
@@ -168,7 +170,7 @@ impl Contestant {
     /// Open vSwitch in user space as a learning switch (action `NORMAL`); `None` as for [`Contestant::ovs`].
     pub fn ovs_bridge(port_type: &str, pairs: u16) -> Option<Self> {
         let wires = Wires::veth_for(Traffic::Bridged, pairs);
-        let ovs = Ovs::start(&wires, port_type)?;
+        let ovs = ovs(&wires, port_type)?;
         let name = format!("Open vSwitch user space {port_type}, {}", counted(Traffic::Bridged, pairs));
         Some(Self::new(name, wires, Kind::Ovs(ovs), BRIDGED))
     }
@@ -190,7 +192,7 @@ impl Contestant {
     /// it.
     pub fn ovs(port_type: &str, networks: u16) -> Option<Self> {
         let wires = Wires::veth(networks);
-        let ovs = Ovs::start(&wires, port_type)?;
+        let ovs = ovs(&wires, port_type)?;
         let name = format!("Open vSwitch user space {port_type}, {}", networks_of(networks));
         Some(Self::new(name, wires, Kind::Ovs(ovs), FORWARDED))
     }
@@ -227,7 +229,7 @@ impl Contestant {
 }
 
 /// Makes the node's kernel a router: lines for `ip`, and settings below `/proc/sys/net`.
-fn become_router(wires: &Wires, lines: &str, settings: &[(&str, &str)]) {
+pub fn become_router(wires: &Wires, lines: &str, settings: &[(&str, &str)]) {
     let node = wires.lab.node();
     // First the MAC addresses: the kernel forgets a port's neighbours when its own address changes.
     for (port, side) in wires.ports().iter().zip(0..) {
@@ -244,7 +246,7 @@ fn become_router(wires: &Wires, lines: &str, settings: &[(&str, &str)]) {
 
 /// Packets that the node's kernel receives go to the forwarder's core, so that generator and forwarder have one core
 /// each, as with the other contestants.
-fn receive_on_forwarder(wires: &Wires) {
+pub fn receive_on_forwarder(wires: &Wires) {
     for port in wires.ports() {
         let mask = 1 << FORWARDER_CORE;
         shell_in(wires, &format!("echo {mask:x} > /sys/class/net/{port}/queues/rx-0/rps_cpus"));
@@ -258,6 +260,11 @@ fn shell_in(wires: &Wires, line: &str) {
 
 /// A daemon for the networks of wires, all of it on the forwarder's core.
 pub fn hueplane(wires: &Wires, driver: &str) -> Daemon {
+    hueplane_with(wires, driver, wires.documents().iter().map(Document::yaml).collect())
+}
+
+/// A daemon for these networks, all of it on the forwarder's core.
+pub fn hueplane_with(wires: &Wires, driver: &str, networks: Vec<String>) -> Daemon {
     let ports: Vec<String> = wires.ports().iter().map(|port| (*port).to_owned()).collect();
     let (driver, card) = match driver {
         "card" => ("afxdp", format!("  card: {{twin: {{image: default}}, ports: [{}]}}\n", ports.join(", "))),
@@ -265,7 +272,7 @@ pub fn hueplane(wires: &Wires, driver: &str) -> Daemon {
     };
     let node = document::node(&wires.lab.name("node"), &ports, &format!("driver: {driver}"));
     let mut documents = vec![format!("{node}{card}")];
-    documents.extend(wires.documents().iter().map(Document::yaml));
+    documents.extend(networks);
     let networks_expected = documents.len() - 1;
     let file = wires.lab.folder().join("hueplane.yaml");
     hue_e2e::daemon::write(&file, &all(&documents));
@@ -281,142 +288,62 @@ pub fn hueplane(wires: &Wires, driver: &str) -> Daemon {
     daemon
 }
 
-/// Open vSwitch's database and switch.
-pub struct Ovs {
-    folder: PathBuf,
+/// Open vSwitch's daemons with a bridge `br0`; the switch runs on the forwarder's core. `None` when it is not installed.
+pub fn ovs_bridge(wires: &Wires) -> Option<Ovs> {
+    if let Some(program) = ovs::PROGRAMS.iter().find(|program| shell::find(program).is_none()) {
+        eprintln!("skipped: {program} missing");
+        return None;
+    }
+    let node = wires.lab.node();
+    let ovs = Ovs::new(node, &wires.lab.folder().join("ovs"));
+    let mask = format!("other_config:pmd-cpu-mask={:x}", 1 << FORWARDER_CORE);
+    let _ = ovs.vsctl(node, &["--no-wait", "set", "Open_vSwitch", ".", &mask]).expect_ok();
+    ovs.start_switch(node, |command| on_core(FORWARDER_CORE, &command));
+    ovs.add_bridge(node, "br0");
+    Some(ovs)
 }
 
-impl Ovs {
-    fn start(wires: &Wires, port_type: &str) -> Option<Self> {
-        for program in ["ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl"] {
-            if shell::find(program).is_none() {
-                eprintln!("skipped: {program} missing");
-                return None;
-            }
-        }
-        let ovs = Self { folder: wires.lab.folder().join("ovs") };
-        std::fs::create_dir_all(&ovs.folder).ok()?;
-        let file = |name: &str| ovs.file(name);
-        let run = |program: &str, arguments: &[&str]| ovs.run(wires, program, arguments);
-        let vsctl = |arguments: &[&str]| ovs.vsctl(wires, arguments);
-        let _ = run("ovsdb-tool", &["create", &file("conf.db"), "/usr/share/openvswitch/vswitch.ovsschema"])
-            .expect_ok();
-        let remote = format!("--remote=punix:{}", file("db.sock"));
-        let _ = run("ovsdb-server", &[&file("conf.db"), &remote, "--pidfile", "--detach", "--log-file"])
-            .expect_ok();
-        let _ = vsctl(&["--no-wait", "init"]).expect_ok();
-        let mask = format!("other_config:pmd-cpu-mask={:x}", 1 << FORWARDER_CORE);
-        let _ = vsctl(&["--no-wait", "set", "Open_vSwitch", ".", &mask]).expect_ok();
-        ovs.start_switch(wires);
-        let bridge =
-            ["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev", "protocols=OpenFlow13"];
-        let _ = vsctl(&bridge).expect_ok();
-        let kind = format!("type={port_type}");
-        for (number, port) in wires.ports().iter().enumerate() {
-            let mut line = vec!["add-port", "br0", port, "--", "set", "interface", port];
-            let request = format!("ofport_request={}", number + 1);
-            line.push(&request);
-            if port_type != "system" {
-                line.push(&kind);
-            }
-            let added = vsctl(&line);
-            let error = vsctl(&["get", "interface", port, "error"]).stdout;
-            if !added.ok() || !matches!(error.trim(), "[]" | "\"\"") {
-                eprintln!(
-                    "skipped: Open vSwitch with {port_type} ports missing ({} {})",
-                    added.stderr.trim(),
-                    error.trim()
-                );
-                return None;
-            }
-        }
-        let mut flows = String::new();
-        if wires.traffic == Traffic::Bridged {
-            flows += "actions=NORMAL\n";
-        }
-        for n in 1..=if wires.traffic == Traffic::Bridged { 0 } else { wires.networks } {
-            flows += &format!(
-                "in_port=1,dl_dst={},ip,nw_dst={}/24,actions=mod_dl_src:{},mod_dl_dst:{},dec_ttl,output:2\n",
-                text(wires::router(n, 0)),
-                wires::right(n, 0),
-                text(wires::router(n, 1)),
-                text(SINK)
-            );
-        }
-        hue_e2e::daemon::write(&ovs.folder.join("flows"), &flows);
-        ovs.flows(wires, "del-flows", &[]);
-        ovs.flows(wires, "add-flows", &[&ovs.file("flows")]);
-        Some(ovs)
-    }
-
-    /// Kills the switch and starts it again, as `ovs-ctl restart` does: ports wait until the flows are there.
-    pub fn restart(&self, wires: &Wires) {
-        let wait = "other_config:flow-restore-wait=true";
-        let _ = self.vsctl(wires, &["--no-wait", "set", "Open_vSwitch", ".", wait]).expect_ok();
-        self.signal(Signal::SIGKILL);
-        self.start_switch(wires);
-        self.flows(wires, "add-flows", &[&self.file("flows")]);
-        let no_wait = ["--no-wait", "remove", "Open_vSwitch", ".", "other_config", "flow-restore-wait"];
-        let _ = self.vsctl(wires, &no_wait).expect_ok();
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.folder.join(name).to_string_lossy().into_owned()
-    }
-
-    /// One of its programs.
-    fn command(&self, program: &str, arguments: &[&str]) -> Command {
-        let mut command = shell::command(program);
-        command.args(arguments).env("OVS_RUNDIR", &self.folder);
-        command.env("OVS_LOGDIR", &self.folder).env("OVS_DBDIR", &self.folder);
-        command
-    }
-
-    /// Runs one of its programs in the node.
-    fn run(&self, wires: &Wires, program: &str, arguments: &[&str]) -> Output {
-        wires.lab.node().run_command(&mut self.command(program, arguments))
-    }
-
-    fn database(&self) -> String {
-        format!("unix:{}", self.file("db.sock"))
-    }
-
-    fn vsctl(&self, wires: &Wires, arguments: &[&str]) -> Output {
-        let database = self.database();
-        self.run(wires, "ovs-vsctl", &[&["--db", &database, "--timeout", "10"], arguments].concat())
-    }
-
-    /// Runs a command of `ovs-ofctl` on the bridge.
-    fn flows(&self, wires: &Wires, command: &str, files: &[&str]) {
-        let management = format!("unix:{}", self.file("br0.mgmt"));
-        let arguments = [&["-O", "OpenFlow13", command, &management], files].concat();
-        let _ = self.run(wires, "ovs-ofctl", &arguments).expect_ok();
-    }
-
-    /// Starts the switch on the forwarder's core.
-    fn start_switch(&self, wires: &Wires) {
-        let arguments = [&*self.database(), "--pidfile", "--detach", "--log-file", "--disable-system"];
-        let mut command = on_core(FORWARDER_CORE, &self.command("ovs-vswitchd", &arguments));
-        let _ = wires.lab.node().run_command(&mut command).expect_ok();
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(pid) = self.pid("ovs-vswitchd.pid") {
-            // It may have ended.
-            let _ = kill(Pid::from_raw(pid as i32), signal);
-        }
-    }
-
-    fn pid(&self, file: &str) -> Option<u32> {
-        std::fs::read_to_string(self.folder.join(file)).ok()?.trim().parse().ok()
-    }
+/// Adds a port of a type to a bridge of Open vSwitch; `None` when the type is missing.
+pub fn ovs_port(wires: &Wires, ovs: &Ovs, bridge: &str, port: &str, settings: &[&str]) -> Option<()> {
+    let added = ovs.add_port(wires.lab.node(), bridge, port, settings);
+    added.map_err(|error| eprintln!("skipped: {port} of Open vSwitch ({}): {error}", settings.join(" "))).ok()
 }
 
-impl Drop for Ovs {
-    fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
-        if let Some(pid) = self.pid("ovsdb-server.pid") {
-            let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
-        }
+/// Open vSwitch between wires: a learning switch, or flows with the rewrites of a router.
+fn ovs(wires: &Wires, port_type: &str) -> Option<Ovs> {
+    let ovs = ovs_bridge(wires)?;
+    for (number, port) in (1..).zip(wires.ports()) {
+        let settings = [format!("type={port_type}"), format!("ofport_request={number}")];
+        ovs_port(wires, &ovs, "br0", port, &settings.each_ref().map(String::as_str))?;
     }
+    let mut flows = String::new();
+    if wires.traffic == Traffic::Bridged {
+        flows += "actions=NORMAL\n";
+    }
+    for n in 1..=if wires.traffic == Traffic::Bridged { 0 } else { wires.networks } {
+        flows += &format!(
+            "in_port=1,dl_dst={},ip,nw_dst={}/24,actions=mod_dl_src:{},mod_dl_dst:{},dec_ttl,output:2\n",
+            text(wires::router(n, 0)),
+            wires::right(n, 0),
+            text(wires::router(n, 1)),
+            text(SINK)
+        );
+    }
+    let file = ovs.file("flows");
+    hue_e2e::daemon::write(file.as_ref(), &flows);
+    ovs.flows(wires.lab.node(), "br0", "del-flows", &[]);
+    ovs.flows(wires.lab.node(), "br0", "add-flows", &[&file]);
+    Some(ovs)
+}
+
+/// Kills the switch and starts it again, as `ovs-ctl restart` does: ports wait until the flows are there.
+pub fn restart(ovs: &Ovs, wires: &Wires) {
+    let node = wires.lab.node();
+    let wait = "other_config:flow-restore-wait=true";
+    let _ = ovs.vsctl(node, &["--no-wait", "set", "Open_vSwitch", ".", wait]).expect_ok();
+    ovs.signal(Signal::SIGKILL);
+    ovs.start_switch(node, |command| on_core(FORWARDER_CORE, &command));
+    ovs.flows(node, "br0", "add-flows", &[&ovs.file("flows")]);
+    let no_wait = ["--no-wait", "remove", "Open_vSwitch", ".", "other_config", "flow-restore-wait"];
+    let _ = ovs.vsctl(node, &no_wait).expect_ok();
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::bpf::{self, BUCKETS, Generator, NETWORKS, Seen, Settings, TEMPLATE_BYTES};
 use crate::contestant::Contestant;
 use crate::machine::{self, FORWARDER_CORE, GENERATOR_CORE};
+use crate::tunnels::Type;
 
 /// Frames that are passed on at once without a rate.
 const BATCH_FULL: u32 = 64;
@@ -99,6 +100,7 @@ pub fn offer_watched(contestant: &Contestant, offer: &Offer, watched: impl Fn() 
         paced: frames.len() as u64,
         fillers: offer.flood.len() as u64,
         stamped: u64::from(offer.timed),
+        inner: contestant.wires.arrives_in.map_or(0, Type::bytes) as u64,
     };
     let mut generator = Generator::new(settings, &frames, &offer.flood);
     let runner = generator.runner(&frames[0].1);

@@ -34,6 +34,7 @@ mod scale;
 mod shares;
 mod soak;
 mod table;
+mod tunnels;
 mod wires;
 mod xsk;
 
@@ -50,6 +51,7 @@ Usage: hue-bench-live COMMAND [--quick] [--seconds N] [--rounds N] [--minutes N]
 Commands:
   live-forwarding  veth to veth: throughput and latency, 64 and 1,500 bytes, 1 and 15 networks
   live-kinds       IPv6 beside Linux, switching beside Linux's bridge and Open vSwitch: throughput at 64 bytes, TCP
+  live-tunnels     VXLAN and IP in IP beside plain forwarding, Linux and Open vSwitch: into, out of and between tunnels
   live-shares      decision 0007: shares before one ring, against a socket for each network
   live-scale       1, 15, 50 and 200 networks: set-up, memory, a change, throughput
   live-isolation   one network floods the ports it shares with 14 others
@@ -155,9 +157,10 @@ fn number(option: &str, text: &str) -> Result<f64, String> {
 /// A command: fills its report, and returns errors in the results.
 type Run = fn(&Settings, &mut Report) -> Result<(), String>;
 
-const COMMANDS: [(&str, Run); 11] = [
+const COMMANDS: [(&str, Run); 12] = [
     ("live-forwarding", forwarding::run),
     ("live-kinds", kinds::run),
+    ("live-tunnels", tunnels::run),
     ("live-shares", shares::run),
     ("live-migration", migration::run),
     ("live-scale", scale::run),

@@ -57,7 +57,11 @@ fn one(settings: &Settings, networks: u16) -> Section {
         ("hueplane upgrade", Way::Upgrade, Contestant::hueplane("afxdp", networks)),
         ("hueplane: kill -9, then up", Way::Kill, Contestant::hueplane("afxdp", networks)),
         ("hueplane upgrade, networks on the card", Way::Upgrade, Contestant::hueplane("card", networks)),
-        ("hueplane: kill -9, then up, networks on the card", Way::Kill, Contestant::hueplane("card", networks)),
+        (
+            "hueplane: kill -9, then up, networks on the card",
+            Way::Kill,
+            Contestant::hueplane("card", networks),
+        ),
     ];
     let peer = Contestant::ovs("system", networks);
     contestants.extend(peer.map(|ovs| {
@@ -165,7 +169,7 @@ fn restart(way: Way, contestant: &Contestant) {
                 run(&["up", "--detach", "--workers", "1"]);
             }
         }
-        (Kind::Ovs(ovs), _) => ovs.restart(&contestant.wires),
+        (Kind::Ovs(ovs), _) => crate::contestant::restart(ovs, &contestant.wires),
         _ => {}
     }
 }

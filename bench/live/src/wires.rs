@@ -12,6 +12,7 @@ use hue_e2e::lab::{address6, text};
 use hue_e2e::raw::Raw;
 use hue_e2e::{Document, Lab, Space, VirtualPort};
 
+use crate::tunnels::Type;
 use crate::{bpf, load};
 
 /// MAC address of the generator.
@@ -46,6 +47,10 @@ pub struct Wires {
     pub traffic: Traffic,
     /// Number of networks with hosts; of pairs of hosts if they are bridged.
     pub networks: u16,
+    /// The tunnel in which the generator's frames arrive at the node.
+    pub arrives_in: Option<Type>,
+    /// The tunnel in which they reach the sink.
+    pub leaves_in: Option<Type>,
     /// Namespaces of generator and sink; `None`: the node's own.
     hosts: Option<[Space; 2]>,
     /// Namespace behind the third port, if they are bridged.
@@ -58,7 +63,7 @@ impl Wires {
         let id = lab.name("b");
         let hosts = [Space::new(&id, "gen"), Space::new(&id, "sink")];
         let bystander = (traffic == Traffic::Bridged).then(|| Space::new(&id, "third"));
-        Self { lab, traffic, networks, hosts: Some(hosts), bystander }
+        Self { lab, traffic, networks, arrives_in: None, leaves_in: None, hosts: Some(hosts), bystander }
     }
 
     /// veth pairs between generator, node and sink, for `networks` networks of kind `ipv4`.
@@ -105,7 +110,15 @@ impl Wires {
 
     /// No wires: the contestant makes its ports, and the node's kernel is their other end.
     pub fn none(networks: u16) -> Self {
-        Self { lab: Lab::new(0), traffic: Traffic::Ipv4, networks, hosts: None, bystander: None }
+        Self {
+            lab: Lab::new(0),
+            traffic: Traffic::Ipv4,
+            networks,
+            arrives_in: None,
+            leaves_in: None,
+            hosts: None,
+            bystander: None,
+        }
     }
 
     /// Names of the node's ports.
@@ -238,6 +251,7 @@ impl Wires {
     /// router if there is one.
     pub fn frame(&self, n: u16, bytes: usize, router: Mac) -> Vec<u8> {
         match self.traffic {
+            Traffic::Ipv4 if let Some(tunnel) = self.arrives_in => tunnel.around(&frame(n, bytes, router)),
             Traffic::Ipv4 => frame(n, bytes, router),
             Traffic::Ipv6 => frame6(n, bytes, router),
             Traffic::Bridged => {

@@ -6,20 +6,21 @@
 //! per packet. The kernel counts this time for each thread, so other load on the machine is not included. Compare
 //! within one run only.
 
-use std::collections::HashSet;
-use std::os::fd::BorrowedFd;
+mod common;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::{Adjacency, Kind, Settings};
-use hue_ports::{Driver, DriverCounters, Packet, Pool, Port, PortError};
-use hue_soft::live::{Live, LiveConfig};
+use hue_soft::live::Live;
 use hue_soft::{BATCH_MAX, Frame, Soft};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{Limits, NextHop, Prefix4, Vid};
 use hue_wire::Mac;
+
+use common::{Error, Null, Random, one_worker, processor_ns, spread};
 
 const PORTS: u8 = 4;
 const PACKET_BYTES: usize = 64;
@@ -27,20 +28,6 @@ const PACKET_BYTES: usize = 64;
 const FRAMES: usize = 4096;
 const ROUNDS: usize = 20;
 const ROUND: Duration = Duration::from_millis(100);
-
-type Error = Box<dyn std::error::Error>;
-
-/// xorshift64*: the same packets in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % limit
-    }
-}
 
 fn router_mac(vid: u16, port: u8) -> Mac {
     let [high, low] = vid.to_be_bytes();
@@ -86,10 +73,10 @@ fn program(id: u16) -> Result<Program, Error> {
     })
 }
 
-fn packets(port: u8, networks: u16) -> Vec<[u8; PACKET_BYTES]> {
+fn packets(port: u8, networks: u16) -> Vec<Vec<u8>> {
     let mut random = Random(88_172_645_463_325_252 + u64::from(port));
     let packet = |_| {
-        let mut bytes = [0; PACKET_BYTES];
+        let mut bytes = vec![0; PACKET_BYTES];
         bytes[..6].copy_from_slice(&router_mac(random.below(u64::from(networks)) as u16 + 1, port).0);
         bytes[6..12].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
         bytes[12..26].copy_from_slice(&[8, 0, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0]);
@@ -102,78 +89,6 @@ fn packets(port: u8, networks: u16) -> Vec<[u8; PACKET_BYTES]> {
     (0..FRAMES).map(packet).collect()
 }
 
-/// Always has frames to receive, and accepts all frames to send.
-struct Null {
-    frames: Vec<[u8; PACKET_BYTES]>,
-    next: usize,
-    on: Arc<AtomicBool>,
-    counters: DriverCounters,
-    sent: Vec<Packet>,
-}
-
-impl Port for Null {
-    fn driver(&self) -> Driver {
-        Driver::Memory
-    }
-
-    fn receive(
-        &mut self,
-        pool: &mut Pool,
-        now_ns: u64,
-        into: &mut Vec<Packet>,
-        limit: usize,
-    ) -> Result<usize, PortError> {
-        if !self.on.load(Ordering::Relaxed) {
-            return Ok(0);
-        }
-        for count in 0..limit {
-            let Some(slot) = pool.take() else { return Ok(count) };
-            let start = pool.start(&slot);
-            let at = start as usize;
-            pool.bytes_mut()[at..at + PACKET_BYTES].copy_from_slice(&self.frames[self.next % FRAMES]);
-            self.next += 1;
-            into.push(Packet { slot, start, len: PACKET_BYTES as u32, time_ns: now_ns, class: 0 });
-        }
-        self.counters.received_packets += limit as u64;
-        Ok(limit)
-    }
-
-    fn send(&mut self, _pool: &mut Pool, packet: Packet) -> Result<(), Packet> {
-        self.sent.push(packet);
-        Ok(())
-    }
-
-    fn flush(&mut self, pool: &mut Pool) -> Result<(), PortError> {
-        self.counters.sent_packets += self.sent.len() as u64;
-        self.sent.drain(..).for_each(|packet| pool.give(packet.slot));
-        Ok(())
-    }
-
-    fn close(&mut self, pool: &mut Pool) {
-        let _ = self.flush(pool);
-    }
-
-    fn readiness(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn counters(&self) -> DriverCounters {
-        self.counters
-    }
-}
-
-/// Threads of this process.
-fn threads() -> Result<HashSet<String>, Error> {
-    let tasks = std::fs::read_dir("/proc/self/task")?;
-    Ok(tasks.filter_map(|task| task.ok()?.file_name().into_string().ok()).collect())
-}
-
-/// Processor time of a thread, nanoseconds.
-fn processor_ns(thread: &str) -> Result<u64, Error> {
-    let text = std::fs::read_to_string(format!("/proc/{thread}/schedstat"))?;
-    Ok(text.split_whitespace().next().ok_or("no processor time")?.parse()?)
-}
-
 struct Bench {
     networks: u16,
     live: Live,
@@ -181,7 +96,7 @@ struct Bench {
     thread: String,
     on: Arc<AtomicBool>,
     soft: Soft,
-    templates: Vec<Vec<[u8; PACKET_BYTES]>>,
+    templates: Vec<Vec<Vec<u8>>>,
     buffer: Vec<u8>,
     live_ns: Vec<f64>,
     soft_ns: Vec<f64>,
@@ -190,22 +105,12 @@ struct Bench {
 impl Bench {
     fn new(networks: u16) -> Result<Self, Error> {
         let programs = (1..=networks).map(program).collect::<Result<Vec<_>, _>>()?;
-        let config = LiveConfig { workers: 1, slots: 8192, ..LiveConfig::default() };
-        let before = threads()?;
-        let mut live = Live::start(config)?;
-        let worker = threads()?.difference(&before).next().cloned().ok_or("no worker")?;
-        let thread = format!("self/task/{worker}");
+        let (mut live, thread) = one_worker()?;
         live.load(&programs)?;
         let on = Arc::new(AtomicBool::new(false));
         let templates: Vec<_> = (0..PORTS).map(|port| packets(port, networks)).collect();
         for port in 0..PORTS {
-            let null = Null {
-                frames: templates[usize::from(port)].clone(),
-                next: 0,
-                on: on.clone(),
-                counters: DriverCounters::default(),
-                sent: Vec::with_capacity(1024),
-            };
+            let null = Null::new(&templates[usize::from(port)], &on, &Arc::new(AtomicU64::new(0)));
             live.add_port(PortId::new(port), |_| Ok(Box::new(null)))?;
         }
         let mut soft = Soft::new(Limits::default())?;
@@ -262,15 +167,6 @@ impl Bench {
         self.soft_ns.push((processor_ns("thread-self")? - begin) as f64 / count as f64);
         Ok(())
     }
-}
-
-fn spread(values: &mut [f64]) -> (f64, String) {
-    values.sort_by(f64::total_cmp);
-    if values.is_empty() {
-        return (f64::NAN, "nothing measured: the machine is too busy".to_owned());
-    }
-    let at = |tenth: usize| values[(values.len() - 1) * tenth / 10];
-    (at(5), format!("{:6.1} ns ({:.1} to {:.1})", at(5), at(1), at(9)))
 }
 
 fn main() -> Result<(), Error> {

@@ -26,6 +26,8 @@ impl Operation {
     pub const REQUEST: Self = Self(1);
     /// Gives the MAC address of the sender's IPv4 address.
     pub const REPLY: Self = Self(2);
+    /// Asks for one's own IPv4 address (RFC 903 "request reverse").
+    pub const REVERSE_REQUEST: Self = Self(3);
 }
 
 /// An ARP message for IPv4 over Ethernet (RFC 826 "Packet format").
@@ -69,6 +71,14 @@ impl Header {
             target_mac: target.0,
             target: U32::new(target.1.to_bits()),
         }
+    }
+
+    /// Builds the request of a host for its own address (RFC 903), which nobody answers today. Switches learn from it where the
+    /// host is: so it announces a host that has moved, without a word about its addresses.
+    #[must_use]
+    pub const fn reverse_request(host: Mac) -> Self {
+        let nowhere = Ipv4Addr::UNSPECIFIED;
+        Self::new(Operation::REVERSE_REQUEST, (host, nowhere), (host, nowhere))
     }
 
     /// Builds a request for the MAC address of `target`.

@@ -31,6 +31,8 @@ impl EtherType {
     pub const IPV4: Self = Self(0x0800);
     /// ARP (RFC 826).
     pub const ARP: Self = Self(0x0806);
+    /// RARP (RFC 903).
+    pub const RARP: Self = Self(0x8035);
     /// IEEE 802.1Q tag.
     pub const VLAN: Self = Self(0x8100);
     /// IPv6 (RFC 2464 §3).

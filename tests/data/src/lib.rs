@@ -34,6 +34,13 @@ pub fn skipped(missing: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
+/// Prints a figure that a test measured, past the test harness.
+pub fn figure(text: &str) {
+    let thread = std::thread::current();
+    let line = format!("measured: {text} ({})\n", thread.name().unwrap_or("?"));
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
 /// Whether the long tests are enabled (`make test-full`).
 #[must_use]
 pub fn full() -> bool {

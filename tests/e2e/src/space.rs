@@ -18,6 +18,8 @@ const PREFIX: &str = "hte-";
 #[derive(Debug)]
 pub struct Space {
     name: String,
+    /// Whether it is removed when dropped.
+    owned: bool,
 }
 
 impl Space {
@@ -28,12 +30,18 @@ impl Space {
     #[track_caller]
     #[must_use]
     pub fn new(lab: &str, name: &str) -> Self {
-        let space = Self { name: format!("{PREFIX}{}-{lab}-{name}", std::process::id()) };
+        let space = Self { name: format!("{PREFIX}{}-{lab}-{name}", std::process::id()), owned: true };
         let _ = shell::run(shell::command("ip").args(["netns", "add", &space.name])).expect_ok();
         // Fails where the kernel has no IPv6; then there is nothing to disable.
         let _ = space.disable_ipv6("1");
         space.ip(&["link", "set", "lo", "up"]);
         space
+    }
+
+    /// A namespace that something else has made, and removes.
+    #[must_use]
+    pub fn of(name: String) -> Self {
+        Self { name, owned: false }
     }
 
     fn disable_ipv6(&self, value: &str) -> std::io::Result<()> {
@@ -164,7 +172,9 @@ impl Space {
 
 impl Drop for Space {
     fn drop(&mut self) {
-        remove(&self.name);
+        if self.owned {
+            remove(&self.name);
+        }
     }
 }
 

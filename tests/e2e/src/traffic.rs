@@ -18,6 +18,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, socko
 use crate::frame::{self, Ends, Mac};
 use crate::lab::Host;
 use crate::raw::Raw;
+use crate::space::Space;
 
 /// Bytes of the stamp in a payload: flow, sequence number, time.
 pub const STAMP_BYTES: usize = 24;
@@ -91,6 +92,8 @@ pub struct Report {
     pub foreign: u64,
     /// Most packets lost in succession.
     pub gap: u64,
+    /// The longest time without a packet: from one that arrived to the next one, nanoseconds of [`now_ns`].
+    pub silence_ns: (u64, u64),
     /// One-way latencies, nanoseconds, sorted.
     pub latencies_ns: Vec<u64>,
 }
@@ -100,6 +103,13 @@ impl Report {
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received)
+    }
+
+    /// Milliseconds from `since_ns` to the end of the longest time without a packet: how long after an event that interrupted
+    /// the flow the first packet arrived again.
+    #[must_use]
+    pub fn back_after_ms(&self, since_ns: u64) -> f64 {
+        self.silence_ns.1.saturating_sub(since_ns) as f64 / 1e6
     }
 
     /// Share of the packets that arrived, 0 to 1.
@@ -147,6 +157,8 @@ pub struct Counter {
     flow: u64,
     seen: Vec<u64>,
     next: u64,
+    /// When the last packet arrived.
+    last_ns: u64,
     report: Report,
 }
 
@@ -173,6 +185,11 @@ impl Counter {
         }
         self.seen[word] |= bit;
         self.report.received += 1;
+        let last_ns = std::mem::replace(&mut self.last_ns, now_ns);
+        let (begin, end) = self.report.silence_ns;
+        if last_ns > 0 && now_ns.saturating_sub(last_ns) > end - begin {
+            self.report.silence_ns = (last_ns, now_ns);
+        }
         let latency_ns = now_ns.saturating_sub(stamp.sent_ns);
         if stamp.sequence < self.next {
             self.report.reordered += 1;
@@ -278,11 +295,25 @@ impl Flow {
         bytes: usize,
     ) -> Self {
         let address = address.into();
+        Self::between((&from.space, Some(from.ip())), (&to.space, address), packets_per_second, bytes)
+    }
+
+    /// The same between namespaces: from one, with an address or the one that its kernel chooses, to an address in the other.
+    ///
+    /// # Panics
+    /// When a socket cannot be opened.
+    #[must_use]
+    pub fn between(
+        (from, own): (&Space, Option<IpAddr>),
+        (to, address): (&Space, IpAddr),
+        packets_per_second: u32,
+        bytes: usize,
+    ) -> Self {
         let (flow, port) = numbers();
         // A host of a network of both families has a further address, which its kernel chooses.
         let any = if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-        let own = Some(from.ip()).filter(|own| own.is_ipv6() == address.is_ipv6()).unwrap_or(any);
-        let output = from.space.inside(|| open(own, 0));
+        let own = own.filter(|own| own.is_ipv6() == address.is_ipv6()).unwrap_or(any);
+        let output = from.inside(|| open(own, 0));
         output.connect((address, port)).unwrap_or_else(|error| panic!("connect to {address}: {error}"));
         // An error comes from an ICMP message about an earlier packet; this packet was not sent then.
         let send = move |payload: &[u8]| {
@@ -309,16 +340,16 @@ impl Flow {
             while raw.receive(|_| {}) > 0 {}
         };
         let any = Ipv4Addr::UNSPECIFIED.into();
-        Self::start_by(to, (flow, any, port), (packets_per_second, STAMP_BYTES), send)
+        Self::start_by(&to.space, (flow, any, port), (packets_per_second, STAMP_BYTES), send)
     }
 
     fn start_by(
-        to: &Host,
+        to: &Space,
         (flow, at, port): (u64, IpAddr, u16),
         (packets_per_second, bytes): (u32, usize),
         send: impl FnMut(&[u8]) + Send + 'static,
     ) -> Self {
-        let input = to.space.inside(|| open(at, port));
+        let input = to.inside(|| open(at, port));
         // A large buffer for packets that arrive while this machine is busy. Root may set it.
         let _ = setsockopt(&input, sockopt::RcvBufForce, &(16 << 20));
         let stamps = setsockopt(&input, sockopt::ReceiveTimestampns, &true);
@@ -436,8 +467,9 @@ mod tests {
     #[test]
     fn arriving_frames_are_classified() {
         let mut counter = Counter::new(7);
-        for sequence in [0, 1, 3, 2, 2, 8] {
-            counter.count(&stamped(7, sequence), 3000);
+        for (sequence, arrived_ns) in [(0, 3000), (1, 3000), (3, 3000), (2, 3000), (2, 3000), (8, 1_003_000)]
+        {
+            counter.count(&stamped(7, sequence), arrived_ns);
         }
         counter.count(&stamped(8, 0), 3000);
         counter.count(b"short", 3000);
@@ -445,7 +477,9 @@ mod tests {
         assert_eq!((report.received, report.lost(), report.gap), (5, 5, 4), "{report}");
         assert_eq!((report.duplicated, report.reordered, report.foreign), (1, 1, 2), "{report}");
         assert_eq!(report.first_late, Some(Late { sequence: 2, behind: 1, latency_ns: 2000 }));
-        assert!((report.latency_us(0.99) - 2.0).abs() < 1e-9 && (report.delivered() - 0.5).abs() < 1e-9);
+        assert!((report.latency_us(0.5) - 2.0).abs() < 1e-9 && (report.delivered() - 0.5).abs() < 1e-9);
+        assert_eq!(report.silence_ns, (3000, 1_003_000));
+        assert!((report.back_after_ms(503_000) - 0.5).abs() < 1e-9);
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //! to software, and to the card's ports once it has moved there: during the move, the card holds almost none of the
 //! network's frames, and the path through the card to software, which carries less than either link, has none of its
 //! load. Both links accept frames at any time, so none are lost. Frames may only be reordered while both links are in
-//! use, and the report says how many. Invariants: nobody waits; a NIC without a link is not used.
+//! use, and the report says how many. A switch moves between software and card on the card's link: it uses the NICs only while
+//! it is in software (ADR 0066). Invariants: nobody waits; a NIC without a link is not used.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use super::moves::{Arrived, Asked};
 /// How long frames of the old link are counted, and how long a move to the card waits for them.
 const TURN: Duration = Duration::from_millis(20);
 /// The same while the card's thread has not answered yet: without its answer, the number of late frames is unknown.
-const TURN_MAX: Duration = Duration::from_secs(1);
+pub(super) const TURN_MAX: Duration = Duration::from_secs(1);
 
 /// NICs beside the card's ports, and neighbours that are being redirected.
 #[derive(Default)]
@@ -87,6 +88,8 @@ pub struct Turn {
     /// The network's seat.
     pub(super) seat: Option<SeatId>,
     pub(super) began: Instant,
+    /// When it began or was put off.
+    pub(super) again: Instant,
     pub(super) neighbours: usize,
     /// Frames that NICs had received when the turn began.
     pub(super) by_nic: u64,
@@ -108,11 +111,18 @@ pub enum Then {
     Answer(Box<Arrived>),
     /// The network's move to software, requested or not.
     Leave(Box<Option<Asked>>),
+    /// A switch's move to the card, requested or not.
+    Come(Box<Option<Asked>>),
 }
 
 impl Turn {
     fn due(&self) -> Instant {
-        self.began + if self.waits_for_card { TURN_MAX } else { TURN }
+        self.again + if self.waits_for_card { TURN_MAX } else { TURN }
+    }
+
+    /// The same turn, due later.
+    pub(super) fn later(self, now: Instant) -> Self {
+        Self { again: now, ..self }
     }
 
     /// The same turn, with work that waits for it.

@@ -6,8 +6,13 @@
 //! accept them at any time, so that nothing is lost while neighbours switch. Group frames arrive on both wires and
 //! are accepted only on the network's current wire, on which the network also sends. Later stages see only the card's
 //! port: MAC addresses, including those in messages of ARP and neighbour discovery, are translated as frames arrive
-//! and leave, and the frames are counted at the card's port. Only networks that are selected by their MAC address take
-//! part.
+//! and leave, and the frames are counted at the card's port.
+//!
+//! A switch (a network that learns, selected by whole ports) forwards frames to and from the addresses of its hosts, which it
+//! cannot translate: frames are the same on both wires. It uses one wire at a time, and accepts nothing from the other one,
+//! since what the outside switch floods comes by both. While the outside switches learn that the hosts have moved to the other
+//! wire, a *turn*, it also accepts frames on the old wire, from hosts that it knows there to hosts that it knows elsewhere:
+//! these are not frames that it sent itself (ADR 0066). Networks that are selected in other ways stay on the card's port.
 
 use std::collections::BTreeSet;
 
@@ -35,13 +40,28 @@ pub(crate) struct Beside {
     fronts: Box<[u8]>,
     /// Virtual ports by NIC and address there.
     macs: Demux,
+    /// Switches by NIC.
+    switches: Box<[Option<Target>]>,
     /// Whether a network's wire is the NIC, by VID.
     on: Box<[bool]>,
+    /// Whether a network is a switch with NICs, by VID.
+    is_switch: Box<[bool]>,
+    /// Whether a switch accepts frames on its old wire, by VID.
+    turns: Box<[bool]>,
+}
+
+/// Networks that use the NICs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OnNics {
+    /// Those whose neighbours send to the NIC.
+    pub on: BTreeSet<Vid>,
+    /// Switches whose hosts are moving to the other wire.
+    pub turning: BTreeSet<Vid>,
 }
 
 impl Beside {
-    /// NICs beside ports, as (port, NIC), for these networks; the neighbours of those in `on` send to the NIC.
-    pub fn new(pairs: &[(PortId, PortId)], networks: &[Network], on: &BTreeSet<Vid>) -> Self {
+    /// NICs beside ports, as (port, NIC), for these networks.
+    pub fn new(pairs: &[(PortId, PortId)], networks: &[Network], who: &OnNics) -> Self {
         let none = || vec![NONE; PortId::COUNT].into_boxed_slice();
         let (mut nics, mut fronts) = (none(), none());
         for (front, nic) in pairs {
@@ -57,13 +77,28 @@ impl Beside {
             _ => None,
         });
         let rows: Vec<Row> = rows.collect();
-        let mut on_nic = vec![false; usize::from(Vid::MAX) + 1].into_boxed_slice();
-        for vid in on.iter().filter(|vid| rows.iter().any(|row| row.vid == **vid)) {
-            on_nic[vid.index()] = true;
+        let no_network = || vec![false; usize::from(Vid::MAX) + 1].into_boxed_slice();
+        let (mut on, mut is_switch, mut turns) = (no_network(), no_network(), no_network());
+        let mut switches = vec![None; PortId::COUNT].into_boxed_slice();
+        for network in networks.iter().filter(|network| network.switch.is_some()) {
+            for row in &network.shape.rows {
+                if let Match::Port(front) = row.select
+                    && let Some(nic) = nics.get(front.index()).filter(|nic| **nic != NONE)
+                {
+                    switches[usize::from(*nic)] = Some(Target { vid: row.vid, vport: row.vport });
+                    is_switch[row.vid.index()] = true;
+                }
+            }
+        }
+        for vid in &who.on {
+            on[vid.index()] = is_switch[vid.index()] || rows.iter().any(|row| row.vid == *vid);
+        }
+        for vid in &who.turning {
+            turns[vid.index()] = is_switch[vid.index()];
         }
         // All rows differ, because the rows from which they are made differ.
         let macs = Demux::new(&rows, &[] as &[Attachment]).unwrap_or_default();
-        Self { nics, fronts, macs, on: on_nic }
+        Self { nics, fronts, macs, switches, on, is_switch, turns }
     }
 
     /// The NIC beside a port.
@@ -84,6 +119,24 @@ impl Beside {
         self.macs.select_mac(nic, frame)
     }
 
+    /// The switch that a unicast frame on a NIC is for, if no other network has its address.
+    #[inline]
+    pub fn switch(&self, nic: PortId) -> Option<Target> {
+        self.switches.get(nic.index()).copied().flatten()
+    }
+
+    /// Whether a network is a switch with NICs: its frames are the same on both wires.
+    #[inline]
+    pub fn is_switch(&self, vid: Vid) -> bool {
+        self.is_switch.get(vid.index()).copied().unwrap_or(false)
+    }
+
+    /// Whether a switch accepts frames between known hosts on its old wire.
+    #[inline]
+    pub fn turns(&self, vid: Vid) -> bool {
+        self.turns.get(vid.index()).copied().unwrap_or(false)
+    }
+
     /// Whether a network's wire is the NIC.
     #[inline]
     pub fn is_on(&self, vid: Vid) -> bool {
@@ -98,11 +151,14 @@ impl Beside {
 
     /// The limits that a NIC must enforce ([`classes::of_port`]); `None` for a port that is not a NIC.
     pub fn classes(&self, nic: PortId, networks: &[Network]) -> Option<Classes> {
-        let front = self.front(nic)?;
+        let (front, switch) = (self.front(nic)?, self.switch(nic));
         let (rules, quotas) = classes::of_port(front, networks);
         let beside = |rule: &ClassRule| match rule {
             ClassRule::Mac { mac, class } => {
                 Some(ClassRule::Mac { mac: Mac(*mac).companion().octets(), class: *class })
+            }
+            ClassRule::Default { class } if switch.is_some_and(|switch| switch.vid.get() == *class) => {
+                Some(ClassRule::Default { class: *class })
             }
             _ => None,
         };
@@ -180,9 +236,10 @@ fn swap(frame: &mut [u8], at: usize, arp_at: usize) {
 
 #[cfg(test)]
 mod tests {
+    use hue_planes::Kind;
     use hue_ports::CLASS_GROUP;
 
-    use super::super::classes::tests::network;
+    use super::super::classes::tests::{network, network_of};
     use super::*;
 
     const P0: PortId = PortId::new(0);
@@ -193,7 +250,8 @@ mod tests {
     fn each_wire_takes_its_own_address() {
         let networks = [network(1, &[Match::Mac { port: P0, mac: MAC }]), network(2, &[Match::Port(P0)])];
         let vid = |id| Vid::new(id).unwrap();
-        let beside = Beside::new(&[(P0, N0)], &networks, &[vid(1), vid(2)].into());
+        let who = OnNics { on: [vid(1), vid(2)].into(), turning: [vid(1), vid(2)].into() };
+        let beside = Beside::new(&[(P0, N0)], &networks, &who);
         let to = |mac: Mac| [&mac.octets()[..], &[2, 9, 9, 9, 9, 9, 8, 0]].concat();
         assert_eq!(beside.target(N0, &to(MAC.companion())), Some(Target { vid: vid(1), vport: 0 }));
         assert_eq!(beside.target(N0, &to(MAC)), None, "flooded");
@@ -242,6 +300,32 @@ mod tests {
         endless[79] = 0; // length of the first option
         outwards(&mut endless);
         assert_eq!(endless[6..12], MAC.companion().octets());
+    }
+
+    #[test]
+    fn a_switch_has_whole_wires() {
+        let vid = |id| Vid::new(id).unwrap();
+        let networks =
+            [network_of(Kind::L2, 1, &[Match::Port(P0)]), network(2, &[Match::Mac { port: P0, mac: MAC }])];
+        let on = |on: &[u16], turning: &[u16]| {
+            let set = |ids: &[u16]| ids.iter().map(|id| vid(*id)).collect();
+            Beside::new(&[(P0, N0)], &networks, &OnNics { on: set(on), turning: set(turning) })
+        };
+        let beside = on(&[1], &[1, 2]);
+        assert_eq!(beside.switch(N0), Some(Target { vid: vid(1), vport: 0 }));
+        assert_eq!(
+            (beside.switch(P0), beside.is_switch(vid(1)), beside.is_switch(vid(2))),
+            (None, true, false)
+        );
+        assert_eq!((beside.turns(vid(1)), beside.turns(vid(2))), (true, false), "a router has no turn");
+        assert!(beside.is_other_wire(vid(1), P0, false) && !beside.is_other_wire(vid(1), P0, true));
+        let beside = on(&[], &[]);
+        assert!(beside.is_other_wire(vid(1), P0, true) && !beside.is_other_wire(vid(1), P0, false));
+        assert_eq!((beside.is_switch(vid(1)), beside.turns(vid(1))), (true, false));
+        // What no router takes is the switch's, within its share.
+        let (rules, _) = beside.classes(N0, &networks).unwrap();
+        let router = ClassRule::Mac { mac: MAC.companion().octets(), class: 2 };
+        assert_eq!(rules, [ClassRule::Default { class: 1 }, router]);
     }
 
     #[test]

@@ -74,17 +74,22 @@ pub(super) mod tests {
 
     /// A network of these rows.
     pub fn network(id: u16, selects: &[Match]) -> Network {
+        network_of(Kind::Ipv4, id, selects)
+    }
+
+    /// The same, of a kind.
+    pub fn network_of(kind: Kind, id: u16, selects: &[Match]) -> Network {
         let vid = Vid::new(id).unwrap();
         let rows = selects.iter().map(|select| Row { vid, vport: 0, select: *select }).collect();
         let program = Program {
             vid,
             name: format!("net{id}"),
-            settings: Settings::of(Kind::Ipv4),
+            settings: Settings::of(kind),
             ports: Vec::new(),
             rows,
             next_hops: Vec::new(),
             groups: Vec::new(),
-            entries: Entries::Lpm32(Vec::new()),
+            entries: Entries::none(kind),
             rate_limit: None,
             weight: 1,
             policies: None,

@@ -9,7 +9,7 @@
 //! first loaded, and later from [`Substrate::update`]: a program without routes and next hops, loaded over an existing
 //! network, keeps the network's routes and next hops.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ use hue_tables::{Account, Delta, Vid};
 use hue_wire::Mac;
 
 use super::announce::announcements;
-use super::beside::Beside;
+use super::beside::{Beside, OnNics};
 use super::block::Block;
 use super::by_hand;
 use super::capture::{CaptureFilter, CaptureStream, capture};
@@ -69,8 +69,8 @@ pub struct Live {
     pub(super) steering: Arc<Steering>,
     /// NICs beside ports: pairs of port and NIC.
     nics: Vec<(PortId, PortId)>,
-    /// Networks whose neighbours send to the NICs.
-    pub(super) on_nic: BTreeSet<Vid>,
+    /// Networks that use the NICs.
+    pub(super) on_nics: OnNics,
     pub(super) events: Option<Receiver<PortEvent>>,
 }
 
@@ -151,7 +151,7 @@ impl Live {
             totals,
             steering: Arc::new(Steering::empty()),
             nics: Vec::new(),
-            on_nic: BTreeSet::new(),
+            on_nics: OnNics::default(),
             events: Some(events),
         };
         let wakes = (0..count)
@@ -518,18 +518,42 @@ impl Live {
 
     /// Sets whether a network sends by the NICs beside its ports and accepts group frames from there. Unicast frames
     /// are accepted from both, each with its own MAC address. Neighbours are not notified; see [`Live::announce`]. A
-    /// network that is not selected by MAC address does not change.
+    /// switch accepts all frames from one wire only, and those between known hosts from the old one too until
+    /// [`Live::end_turn`]. A network that is selected in another way does not change.
     ///
     /// # Errors
     /// `Ended`.
     pub fn use_nic(&mut self, vid: Vid, nic: bool) -> Result<(), LiveError> {
-        let changed = if nic { self.on_nic.insert(vid) } else { self.on_nic.remove(&vid) };
-        if changed { self.steer() } else { Ok(()) }
+        let on = &mut self.on_nics.on;
+        if !if nic { on.insert(vid) } else { on.remove(&vid) } {
+            return Ok(());
+        }
+        if self.steering.beside.is_switch(vid) {
+            self.on_nics.turning.insert(vid);
+        }
+        self.steer()
+    }
+
+    /// The hosts of a switch have moved to its present wire: it accepts nothing more from the other one.
+    ///
+    /// # Errors
+    /// `Ended`.
+    pub fn end_turn(&mut self, vid: Vid) -> Result<(), LiveError> {
+        if self.on_nics.turning.remove(&vid) { self.steer() } else { Ok(()) }
+    }
+
+    /// Whether [`Live::announce`] is not finished: a switch with many hosts takes time for it.
+    pub fn is_announcing(&self, vid: Vid) -> bool {
+        self.ask_home(vid, move |worker| worker.is_announcing(vid)).unwrap_or(false)
     }
 
     /// Tells the neighbours that a network knows ([`Live::neighbours`]), and only these, the MAC addresses of its
-    /// addresses ([`Live::set_addresses`]). Returns the number of neighbours.
+    /// addresses ([`Live::set_addresses`]). Returns the number of neighbours. A switch tells the outside switches where its
+    /// hosts are, and returns the number of hosts.
     pub fn announce(&self, vid: Vid) -> usize {
+        if self.steering.beside.is_switch(vid) {
+            return self.ask_home(vid, move |worker| worker.announce_hosts(vid)).unwrap_or(0);
+        }
         let Some(settings) = self.settings.get(&vid) else { return 0 };
         let addresses = settings.addresses.as_deref().unwrap_or_default();
         let messages = announcements(addresses, &settings.neighbours);
@@ -661,7 +685,7 @@ impl Live {
             ports.map(|(port, vport)| (port.port, port.mac, Target { vid: network.vid, vport }))
         });
         let demux = self.model.engine.demux.clone();
-        let beside = Beside::new(&self.nics, &self.model.engine.networks, &self.on_nic);
+        let beside = Beside::new(&self.nics, &self.model.engine.networks, &self.on_nics);
         let tunnels = Arc::new(Tunnels::new(self.tunnel_ends()));
         let steering = Steering::new(demux, network_homes, port_homes, beside, tunnels, vports, self.links());
         self.steering = Arc::new(steering);

@@ -232,7 +232,8 @@ impl Substrate for Live {
                 self.ask(worker, move |worker| worker.remove(vid)).map_err(broken)?;
             }
             self.networks.remove(&vid);
-            self.on_nic.remove(&vid);
+            self.on_nics.on.remove(&vid);
+            self.on_nics.turning.remove(&vid);
             self.settings.remove(&vid);
             self.totals.write().networks.remove(&vid);
         }

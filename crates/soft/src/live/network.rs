@@ -87,6 +87,10 @@ pub(crate) struct LiveNetwork {
     pub held: bool,
     /// Whether it sends on the NICs beside its ports.
     pub on_nic: bool,
+    /// Whether it is a switch with NICs beside its ports, whose frames are the same on both wires.
+    pub on_two_wires: bool,
+    /// Hosts, with the virtual ports that they are behind, whose move to another wire is still to be announced.
+    pub moved_hosts: Vec<(Mac, u16)>,
     /// Whether some of the packets for itself may be those of tunnels.
     pub carries_tunnels: bool,
     /// Its packets in the queues of networks that carry its tunnels.
@@ -149,6 +153,8 @@ impl LiveNetwork {
             served: false,
             held: false,
             on_nic: false,
+            on_two_wires: false,
+            moved_hosts: Vec::new(),
             carries_tunnels: false,
             aboard: 0,
             punt: PuntLimit::new(PUNT_DEFAULT),

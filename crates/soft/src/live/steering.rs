@@ -11,7 +11,6 @@
 //!   the requested address for an ARP request or a neighbour solicitation, ports with the sender on their link for an
 //!   announcement, a reply or an IP packet. Link-local addresses concern all: every link has them.
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ use hue_planes::Loss;
 use hue_tables::Vid;
 use hue_wire::{Mac, arp, ethernet, icmpv6, ip, ipv4, ipv6, ndp};
 
-use super::beside::Beside;
+use super::beside::{Beside, OnNics};
 use super::tunnels::Tunnels;
 
 /// Marks ports and networks without a home worker.
@@ -160,7 +159,7 @@ impl Steering {
     pub fn empty() -> Self {
         let homes = || vec![NO_HOME; usize::from(Vid::MAX) + 1].into_boxed_slice();
         let ports = vec![NO_HOME; PortId::COUNT].into_boxed_slice();
-        let beside = Beside::new(&[], &[], &BTreeSet::new());
+        let beside = Beside::new(&[], &[], &OnNics::default());
         let (demux, tunnels) = (Arc::new(Demux::default()), Arc::default());
         Self::new(demux, homes(), ports, beside, tunnels, std::iter::empty(), std::iter::empty())
     }

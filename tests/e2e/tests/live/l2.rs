@@ -59,7 +59,8 @@ fn reaches_only_its_port(hosts: &[Host], watch: Sniffer) {
     assert_eq!(watch.stop().wanted, 0, "the third host saw frames for the second");
 }
 
-fn macs(daemon: &Daemon, name: &str) -> Vec<(String, String)> {
+/// MAC addresses that a switch knows, with the ports that they are behind.
+pub fn macs(daemon: &Daemon, name: &str) -> Vec<(String, String)> {
     let list = daemon.cli.json(&["get", "macs", "-n", name]);
     let word = |one: &Value, field: &str| one[field].as_str().unwrap().to_owned();
     list.as_array().unwrap().iter().map(|one| (word(one, "mac"), word(one, "port"))).collect()

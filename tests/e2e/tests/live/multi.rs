@@ -6,10 +6,11 @@ use std::time::Duration;
 use hue_e2e::document::all;
 use hue_e2e::lab::{Host, Pair, text};
 use hue_e2e::traffic::{Flow, Report};
-use hue_e2e::{Daemon, Lab, Sniffer, can_run, until};
+use hue_e2e::{Daemon, Flood, Lab, Sniffer, can_run, until};
 use serde_json::Value;
 
 use crate::card::{network, node, runs_on, start};
+use crate::l2;
 
 /// A lab of two segments with two wires each.
 fn two_wires() -> Lab {
@@ -308,4 +309,78 @@ fn only_neighbours_are_redirected() {
         let _ = red.left.ping_with(nobody.parse::<std::net::Ipv4Addr>().unwrap(), 1, &["-W", "1"]);
     });
     assert!(!asked.is_empty(), "a segment is one broadcast domain: its hosts see each other's broadcasts");
+}
+
+/// The wire of the node at which a bridge knows a host.
+fn wire_to(lab: &Lab, host: &Host, segment: usize) -> String {
+    let shown =
+        lab.switch().run("bridge", &["fdb", "show", "br", &format!("br{segment}")]).expect_ok().stdout;
+    let mac = text(host.mac);
+    let line = shown.lines().find(|line| line.starts_with(&mac)).unwrap_or_default();
+    line.split_whitespace().skip_while(|word| *word != "dev").nth(1).unwrap_or_default().to_owned()
+}
+
+/// A switch has no ARP: frames in its hosts' names make the outside bridges send to the other wire, also to hosts that are
+/// quiet. Nothing between hosts is lost or doubled, and broadcasts do not circle.
+#[test]
+fn a_switch_takes_its_hosts_to_the_other_wire() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = two_wires();
+    let hosts = l2::hosts(&lab, 2);
+    let quiet = lab.bare_host("quiet", 1, [2, 0xbb, 0, 0, 0, 9], "10.77.0.9/24");
+    let four = lab.pair("four", 2, 2, [0, 1]);
+    let name = lab.name("lan");
+    let documents = [node(&lab, "kinds"), l2::document(&lab, 2, "", ""), four.document.yaml()];
+    let daemon = start(&lab, &["kinds"], &documents);
+    runs_on(&daemon, &name, "card");
+    runs_on(&daemon, four.name(), "card");
+    daemon.cli.warm_up(&[&four]);
+    for (from, to) in [(&hosts[0], &hosts[1]), (&hosts[1], &hosts[0]), (&quiet, &hosts[0])] {
+        until("hosts reach each other", 20, || from.ping(to.address, 1) == 1);
+    }
+    let known = l2::macs(&daemon, &name);
+    assert_eq!(wire_to(&lab, &quiet, 0), "w0");
+
+    let flows = [
+        Flow::start(&hosts[0], &hosts[1], 300, 64),
+        Flow::start(&hosts[1], &hosts[0], 200, 1_400),
+        Flow::start(&four.left, &four.right, 200, 200),
+    ];
+    let everyone = vec![[&[0xff; 6][..], &hosts[1].mac, &[0x12, 0x35], &[7; 46]].concat()];
+    let heard = Sniffer::start(&hosts[0].space, "eth0", |frame| frame.get(12..14) == Some(&[0x12, 0x35]));
+    let calls = Flood::start(&hosts[1].space, everyone, 50);
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 50) && calls.sent() > 20);
+    const MOVES: u64 = 4;
+    for round in 0..MOVES {
+        let (to, wire) = [("soft", "x"), ("card", "w")][round as usize % 2];
+        let report = daemon.cli.json(&["migrate", &name, "--to", to]);
+        for field in ["lost", "doubled", "reordered"] {
+            assert_eq!(report[field], 0, "{report}");
+        }
+        assert!(report["steering"]["neighbours"].as_u64() >= Some(3), "{report}");
+        assert_eq!(network(&daemon, &name)["on_nic"], to == "soft");
+        // Without a frame from it.
+        assert_eq!(wire_to(&lab, &quiet, 0), format!("{wire}0"), "after the move to {to}");
+        assert_eq!(wire_to(&lab, &hosts[0], 1), format!("{wire}1"), "after the move to {to}");
+        let now = l2::macs(&daemon, &name);
+        assert!(known.iter().all(|one| now.contains(one)), "known before the move to {to}: {now:?}");
+        if to == "soft" {
+            let before = received(&daemon, "n0");
+            assert_eq!(hosts[0].ping(quiet.address, 20), 20);
+            until("the NIC has received the pings", 10, || received(&daemon, "n0") >= before + 20);
+        }
+    }
+    for flow in flows {
+        let report = flow.stop();
+        assert!(report.lost() == 0 && report.duplicated == 0, "{report}");
+    }
+    let sent = calls.stop();
+    let heard = heard.stop().wanted;
+    // At the moment of a turn one may be lost, or arrive by both wires.
+    assert!(heard.abs_diff(sent) <= 2 * MOVES, "{heard} of {sent} broadcasts");
+    let stats = daemon.cli.stats(&name);
+    assert_eq!(stats["macs"]["moved"], 0, "no host seemed to be elsewhere: {stats}");
+    assert!(stats["losses"]["other_wire"].as_u64() > Some(0), "{stats}");
 }

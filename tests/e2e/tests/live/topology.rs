@@ -1,11 +1,14 @@
 //! Topologies: several nodes on this machine from one document, and nothing of them afterwards.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hue_e2e::shell::{self, Output};
-use hue_e2e::{can_run, until};
+use hue_e2e::traffic::{Flow, now_ns};
+use hue_e2e::{Space, can_run, until};
+use hue_testdata::figure;
 use serde_json::Value;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -242,13 +245,35 @@ fn tunnels_join_nodes_without_a_link() {
     topology.down();
 }
 
-/// The routing of a network of three nodes finds another way when a link is cut.
-fn finds_another_way(net: &str) {
+/// Packets a second of the flow that meets a cut.
+const RATE: u32 = 500;
+
+/// The routing of a network of three nodes finds another way when a link is cut. Reports how long that takes.
+fn finds_another_way(net: &str, to: &[IpAddr]) {
     let topology = Topology::triangle(net);
     topology.up();
     assert_eq!(topology.pairs(&["--wait", "60s"]), [(3, 3)]);
+    let space = |host: &str| Space::of(format!("topo@{}@h@{host}", topology.name));
+    let (from, into) = (space("ha"), space("hb"));
+    let flows: Vec<Flow> =
+        to.iter().map(|to| Flow::between((&from, None), (&into, *to), RATE, 100)).collect();
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 100));
+    let since_ns = now_ns();
     topology.set_link("a", "to-b", "down");
     assert_eq!(topology.pairs(&["--wait", "60s"]), [(3, 3)], "over c");
+    let before: Vec<u64> = flows.iter().map(Flow::received).collect();
+    until("traffic over c", 60, || {
+        flows.iter().zip(&before).all(|(flow, before)| flow.received() > before + 100)
+    });
+    for (flow, to) in flows.into_iter().zip(to) {
+        let report = flow.stop();
+        let (lost, after_ms) = (report.lost(), report.back_after_ms(since_ns));
+        let lost_ms = lost * 1000 / u64::from(RATE);
+        figure(&format!(
+            "{to}: the first packet on the new way {after_ms:.0} ms after the cut; {lost} lost at {RATE}/s, {lost_ms} ms"
+        ));
+        assert!(lost > 0 && report.duplicated == 0, "{report}");
+    }
     topology.down();
 }
 
@@ -260,7 +285,7 @@ fn pwospf_finds_another_way_when_a_link_is_cut() {
     }
     let net = "    - {name: net, kind: ipv4, prefixes: [10.0.0.0/16], routing: pwospf, hosts: [{name: ha, node: a}, {name: hb, node: b}, \
                {name: hc, node: c}]}\n";
-    finds_another_way(net);
+    finds_another_way(net, &["10.0.1.2".parse().unwrap()]);
 }
 
 #[test]
@@ -271,7 +296,7 @@ fn frr_finds_another_way_when_a_link_is_cut() {
     }
     let net = "    - {name: net, kind: dual, prefixes: [10.0.0.0/16, \"2001:db8::/48\"], routing: frr, hosts: [{name: ha, node: a}, \
                {name: hb, node: b}, {name: hc, node: c}]}\n";
-    finds_another_way(net);
+    finds_another_way(net, &["10.0.1.2".parse().unwrap(), "2001:db8:0:1::2".parse().unwrap()]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Tunnels: beside Linux (VXLAN over IPv4 and IPv6), and between networks of one node (IP in IP), whose outer packets cross
-//! a real wire.
+//! Tunnels: beside Linux and Open vSwitch (VXLAN over IPv4 and IPv6), and between networks of one node (IP in IP), whose outer
+//! packets cross a real wire.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use hue_e2e::document::all;
 use hue_e2e::frame::{self, Ends, Mac};
 use hue_e2e::lab::{Host, address6, text};
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Daemon, Flood, Lab, Raw, Sniffer, can_run, shell, until};
+use hue_e2e::{Daemon, Flood, Lab, Ovs, Raw, Sniffer, Space, can_run, ovs, shell, until};
 use serde_json::Value;
 
 use crate::card;
@@ -123,14 +123,20 @@ impl Site {
     }
 }
 
-/// What tshark says about packets that `work` causes at an interface: the lines of `fields` for packets that pass `filter`.
-/// Nothing may be malformed.
-fn dissected(lab: &Lab, host: &Host, filter: &str, fields: &[&str], work: impl FnOnce()) -> Vec<Vec<String>> {
+/// What tshark says about all packets that `work` causes at an interface: the lines of `fields` for packets that pass
+/// `filter`. Nothing may be malformed.
+fn dissected(
+    lab: &Lab,
+    (space, interface): (&Space, &str),
+    filter: &str,
+    fields: &[&str],
+    work: impl FnOnce(),
+) -> Vec<Vec<String>> {
     let file = lab.folder().join("outer.pcapng");
     let path = file.to_string_lossy().into_owned();
     let mut command = shell::command("tshark");
-    command.args(["-q", "-i", "eth0", "-f", "udp port 4789", "-w", &path]);
-    let mut child = host.space.spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    command.args(["-q", "-i", interface, "-w", &path]);
+    let mut child = space.spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
     until("tshark captures", 20, || file.exists());
     work();
     let read = |more: &[&str]| shell::run(shell::command("tshark").args(["-r", &path]).args(more)).stdout;
@@ -161,7 +167,8 @@ fn a_switch_and_a_router_are_joined_to_linux_by_vxlan() {
 
     // The frames that it sends, as another program sees them.
     let fields = ["ip.ttl", "ip.flags.df", "udp.checksum", "udp.srcport", "vxlan.vni", "ip.dsfield.dscp"];
-    let seen = dissected(lab, &site.linux, "vxlan && ip.src == 192.0.2.1 && icmp", &fields, || {
+    let at = (&site.linux.space, "eth0");
+    let seen = dissected(lab, at, "vxlan && ip.src == 192.0.2.1 && icmp", &fields, || {
         let _ = site.desk.ping_with(AT_SWITCH, 3, &["-Q", "0xb8"]);
     });
     for line in &seen {
@@ -218,6 +225,100 @@ fn a_switch_and_a_router_are_joined_to_linux_by_vxlan() {
     daemon.respawn(lab);
     site.reach_each_other("after a restart");
     carrier_leaves_and_returns(&site, &daemon);
+}
+
+/// One switched network of three switches: the node's, Linux's VXLAN interface, and Open vSwitch in user space. Frames between
+/// the other two pass the node.
+#[test]
+fn a_switch_spans_linux_and_open_vswitch() {
+    if !can_run(&[&["tshark"], &ovs::PROGRAMS[..]].concat()) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let linux = lab.bare_host("linux", 0, [2, 0x68, 0, 0, 0, 2], &format!("{LINUX}/24"));
+    linux.space.ip_batch(&format!(
+        "link add vx7 type vxlan id 7 local {LINUX} remote 192.0.2.1 dstport 4789\n\
+         address add {AT_SWITCH}/24 dev vx7\nlink set vx7 up\n"
+    ));
+    let address = Ipv4Addr::new(192, 0, 2, 3);
+    let vswitch = lab.bare_host("ovs", 0, [2, 0x68, 0, 0, 0, 3], &format!("{address}/24"));
+    let at_vswitch = Ipv4Addr::new(10, 7, 0, 3);
+    let ovs = Ovs::new(&vswitch.space, &lab.folder().join("ovs"));
+    ovs.start_switch(&vswitch.space, |command| command);
+    ovs.reach_tunnels_by(&vswitch.space, "wan", ("eth0", "system"), (vswitch.mac, address));
+    ovs.add_bridge(&vswitch.space, "br0");
+    let tunnel = ["type=vxlan", "options:remote_ip=192.0.2.1", "options:local_ip=192.0.2.3", "options:key=7"];
+    ovs.add_port(&vswitch.space, "br0", "vx7", &tunnel).unwrap();
+    let mtu = ["set", "interface", "br0", "mtu_request=1450"];
+    let _ = ovs.vsctl(&vswitch.space, &mtu).expect_ok();
+    vswitch.space.ip_batch(&format!("address add {at_vswitch}/24 dev br0\nlink set br0 up\n"));
+    let desk = lab.bare_host("desk", 1, [2, 0x68, 7, 0, 0, 2], "10.7.0.2/24");
+    desk.space.ip(&["link", "set", "eth0", "mtu", "1450"]);
+
+    let up = format!(
+        "name: up, port: {}, mac: \"{}\", addresses: [192.0.2.1/24]",
+        lab.ports()[0],
+        text(router(1))
+    );
+    let mut ports =
+        vec![format!("name: desk, port: {}, mac: \"{}\", mtu: 1450", lab.ports()[1], text(router(7)))];
+    for (name, remote) in [("to-linux", LINUX), ("to-ovs", address)] {
+        ports.push(format!(
+            "name: {name}, tunnel: {{type: vxlan, local: 192.0.2.1, remote: {remote}, vni: 7}}, over: {}",
+            lab.name("wan")
+        ));
+    }
+    let documents = [
+        lab.node_document(""),
+        network(&lab, "wan", "ipv4", &[up], ""),
+        network(&lab, "lan", "l2", &ports, ""),
+    ];
+    let daemon = Daemon::start(&lab, &all(&documents));
+
+    let pairs = [
+        (&desk, AT_SWITCH),
+        (&desk, at_vswitch),
+        (&linux, at_vswitch),
+        (&vswitch, AT_SWITCH),
+        (&vswitch, desk.address),
+    ];
+    // At the other end of the node's wire: all that it sends and receives.
+    let fields = ["eth.src", "ip.src", "ip.dst", "vxlan.vni", "udp.checksum", "arp.opcode"];
+    let at = (lab.switch(), "w0");
+    let seen = dissected(&lab, at, "frame", &fields, || {
+        for (from, to) in pairs {
+            until(&format!("{} reaches {to}", from.space.name()), 20, || from.ping(to, 1) == 1);
+            // As long as can be.
+            let longest = from.ping_with(to, 2, &["-M", "do", "-s", "1422"]);
+            assert!(longest.stdout.contains(" 2 received"), "{longest}");
+        }
+    });
+    let mut sent_to = [0; 2];
+    for line in seen.iter().filter(|line| line[0] == text(router(1))) {
+        let [_, from, to, vni, checksum, arp] = line.as_slice() else { panic!("{line:?}") };
+        if !arp.is_empty() && vni.is_empty() {
+            continue; // of the carrier itself
+        }
+        assert_eq!([from, vni, checksum], ["192.0.2.1", "7", "0x0000"], "{line:?}");
+        let remotes = [LINUX, address].map(|remote| remote.to_string());
+        let at = remotes.iter().position(|remote| remote == to);
+        sent_to[at.unwrap_or_else(|| panic!("{line:?}"))] += 1;
+    }
+    assert!(sent_to.iter().all(|sent| *sent >= 6), "{sent_to:?}");
+
+    // The node knows behind which tunnel the others' hosts are.
+    let known = daemon.cli.json(&["get", "macs", "-n", &lab.name("lan")]).to_string();
+    let mac = |host: &Host, interface: &str| {
+        let shown = host.space.run("ip", &["-j", "link", "show", interface]).expect_ok().json();
+        shown[0]["address"].as_str().unwrap().to_owned()
+    };
+    for (mac, port) in [(mac(&linux, "vx7"), "to-linux"), (mac(&vswitch, "br0"), "to-ovs")] {
+        let entry = known.split('{').find(|entry| entry.contains(&mac));
+        assert!(entry.is_some_and(|entry| entry.contains(port)), "{mac} {port}: {known}");
+    }
+    let losses = daemon.cli.stats(&lab.name("wan"))["losses"].clone();
+    let tunnels = losses.as_object().into_iter().flatten().filter(|(reason, _)| reason.starts_with("tunnel"));
+    assert!(tunnels.map(|(_, count)| counter(count)).sum::<u64>() == 0, "{losses}");
 }
 
 fn bad_changes_leave_everything(site: &Site, daemon: &Daemon) {
@@ -340,6 +441,146 @@ fn strangers_and_bad_packets_are_counted_and_cost_a_neighbour_nothing() {
     flows.into_iter().for_each(is_whole);
     assert_eq!(at_desk.stop().wanted, 5, "only packets without a fault enter the network");
     site.reach_each_other("after a flood");
+}
+
+/// A far end with two tunnels over one carrier: `noisy`, and `calm`, each with a host at the node.
+struct Shared {
+    lab: Lab,
+    far: Host,
+    noisy: Host,
+    calm: Host,
+    daemon: Daemon,
+}
+
+/// The far end in the networks `noisy` and `calm`.
+fn far_in(n: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, n, 2)
+}
+
+fn two_tunnels_over_one_carrier(driver: &str, more_of_noisy: &str) -> Shared {
+    let lab = Lab::new(3);
+    let far = lab.bare_host("far", 0, [2, 0x68, 0, 0, 0, 2], &format!("{LINUX}/24"));
+    let (mut documents, mut hosts) = (vec![lab.node_document(&format!("driver: {driver}"))], Vec::new());
+    let up = format!(
+        "name: up, port: {}, mac: \"{}\", addresses: [192.0.2.1/24]",
+        lab.ports()[0],
+        text(router(1))
+    );
+    documents.push(network(&lab, "wan", "ipv4", &[up], ""));
+    for (n, name, more) in [(1u8, "noisy", more_of_noisy), (2, "calm", "")] {
+        // A host keeps to the tunnel's MTU by itself.
+        far.space.ip_batch(&format!(
+            "link add vx{n} type vxlan id {n} local {LINUX} remote 192.0.2.1 dstport 4789\n\
+             address add {}/30 dev vx{n}\nlink set vx{n} up\nroute add 10.1.{n}.0/24 via 10.0.{n}.1\n",
+            far_in(n)
+        ));
+        let router_of = Ipv4Addr::new(10, 1, n, 1);
+        let mac = [2, 0x68, 1, 0, n, 2];
+        hosts.push(lab.host(name, usize::from(n), mac, &format!("10.1.{n}.2/24"), router_of));
+        let host = format!(
+            "name: hosts, port: {}, mac: \"{}\", addresses: [{router_of}/24]",
+            lab.ports()[usize::from(n)],
+            text(router(10 + n))
+        );
+        let tunnel = format!(
+            "name: far, tunnel: {{type: vxlan, local: 192.0.2.1, remote: {LINUX}, vni: {n}}}, over: {}, \
+             addresses: [10.0.{n}.1/30]",
+            lab.name("wan")
+        );
+        documents.push(network(&lab, name, "ipv4", &[host, tunnel], more));
+    }
+    let file = lab.folder().join("hueplane.yaml");
+    hue_e2e::daemon::write(&file, &all(&documents));
+    // One worker, which all of them share.
+    let arguments = ["-f", &file.to_string_lossy(), "--workers", "1"];
+    let daemon = Daemon::start_with(&lab, &hue_e2e::Cli::new(&lab), &arguments);
+    let calm = hosts.remove(1);
+    let noisy = hosts.remove(0);
+    for (host, n) in [(&noisy, 1), (&calm, 2)] {
+        until("the far end answers", 20, || host.ping(far_in(n), 1) == 1);
+        until("the far end asks", 20, || far.ping(host.address, 1) == 1);
+    }
+    Shared { lab, far, noisy, calm, daemon }
+}
+
+impl Shared {
+    fn losses(&self, name: &str) -> Value {
+        self.daemon.cli.stats(&self.lab.name(name))["losses"].clone()
+    }
+}
+
+/// A network that sends into its tunnel faster than the carrier takes it fills its half of the carrier's queue, and loses what
+/// comes on top. Another network with a tunnel over the same carrier loses nothing, in either direction.
+#[test]
+fn a_flood_into_a_tunnel_costs_only_its_network() {
+    if !can_run(&[]) {
+        return;
+    }
+    // Packet sockets keep what arrives while the worker does something else, so that the flood comes in bursts, and its weight
+    // lets the network send all of a burst before the carrier's next turn.
+    let shared = two_tunnels_over_one_carrier("packet", "  weight: 64\n");
+    let ends =
+        Ends { macs: [router(11), shared.noisy.mac], addresses: [shared.noisy.address, far_in(1)], ttl: 64 };
+    let flows = [
+        Flow::start_to(&shared.calm, &shared.far, far_in(2), 300, 200),
+        Flow::start(&shared.far, &shared.calm, 300, 200),
+    ];
+    let flood = Flood::start(&shared.noisy.space, vec![frame::udp(ends, [9, 9], &[0; 32])], 2_000_000);
+    let full = |losses: &Value| counter(&losses["port_full"]);
+    until("the carrier's queue has no room for the flood", 30, || {
+        full(&shared.losses("noisy")) > 1_000 && flows.iter().all(|flow| flow.received() > 600)
+    });
+    let sent = flood.stop();
+    flows.into_iter().for_each(is_whole);
+    let (noisy, calm) = (shared.losses("noisy"), shared.losses("calm"));
+    assert!(sent > full(&noisy) && full(&calm) == 0, "{sent}: {noisy} {calm}");
+    assert_eq!(counter(&calm["queue_full"]), 0, "{calm}");
+}
+
+/// What comes by a tunnel is limited as all that its network receives: the excess is that network's loss.
+#[test]
+fn a_flood_out_of_a_tunnel_costs_only_its_network() {
+    if !can_run(&[]) {
+        return;
+    }
+    let shared = two_tunnels_over_one_carrier(
+        "afxdp",
+        "  rate_limit: {packets_per_second: 1000, burst_packets: 100}\n",
+    );
+    let ends = Ends {
+        macs: [router(11), [2, 9, 9, 9, 9, 9]],
+        addresses: [far_in(1), shared.noisy.address],
+        ttl: 64,
+    };
+    let tunnelled = outer(LINUX, shared.far.mac, 1, 8, &frame_to_tunnel(&shared, ends));
+    let flows = [
+        Flow::start_to(&shared.calm, &shared.far, far_in(2), 300, 200),
+        Flow::start(&shared.far, &shared.calm, 300, 200),
+    ];
+    let flood = Flood::start(&shared.far.space, vec![tunnelled], 10_000);
+    until("a flood", 30, || flood.sent() > 20_000 && flows.iter().all(|flow| flow.received() > 600));
+    let _ = flood.stop();
+    flows.into_iter().for_each(is_whole);
+    let over = |name: &str| {
+        let stats = shared.daemon.cli.stats(&shared.lab.name(name));
+        (counter(&stats["drops"]["rate_limited"]), stats)
+    };
+    let ((noisy, stats), (calm, _)) = (over("noisy"), over("calm"));
+    assert!(noisy > 5_000 && calm == 0, "{stats}");
+}
+
+/// A UDP packet in a frame to the end of `noisy`'s tunnel.
+fn frame_to_tunnel(shared: &Shared, ends: Ends) -> Vec<u8> {
+    let name = shared.lab.name("noisy");
+    let shown = shared.daemon.cli.exec(&name, &["ip", "-j", "link", "show", "far"]).expect_ok().json();
+    let mac: Vec<u8> = shown[0]["address"]
+        .as_str()
+        .unwrap()
+        .split(':')
+        .map(|byte| u8::from_str_radix(byte, 16).unwrap())
+        .collect();
+    let macs = [mac.try_into().unwrap(), ends.macs[1]];
+    frame::udp(Ends { macs, ..ends }, [9, 9], &[0; 32])
 }
 
 /// Three routers in a row, joined by IP in IP: the one in the middle has tunnels on both sides, and rewrites the outer

@@ -237,17 +237,45 @@ impl Node {
         answer
     }
 
-    /// Writes a network's table to the card, and moves the network there.
+    /// Moves a network to the card. A switch on the NICs beside the card's ports returns to these first.
     fn come(&mut self, name: &str, asked: Option<Asked>) {
         let Some(card) = &mut self.card else { return };
-        let Some(entry) = self.networks.get_mut(name) else { return };
-        let Some(have) = entry.have.clone() else { return };
+        let Some(have) = self.networks.get(name).and_then(|entry| entry.have.as_ref()) else { return };
         let vid = have.program.vid;
         let room = card.room;
         let Some(seat) = card.seats.get_mut(&vid) else { return };
         (seat.stage, seat.tried) = (Stage::Coming, room);
+        let id = seat.id;
+        match self.rewire(name) {
+            Some(turn) => self.wires.begin(turn.then(Then::Come(Box::new(asked)))),
+            None => self.come_on(vid, Some(id), asked, None),
+        }
+    }
+
+    /// Writes a network's table to the card, and moves the network there.
+    pub(super) fn come_on(
+        &mut self,
+        vid: Vid,
+        id: Option<SeatId>,
+        asked: Option<Asked>,
+        steering: Option<MigrationSteering>,
+    ) {
+        let name = self.vids.get(&vid);
+        let have = name.and_then(|name| self.networks.get(name)).and_then(|entry| entry.have.clone());
+        let card = self.card.as_mut();
+        let seat = card.and_then(|card| card.seats.get_mut(&vid)).filter(|seat| Some(seat.id) == id);
+        let Some((have, seat)) = have.zip(seat).filter(|(_, seat)| seat.stage == Stage::Coming) else {
+            let outcome = Err("the network has changed meanwhile".to_owned());
+            let Some(seat) = id else { return };
+            return self.moved(Ended { seat, outcome, prepare_ns: 0, asked });
+        };
+        let asked = match steering {
+            Some(steering) => asked.map(|asked| asked.steered(steering, None)),
+            None => asked,
+        };
         // A kept table already has everything that is written below, or its commands are queued.
         let (id, kept) = (seat.id, seat.kept);
+        let Some(card) = &mut self.card else { return };
         let began_ns = card.live.now_ns();
         card.work(id, TableWork::TakePlane, OnFailure::EndsMove);
         if planted(Bug::RowFirst) {

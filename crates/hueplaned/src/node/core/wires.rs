@@ -11,7 +11,7 @@ use super::Node;
 use crate::api::{EventKind, MigrationSteering, NetworkState};
 use crate::node::card::Stage;
 use crate::node::events::About;
-use crate::node::wires::{Then, Turn, micros};
+use crate::node::wires::{TURN_MAX, Then, Turn, micros};
 
 impl Node {
     /// Tells workers which NICs are beside which ports.
@@ -35,12 +35,15 @@ impl Node {
             return entry.on_nic; // unchanged until its state is clear
         };
         let seat = self.card.as_ref().and_then(|card| card.seats.get(&have.program.vid));
+        let learns = have.program.settings.learning().is_some();
         match seat.map(|seat| seat.stage) {
             Some(Stage::Card) => return false,
+            // While it moves, a switch has the card's wire: its hosts have one place, and it forwards from one wire only.
+            Some(Stage::Coming | Stage::Leaving) if learns => return false,
             Some(Stage::Coming) => return entry.on_nic, // until it has arrived
             Some(Stage::Software | Stage::Leaving) | None => {}
         }
-        if have.network.spec.select != Select::Mac {
+        if have.network.spec.select != Select::Mac && !learns {
             return false;
         }
         let mut nics = have.program.ports.iter().filter_map(|port| self.wires.nic_of(port.port)).peekable();
@@ -75,19 +78,41 @@ impl Node {
         // Start before the neighbours are redirected, so that frames in between count as late and are not missed.
         let (began, by_nic) = (Instant::now(), self.by_nic(vid));
         let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid)).map(|seat| seat.id);
+        let learns = self.networks.get(name).and_then(|entry| entry.have.as_ref());
+        let learns = learns.is_some_and(|have| have.program.settings.learning().is_some());
         let mut waits_for_card = false;
-        if to_nic && let (Some(card), Some(seat)) = (&self.card, seat) {
+        // A switch has left the card before it changes to the NICs.
+        if to_nic
+            && !learns
+            && let (Some(card), Some(seat)) = (&self.card, seat)
+        {
             let began_ns = card.live.now_ns();
             waits_for_card = card.live.tell(CardCommand::Drain { seat, began_ns });
         }
         let neighbours = self.live.announce(vid);
         let wire = if to_nic { "the NICs" } else { "the card's ports" };
-        let text = format!("ARP announcements redirect {neighbours} neighbours to {wire}");
+        let text = if learns {
+            format!("announcements in the names of {neighbours} hosts make outside switches send to {wire}")
+        } else {
+            format!("ARP announcements redirect {neighbours} neighbours to {wire}")
+        };
         self.shared.events.add(EventKind::Steered, About::Network(name), text);
         self.changed = true;
         self.tell_wires(name);
         let (overlap, by_card, then) = (None, None, Then::Nothing);
-        Some(Turn { vid, seat, began, neighbours, by_nic, to_nic, waits_for_card, overlap, by_card, then })
+        Some(Turn {
+            vid,
+            seat,
+            began,
+            again: began,
+            neighbours,
+            by_nic,
+            to_nic,
+            waits_for_card,
+            overlap,
+            by_card,
+            then,
+        })
     }
 
     /// Frames of a network received by NICs so far.
@@ -98,11 +123,19 @@ impl Node {
     /// Continues work that waits for turns that are due.
     pub(super) fn tend_turns(&mut self, now: Instant) {
         for turn in self.wires.take_due(now) {
+            // A switch with many hosts tells them one after another.
+            if turn.began.elapsed() < TURN_MAX && self.live.is_announcing(turn.vid) {
+                self.wires.begin(turn.later(now));
+                continue;
+            }
             let name = self.vids.get(&turn.vid).cloned();
             let on_nic = name.as_ref().and_then(|name| self.networks.get(name)).map(|entry| entry.on_nic);
             if on_nic == Some(turn.to_nic) {
                 // Announces again, in case a frame was lost.
                 self.live.announce(turn.vid);
+                if let Err(error) = self.live.end_turn(turn.vid) {
+                    tracing::error!(vid = turn.vid.get(), %error, "the old wire of a switch stays open");
+                }
             }
             // If the old link is the card's, its late frames are counted from the numbers that the card's thread reports.
             let late = if turn.to_nic { 0 } else { self.by_nic(turn.vid).saturating_sub(turn.by_nic) };
@@ -115,6 +148,7 @@ impl Node {
             match turn.then {
                 Then::Nothing => {}
                 Then::Answer(arrived) => self.answer(*arrived, Some(steering)),
+                Then::Come(asked) => self.come_on(turn.vid, turn.seat, *asked, Some(steering)),
                 Then::Leave(asked) => {
                     let asked = asked.map(|asked| asked.steered(steering, turn.by_card));
                     self.leave_on(turn.seat, asked);

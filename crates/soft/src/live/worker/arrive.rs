@@ -10,7 +10,7 @@ use hue_wire::ethernet;
 
 use super::super::beside;
 use super::super::capture::{Captured, Direction};
-use super::super::network::{Queued, Waiting};
+use super::super::network::{LiveNetwork, Queued, Waiting};
 use super::super::steering::GroupFrame;
 use super::{RECEIVE_MAX, Worker};
 use crate::engine::{place, slot_of};
@@ -90,7 +90,10 @@ impl Worker {
             });
         }
         let Some(target) = self.steering.beside.target(nic, bytes) else {
-            return self.unclaimed(at, nic, Unclaimed::NoNetwork, packet);
+            return match self.steering.beside.switch(nic) {
+                Some(target) => self.arrive_by_wire(Some(at), nic, target, packet),
+                None => self.unclaimed(at, nic, Unclaimed::NoNetwork, packet),
+            };
         };
         // The frame no longer counts at the NIC, because the plane treats it as a frame of the other port.
         self.consumed(at, &mut packet);
@@ -125,6 +128,9 @@ impl Worker {
             };
         }
         match self.engine.demux.select(port, bytes) {
+            Selection::One(target, By::Port) if self.steering.beside.is_switch(target.vid) => {
+                self.arrive_by_wire(Some(at), port, target, packet);
+            }
             Selection::One(target, By::Mac | By::Inner | By::Port) => self.claim(at, port, target, packet),
             Selection::One(_, By::Group) | Selection::Several(_) => {
                 self.arrive_group(at, port, false, packet, |worker, _, nth| {
@@ -189,8 +195,11 @@ impl Worker {
         packet: &Packet,
     ) -> bool {
         let bytes = packet.bytes(&self.pool);
-        if self.steering.beside.is_other_wire(target.vid, port, by_nic) {
-            self.lose_arrival(slot, port, target.vport, Loss::OtherWire, packet);
+        let knows = |network: &LiveNetwork| network.on_two_wires && !network.remote;
+        if self.steering.beside.is_other_wire(target.vid, port, by_nic)
+            || self.networks.get(slot).is_some_and(knows) && self.is_echo(slot, target, packet)
+        {
+            self.lose_other_wire(slot, port, by_nic, target.vport, packet);
         } else if self.engine.networks.get(slot).is_some_and(|network| network.is_foreign(bytes)) {
             self.drop_foreign(slot, port, target.vport, packet);
         } else if let Some(loss) = self.steering.foreign(target, kind) {
@@ -266,7 +275,14 @@ impl Worker {
     }
 
     /// Counts a copy that is lost before it is made as received and lost.
-    fn lose_arrival(&mut self, slot: usize, port: PortId, vport: u16, loss: Loss, packet: &Packet) {
+    pub(super) fn lose_arrival(
+        &mut self,
+        slot: usize,
+        port: PortId,
+        vport: u16,
+        loss: Loss,
+        packet: &Packet,
+    ) {
         Self::touch(&mut self.networks, &mut self.dirty, slot);
         let Some(network) = self.networks.get_mut(slot) else { return };
         if let Some(count) = network.ledger.vport(vport) {
@@ -395,11 +411,18 @@ impl Worker {
             Crossing::Arrived => {
                 // A guest copies group frames for all networks on the port.
                 let bytes = packet.bytes(&self.pool);
-                if guest && ethernet::is_group(bytes) {
-                    let kind = GroupFrame::of(bytes);
+                let group = ethernet::is_group(bytes);
+                let two_wires = self.networks.get(slot).is_some_and(|network| network.on_two_wires);
+                if two_wires && group && self.is_echo(slot, Target { vid, vport }, &packet) {
+                    return self.refuse(None, slot, (port, false), vport, packet);
+                }
+                if guest && group {
+                    let kind = GroupFrame::of(packet.bytes(&self.pool));
                     if !self.concerns(slot, port, false, Target { vid, vport }, kind, &packet) {
                         return self.pool.give(packet.slot);
                     }
+                } else if two_wires && !group {
+                    return self.arrive_by_wire(None, port, Target { vid, vport }, packet);
                 }
                 self.enqueue(None, slot, port, vport, packet);
             }

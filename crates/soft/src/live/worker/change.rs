@@ -205,6 +205,7 @@ impl Worker {
         self.engine.demux = steering.demux.clone();
         for network in &mut self.networks {
             network.on_nic = steering.beside.is_on(network.vid);
+            network.on_two_wires = steering.beside.is_switch(network.vid);
             network.carries_tunnels = steering.tunnels.has(network.vid);
         }
         self.steering = steering;
@@ -266,6 +267,7 @@ impl Worker {
         self.ask_ports();
         self.publish();
         let gone = self.networks.swap_remove(slot);
+        self.announcing -= usize::from(!gone.moved_hosts.is_empty());
         self.engine.networks.swap_remove(slot);
         let (slot, moved) = (slot as u16, self.networks.len() as u16);
         self.schedule.retain(|other| *other != slot);

@@ -125,7 +125,9 @@ impl Worker {
         let Some(nic) = self.steering.beside.nic(port) else {
             return self.send(slot, vport, port, packet, crossing);
         };
-        beside::outwards(packet.bytes_mut(&mut self.pool));
+        if self.networks.get(slot).is_some_and(|network| !network.on_two_wires) {
+            beside::outwards(packet.bytes_mut(&mut self.pool));
+        }
         self.send(slot, vport, nic, packet, crossing);
     }
 

@@ -12,6 +12,7 @@ mod arrive;
 mod change;
 mod depart;
 mod follow;
+mod hosts;
 mod inside;
 mod learnt;
 mod schedule;
@@ -153,6 +154,8 @@ pub(crate) struct Worker {
     followed: Option<(Vid, u64)>,
     /// The network that tells the guest what its frames teach.
     telling: Option<usize>,
+    /// Switches whose hosts are to be announced.
+    announcing: usize,
     batch: Batch,
     arrivals: Vec<Packet>,
     broken: Vec<(PortId, PortError)>,
@@ -195,6 +198,7 @@ impl Worker {
             watch: Watch::default(),
             followed: None,
             telling: None,
+            announcing: 0,
             batch: Batch {
                 packets: Vec::with_capacity(BATCH_MAX),
                 frames: Vec::with_capacity(BATCH_MAX),
@@ -251,7 +255,7 @@ impl Worker {
             self.take_tokens();
             self.ask_followed();
         }
-        let arrived = self.receive();
+        let arrived = self.receive() | (self.announcing > 0 && self.announce_some());
         let dispatched = self.dispatch();
         let worked = arrived || dispatched;
         if worked {

@@ -1,0 +1,195 @@
+//! Switches with NICs beside their ports: what they accept from which wire, and telling the outside switches that hosts have
+//! moved to the other one.
+//!
+//! An outside switch knows a host by the port at which a frame from it arrived last. So a frame in the name of each host, on
+//! the new wire of all ports but the host's own, makes the outside switches send there, as hypervisors announce guests that
+//! have moved (RARP, RFC 903). See ADR 0066.
+
+use hue_demux::{PortId, Target};
+use hue_planes::Loss;
+use hue_ports::Packet;
+use hue_tables::Vid;
+use hue_wire::{Mac, arp, ethernet};
+use zerocopy::IntoBytes;
+
+use super::super::network::{LiveNetwork, Queued, Waiting};
+use super::Worker;
+use crate::engine::{place, slot_of};
+
+/// Shortest frame on an Ethernet wire, without its check sequence, bytes (IEEE 802.3 §4A.4.2).
+const FRAME_BYTES_LEAST: usize = 60;
+/// Hosts of a switch that are announced in one round of the loop.
+const HOSTS_MAX: usize = 8;
+/// Frames of a switch's queue above which its announcements wait.
+const QUEUE_MAX: usize = 256;
+
+/// The announcement of a host.
+fn announcement(host: Mac) -> [u8; FRAME_BYTES_LEAST] {
+    let mut frame = [0; FRAME_BYTES_LEAST];
+    let header = ethernet::Header::new(Mac::BROADCAST, host, ethernet::EtherType::RARP);
+    let message = arp::Header::reverse_request(host);
+    let bytes = header.as_bytes().iter().chain(message.as_bytes());
+    frame.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    frame
+}
+
+impl Worker {
+    /// A unicast frame for a switch that has NICs, from the port on which it arrived, or from another worker.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn arrive_by_wire(&mut self, at: Option<usize>, wire: PortId, target: Target, packet: Packet) {
+        let slot = place(slot_of(&self.engine.slots, target.vid));
+        let front = self.steering.beside.front(wire);
+        let (port, by_nic) = (front.unwrap_or(wire), front.is_some());
+        let is_remote = self.networks.get(slot).is_some_and(|network| network.remote);
+        let turns = self.steering.beside.turns(target.vid);
+        let refused = match self.steering.beside.is_other_wire(target.vid, port, by_nic) {
+            true if !turns => true,
+            // Only the home knows the hosts.
+            _ if is_remote => false,
+            true => !self.is_between_hosts(slot, target.vport, &packet),
+            false => self.is_echo(slot, target, &packet),
+        };
+        if refused {
+            return self.refuse(at, slot, (port, by_nic), target.vport, packet);
+        }
+        let Some(at) = at else { return self.enqueue_from(slot, port, by_nic, target.vport, None, packet) };
+        if is_remote {
+            return self.claim(at, wire, target, packet);
+        }
+        self.enqueue_from(slot, port, by_nic, target.vport, Some(at), packet);
+    }
+
+    /// Loses a frame of the other wire.
+    pub(super) fn refuse(
+        &mut self,
+        at: Option<usize>,
+        slot: usize,
+        (port, by_nic): (PortId, bool),
+        vport: u16,
+        mut packet: Packet,
+    ) {
+        if let Some(at) = at {
+            self.consumed(at, &mut packet);
+        }
+        self.lose_other_wire(slot, port, by_nic, vport, &packet);
+        self.pool.give(packet.slot);
+    }
+
+    /// Counts a frame of the other wire as received and lost. What the NIC received is nothing that the guest has seen arrive: it must not take it for
+    /// the copy that the card received.
+    pub(super) fn lose_other_wire(
+        &mut self,
+        slot: usize,
+        port: PortId,
+        by_nic: bool,
+        vport: u16,
+        packet: &Packet,
+    ) {
+        let followed = self.followed.take_if(|_| by_nic);
+        self.lose_arrival(slot, port, vport, Loss::OtherWire, packet);
+        self.followed = self.followed.or(followed);
+    }
+
+    fn enqueue_from(
+        &mut self,
+        slot: usize,
+        port: PortId,
+        by_nic: bool,
+        vport: u16,
+        at: Option<usize>,
+        mut packet: Packet,
+    ) {
+        if by_nic {
+            if let Some(at) = at {
+                // It no longer counts at the NIC, because it is treated as a frame of the other port.
+                self.consumed(at, &mut packet);
+            }
+            Self::touch(&mut self.networks, &mut self.dirty, slot);
+            if let Some(network) = self.networks.get_mut(slot) {
+                network.ledger.nic_packets += 1;
+            }
+        }
+        self.enqueue(at, slot, port, vport, packet);
+    }
+
+    /// Whether a frame is from a host that the switch knows behind this virtual port, to one that it knows behind another. A
+    /// frame that the switch itself has sent, and that returns by its other wire, is not.
+    fn is_between_hosts(&self, slot: usize, vport: u16, packet: &Packet) -> bool {
+        let switch = self.engine.networks.get(slot).and_then(|network| network.switch.as_deref());
+        let header = ethernet::Header::over(packet.bytes(&self.pool));
+        let Some((switch, (header, _))) = switch.zip(header) else { return false };
+        let hop = |mac: Mac| switch.addresses.macs.get(mac.to_u64(), self.now_ns).map(|found| found.hop);
+        hop(header.source()) == Some(vport) && hop(header.destination()).is_some_and(|hop| hop != vport)
+    }
+
+    /// Whether a frame in a turn is from a host that the switch knows behind another virtual port: the switch itself has sent it by
+    /// the wire that it used before, and outside switches have flooded it to the other one. If the host has moved, its frames
+    /// after the turn say so.
+    pub(super) fn is_echo(&self, slot: usize, Target { vid, vport }: Target, packet: &Packet) -> bool {
+        if !self.steering.beside.turns(vid) {
+            return false;
+        }
+        let switch = self.engine.networks.get(slot).and_then(|network| network.switch.as_deref());
+        let header = ethernet::Header::over(packet.bytes(&self.pool));
+        let Some((switch, (header, _))) = switch.zip(header) else { return false };
+        let found = switch.addresses.macs.get(header.source().to_u64(), self.now_ns);
+        found.is_some_and(|found| found.hop != vport)
+    }
+
+    /// Begins to tell the outside switches which wire a switch's hosts are behind. Returns their number.
+    pub fn announce_hosts(&mut self, vid: Vid) -> usize {
+        let Some(slot) = self.slot(vid) else { return 0 };
+        let hosts: Vec<(Mac, u16)> = self.macs(vid).iter().map(|row| (row.mac, row.vport)).collect();
+        let count = hosts.len();
+        let Some(network) = self.networks.get_mut(slot) else { return 0 };
+        self.announcing -= usize::from(!network.moved_hosts.is_empty());
+        self.announcing += usize::from(!hosts.is_empty());
+        network.moved_hosts = hosts;
+        count
+    }
+
+    /// Whether there are hosts of a switch that are still to be announced.
+    pub fn is_announcing(&self, vid: Vid) -> bool {
+        let network = self.slot(vid).and_then(|slot| self.networks.get(slot));
+        network.is_some_and(|network| !network.moved_hosts.is_empty())
+    }
+
+    /// Announces some hosts of each switch that has room in its queue. Returns whether it announced any.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn announce_some(&mut self) -> bool {
+        let mut any = false;
+        for slot in 0..self.networks.len() {
+            for _ in 0..HOSTS_MAX {
+                let free = self.pool.free();
+                let has_room =
+                    |network: &LiveNetwork| network.has_room(free) && network.queue.len() < QUEUE_MAX;
+                let network = self.networks.get_mut(slot).filter(|network| has_room(network));
+                let Some((host, at)) = network.and_then(|network| network.moved_hosts.pop()) else { break };
+                any = true;
+                self.announce_host(slot, host, at);
+                self.announcing -=
+                    usize::from(self.networks.get(slot).is_some_and(|one| one.moved_hosts.is_empty()));
+            }
+        }
+        any
+    }
+
+    /// Queues the announcement of a host at all ports with two wires but its own.
+    fn announce_host(&mut self, slot: usize, host: Mac, at: u16) {
+        let frame = announcement(host);
+        Self::touch(&mut self.networks, &mut self.dirty, slot);
+        let Some(network) = self.networks.get_mut(slot) else { return };
+        for vport in 0..network.vports.len() as u16 {
+            let port = network.vports.get(usize::from(vport)).map(|vport| vport.port);
+            let two_wires = |port: &PortId| vport != at && self.steering.beside.nic(*port).is_some();
+            let Some(port) = port.filter(two_wires) else { continue };
+            let Some(packet) = self.pool.copy_in(&frame, self.now_ns) else { return };
+            network.ledger.from_control_packets += 1;
+            network.ledger.from_control_bytes += u64::from(packet.len);
+            let queued = Queued { packet, port, what: Waiting::Control, vport };
+            network.line_up(queued, slot, &mut self.schedule);
+        }
+    }
+}
