@@ -41,6 +41,8 @@ module hue_card
   parameter int unsigned SramOnChip = 0,
   parameter bit          SramZero = 1'b1,
   parameter int unsigned CamRows = 0,
+  // Slots of groups of next hops: a power of two, or 0 for none. They need layout sram and kind ipv6.
+  parameter int unsigned SlotRows = 0,
   parameter logic [127:0] ImageName = '0,
   // Capacities: bytes and frames of one input queue, bytes of group frames that wait to be copied, of the packet buffer, and of
   // all output queues together.
@@ -165,7 +167,7 @@ module hue_card
     .SelectRows(SelectRows), .MacRows(MacRows), .StationRows(StationRows), .AttachRows(AttachRows), .RouteRows(RouteRows),
     .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-    .SramWords(SramWords), .CamRows(CamRows), .OutputBytes(OutputBytes), .ImageName(ImageName)
+    .SramWords(SramWords), .CamRows(CamRows), .SlotRows(SlotRows), .OutputBytes(OutputBytes), .ImageName(ImageName)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
@@ -389,7 +391,7 @@ module hue_card
     .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows),
     .StationRows(StationRows), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows), .Level0Words(Level0Words),
     .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows)
+    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows), .SlotRows(SlotRows)
   ) u_stages (
     .clk_i, .rst_ni,
     .head_valid_i(head_valid), .head_ready_o(head_ready), .head_i(head),

@@ -30,6 +30,7 @@ module hue_regs #(
   parameter int unsigned Level3Words = 4096,
   parameter int unsigned SramWords = 0,
   parameter int unsigned CamRows = 0,
+  parameter int unsigned SlotRows = 0,
   parameter int unsigned StationRows = 0,
   parameter int unsigned OutputBytes = 131072,
   // Up to 16 ASCII characters, the first in the low byte.
@@ -180,8 +181,8 @@ module hue_regs #(
   function automatic logic is_data_word(logic [23:0] addr);
     return addr >> DataBits == ADDR_TABLE_DATA >> DataBits;
   endfunction
-  function automatic logic has_route_words(logic [7:0] id);
-    return id inside {TABLE_LEVEL0, TABLE_LEVEL1, TABLE_LEVEL2, TABLE_LEVEL3, TABLE_SRAM};
+  function automatic logic takes_bursts(logic [7:0] id);
+    return id inside {TABLE_LEVEL0, TABLE_LEVEL1, TABLE_LEVEL2, TABLE_LEVEL3, TABLE_SRAM, TABLE_SLOT};
   endfunction
 
   assign burst_in = '{id: place_q.id, index: place_q.index, word: {reg_addr[5:2], reg_wdata}};
@@ -200,7 +201,7 @@ module hue_regs #(
     .clk_i, .rst_ni, .valid_i(burst_push), .ready_o(burst_ready), .data_i(burst_in),
     .valid_o(burst_valid), .ready_i(burst_pop), .data_o(burst), .room_o(burst_room)
   );
-  assign burst_refused = burst_valid && !run_q && !has_route_words(burst.id);
+  assign burst_refused = burst_valid && !run_q && !takes_bursts(burst.id);
   assign burst_pop = burst_refused || (run_q && !run_d && burst_q);
 
   always_comb begin
@@ -266,6 +267,7 @@ module hue_regs #(
       ADDR_OUT_BYTES:        reg_rdata = 32'(OutputBytes);
       ADDR_SRAM_WORDS:       reg_rdata = 32'(SramWords);
       ADDR_CAM_ROWS:         reg_rdata = 32'(CamRows);
+      ADDR_SLOT_ROWS:        reg_rdata = 32'(SlotRows);
       ADDR_STATION_ROWS:     reg_rdata = 32'(StationRows);
       ADDR_SRAM_FAULT:       reg_rdata = 32'(sram_fault);
       ADDR_SRAM_FAULTS:      reg_rdata = sram_state_i.fault_count;

@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h00040006;
+  localparam logic [31:0] RESET_VERSION = 32'h00040007;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -60,6 +60,8 @@ package hue_regs_pkg;
   localparam logic [31:0] RESET_HOLD = 32'h00000000;
   localparam logic [23:0] ADDR_OUT_HOLD = 24'h0000b0;
   localparam logic [31:0] RESET_OUT_HOLD = 32'h00000000;
+  localparam logic [23:0] ADDR_SLOT_ROWS = 24'h0000b4;
+  localparam logic [31:0] RESET_SLOT_ROWS = 32'h00000000;
   localparam logic [23:0] ADDR_OUT_BYTES = 24'h0000bc;
   localparam logic [31:0] RESET_OUT_BYTES = 32'h00000000;
   localparam logic [23:0] ADDR_SRAM_WORDS = 24'h0000c0;
@@ -222,6 +224,9 @@ package hue_regs_pkg;
     logic [23:0] clocks;
   } reg_out_hold_t;
   typedef struct packed {
+    logic [31:0] rows;
+  } reg_slot_rows_t;
+  typedef struct packed {
     logic [31:0] bytes;
   } reg_out_bytes_t;
   typedef struct packed {
@@ -315,6 +320,8 @@ package hue_regs_pkg;
   localparam logic [7:0] TABLE_STORM = 8'd26;
   localparam logic [7:0] TABLE_STORM_DEBT = 8'd27;
   localparam logic [7:0] TABLE_COPIES = 8'd28;
+  localparam logic [7:0] TABLE_GROUP = 8'd29;
+  localparam logic [7:0] TABLE_SLOT = 8'd30;
   typedef struct packed {
     logic [7:0]  vport;
     logic [7:0]  net;
@@ -464,5 +471,14 @@ package hue_regs_pkg;
   typedef struct packed {
     logic [63:0] value;
   } row_copies_t;
+  typedef struct packed {
+    logic [3:0]  bits;
+    logic [15:0] first;
+    logic        valid;
+  } row_group_t;
+  typedef struct packed {
+    logic [15:0] hop;
+    logic [7:0]  net;
+  } row_slot_t;
 endpackage
 /* verilator lint_on UNUSEDPARAM */

@@ -5,6 +5,7 @@
 // sent to the CPU, so that nothing in the plane moves for it.
 // The fronts of kinds ipv6 and l2 read the frame's head vector, which is fetched while the network's row is read. The front of kind ipv4 had
 // all it needs before. The row says whose question counts; a packet of kind dual becomes one of its family's kind (hue_dual_check).
+// With groups of next hops, hue_toeplitz computes the packet's hash from the same vector.
 // Isolation: a packet gets the question of its own network's kind; the vectors come in the order of the packets.
 //
 // Latency: 3 clocks in which `en_i` is 1. Throughput: one packet a clock.
@@ -14,7 +15,8 @@ module hue_network
   import hue_stages_pkg::*;
 #(
     parameter int unsigned Nets  = 16,
-    parameter int unsigned Kinds = 2    // bit KIND_*: the image has this kind
+    parameter int unsigned Kinds = 2,   // bit KIND_*: the image has this kind
+    parameter bit          HasGroups = 1'b0  // the image has groups of next hops, for which packets need a hash
 ) (
     input  logic        clk_i,
     input  logic        rst_ni,
@@ -90,7 +92,8 @@ module hue_network
     hue_ipv6_check u_check (.head_i, .len_i(packet1_q.len), .ipv6_o(ipv6));
     always_ff @(posedge clk_i) if (en_i) ipv6_q <= ipv6;
     assign ipv6_question = '{
-      asks: ipv6_q.asks, outcome: ipv6_q.outcome, total: 16'(ipv6_q.total), ttl: ipv6_q.hop_limit, checksum: '0, key: ipv6_q.dst
+      asks: ipv6_q.asks, outcome: ipv6_q.outcome, total: 16'(ipv6_q.total), ttl: ipv6_q.hop_limit, checksum: '0, key: ipv6_q.dst,
+      hash: '0
     };
   end else begin : gen_no_ipv6
     assign ipv6_question = '0;
@@ -100,7 +103,8 @@ module hue_network
     hue_l2_check u_check (.head_i, .len_i(packet1_q.len), .l2_o(l2));
     always_ff @(posedge clk_i) if (en_i) l2_q <= l2;
     assign l2_question = '{
-      asks: l2_q.asks, outcome: l2_q.outcome, total: 16'(l2_q.payload), ttl: '0, checksum: '0, key: {l2_q.dst, l2_q.src, 32'd0}
+      asks: l2_q.asks, outcome: l2_q.outcome, total: 16'(l2_q.payload), ttl: '0, checksum: '0, key: {l2_q.dst, l2_q.src, 32'd0},
+      hash: '0
     };
   end else begin : gen_no_l2
     assign l2_question = '0;
@@ -108,6 +112,12 @@ module hue_network
   if ((Kinds & ~(1 << hue_kinds_pkg::KIND_IPV4)) == 0) begin : gen_no_head
     logic unused_head;
     assign unused_head = ^head_i;
+  end
+  logic [HashBits-1:0] ipv4_hash, ipv6_hash;
+  if (HasGroups) begin : gen_hash
+    hue_toeplitz u_hash (.clk_i, .en_i, .head_i, .ipv4_o(ipv4_hash), .ipv6_o(ipv6_hash));
+  end else begin : gen_no_hash
+    assign {ipv4_hash, ipv6_hash} = '0;
   end
   question_t ipv4_question, dual_question;
   logic [35:0] dual_root;
@@ -155,6 +165,9 @@ module hue_network
 `else
     named.question  = question;
 `endif
+    named.question.hash = '0;
+    if (HasGroups && named.kind == 5'(hue_kinds_pkg::KIND_IPV6)) named.question.hash = ipv6_hash;
+    else if (HasGroups && named.kind == 5'(hue_kinds_pkg::KIND_IPV4)) named.question.hash = ipv4_hash;
     if (nobody) begin
       named.decided = 1'b1;
       named.verdict = VerdictUnclaimed;

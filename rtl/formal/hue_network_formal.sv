@@ -4,8 +4,8 @@
 // Place: scripts/formal. Two copies run in lockstep and get the same packets of network A and the same accesses to its row. Every
 // other packet and access is independent in each copy, and so are the gates of other planes, and the head vectors of other packets.
 // A's row is `row_i` or not yet written, or A is beyond the card's networks. The harness has its own description of the result
-// (`becomes`). The image has the kinds ipv4, ipv6, l2 and dual; the fronts of ipv6 and l2 are any/hue_ipv6_check.sv and any/hue_l2_check.sv,
-// unknown functions of the whole vector and of the length.
+// (`becomes`). The image has the kinds ipv4, ipv6, l2 and dual; the fronts of ipv6 and l2, and the hash, are any/hue_ipv6_check.sv,
+// any/hue_l2_check.sv and any/hue_toeplitz.sv, unknown functions of the whole vector and of the length.
 module hue_network_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -77,7 +77,7 @@ module hue_network_formal
   end
 
   for (genvar s = 0; s < 2; s++) begin : g_side
-    hue_network #(.Nets(Nets), .Kinds(Kinds)) u_dut (
+    hue_network #(.Nets(Nets), .Kinds(Kinds), .HasGroups(1'b1)) u_dut (
       .clk_i, .rst_ni, .tbl_req_i(request[s]), .tbl_rsp_o(response[s]), .error_o(error[s]), .wait_o(waits[s]),
       .gates_i(gates[s]), .gated_to_cpu_i(to_cpu_q), .en_i, .valid_i(valid[s]), .packet_i(in[s]), .ipv4_i(in_ipv4[s]), .time_ns_i,
       .head_take_o(take[s]), .head_i(head[s]),
@@ -104,6 +104,8 @@ module hue_network_formal
     question_t    l2;
     row_network_t row;
     logic [63:0]  time_ns;
+    logic [HashBits-1:0] ipv4_hash;
+    logic [HashBits-1:0] ipv6_hash;
   } entry_t;
   logic         written_q, wrote;
   entry_t [3:1] entry_q;
@@ -132,6 +134,8 @@ module hue_network_formal
                 ipv4_question(entry.ipv4, r.forward_martians),
       flood: p.flood, ports: p.ports, note: p.note
     };
+    becomes.question.hash = !whose ? '0 : becomes.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6_hash :
+                            becomes.kind == 5'(hue_kinds_pkg::KIND_IPV4) ? entry.ipv4_hash : '0;
     if (!whose && !(p.decided && p.verdict == VerdictUnclaimed)) begin
       becomes.decided = 1'b1;
       becomes.verdict = VerdictUnclaimed;
@@ -146,7 +150,7 @@ module hue_network_formal
 
   // The question of kind ipv4, as crates/planes/src/ipv4.rs asks it.
   function automatic question_t ipv4_question(ipv4_t f, logic forward_martians);
-    ipv4_question = '{asks: 1'b0, outcome: f.outcome, total: f.total, ttl: f.ttl, checksum: f.checksum, key: {f.dst, 96'd0}};
+    ipv4_question = '{asks: 1'b0, outcome: f.outcome, total: f.total, ttl: f.ttl, checksum: f.checksum, key: {f.dst, 96'd0}, hash: '0};
     if (f.outcome == OutcomeNone) begin
       ipv4_question.asks = !f.group;
       ipv4_question.outcome = f.group ? hue_kinds_pkg::IPV4_LOCAL :
@@ -165,11 +169,16 @@ module hue_network_formal
   hue_ipv6_check u_ipv6 (.head_i(head_q), .len_i(entry_q[1].packet.len), .ipv6_o(ipv6));
   hue_l2_check u_l2 (.head_i(head_q), .len_i(entry_q[1].packet.len), .l2_o(l2));
   assign ipv6_question = '{
-    asks: ipv6.asks, outcome: ipv6.outcome, total: 16'(ipv6.total), ttl: ipv6.hop_limit, checksum: '0, key: ipv6.dst
+    asks: ipv6.asks, outcome: ipv6.outcome, total: 16'(ipv6.total), ttl: ipv6.hop_limit, checksum: '0, key: ipv6.dst,
+    hash: '0
   };
   assign l2_question = '{
-    asks: l2.asks, outcome: l2.outcome, total: 16'(l2.payload), ttl: '0, checksum: '0, key: {l2.dst, l2.src, 32'd0}
+    asks: l2.asks, outcome: l2.outcome, total: 16'(l2.payload), ttl: '0, checksum: '0, key: {l2.dst, l2.src, 32'd0},
+    hash: '0
   };
+  // The hashes for A's packet, one clock after its vector.
+  logic [HashBits-1:0] ipv4_hash, ipv6_hash;
+  hue_toeplitz u_hash (.clk_i, .en_i, .head_i(head_q), .ipv4_o(ipv4_hash), .ipv6_o(ipv6_hash));
 
   initial begun_q = 1'b0;
   always_ff @(posedge clk_i) begin
@@ -180,11 +189,14 @@ module hue_network_formal
     asked_q <= rst_ni && mine[0] && access_of_a_i && !response[0].done ? asked_q + 3'd1 : '0;
     if (en_i) begin
       entry_q[3] <= entry_q[2];
+      entry_q[3].ipv4_hash <= ipv4_hash;
+      entry_q[3].ipv6_hash <= ipv6_hash;
       entry_q[2] <= entry_q[1];
       entry_q[2].ipv6 <= ipv6_question;
       entry_q[2].l2 <= l2_question;
       entry_q[1] <= '{
-        packet: in[0], ipv4: in_ipv4[0], ipv6: '0, l2: '0, row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i
+        packet: in[0], ipv4: in_ipv4[0], ipv6: '0, l2: '0, row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i,
+        ipv4_hash: '0, ipv6_hash: '0
       };
     end
     if (!rst_ni) begin

@@ -1,7 +1,8 @@
 // Proof harness of hue_routes: the verdict on a packet depends only on the packet, its route and that route's next hop, whatever packets
 // come before and after it.
 //
-// Place: scripts/formal. Inputs are free. Routes are arbitrary (any/hue_tcam_plane.sv, any/hue_dag36.sv, any/hue_dag36_sram.sv). The host
+// Place: scripts/formal. Inputs are free. Routes are arbitrary (any/hue_tcam_plane.sv, any/hue_dag36.sv, any/hue_dag36_sram.sv),
+// and so are groups, which layout sram has (any/hue_groups.sv). The host
 // writes the rows of next hops, and the harness stores them too. With layout sram, packets are of kind ipv4, ipv6 or l2; those of kind
 // l2 ask no route. The marked packet comes in in clock `Start`; any number of packets may come before it.
 module hue_routes_formal
@@ -36,11 +37,12 @@ module hue_routes_formal
   sram_state_t  sram_state_o;
   hue_routes #(
     .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .HopRows(HopRows), .SramWords(4), .Level0Words(LevelWords), .Level1Words(LevelWords),
-    .Level2Words(LevelWords), .Level3Words(LevelWords)
+    .Level2Words(LevelWords), .Level3Words(LevelWords), .SlotRows(Sram ? 2 : 0)
   ) u_dut (.*);
 
   // Stages that hold a packet, and the stage of the marked one. They move only in clocks with `en_i`.
-  localparam int unsigned Latency = Tcam ? 6 : 7;
+  localparam int unsigned GroupLatency = 3;  // of any/hue_groups.sv
+  localparam int unsigned Latency = Tcam ? 6 : Sram ? 7 + GroupLatency : 7;
   logic             begun_q, mark;
   logic [3:0]       clock_q;
   logic [Latency:1] inside_q, mark_q;
@@ -83,10 +85,16 @@ module hue_routes_formal
   end else if (Sram) begin : g_sram
     row_hop_t [HopRows-1:0] rows_q;
     logic     [HopRows-1:0] known_q;  // rows that were written
-    logic [15:0] word;
+    logic [15:0] found, word;
     logic [16:0] at;
     logic        own, writes;
-    assign word = u_dut.gen_shared.gen_sram.u_dag36.route_q.item == packet_q.root &&
+    // The route's next hop, or the member of its group.
+    assign word = {found, packet_q.hop_base, packet_q.hop_count, packet_q.net, packet_q.question.hash} == {
+                  u_dut.gen_shared.gen_groups.u_groups.chosen_q.hop, u_dut.gen_shared.gen_groups.u_groups.chosen_q.hop_base,
+                  u_dut.gen_shared.gen_groups.u_groups.chosen_q.hop_count, u_dut.gen_shared.gen_groups.u_groups.chosen_q.net,
+                  u_dut.gen_shared.gen_groups.u_groups.chosen_q.hash} ?
+                  u_dut.gen_shared.gen_groups.u_groups.chosen_q.member : found;
+    assign found = u_dut.gen_shared.gen_sram.u_dag36.route_q.item == packet_q.root &&
                   u_dut.gen_shared.gen_sram.u_dag36.route_q.key == packet_q.question.key ?
                   u_dut.gen_shared.gen_sram.u_dag36.route_q.hop : '1;
     assign at = 17'(packet_q.hop_base) + 17'(word);

@@ -3,13 +3,13 @@
 // Place: hue_meter → **here** → verdict. In Rust: `decide` and `finish` in crates/planes/src/ipv4.rs and ipv6.rs. The front of a
 // packet's kind has already given its question (`question_t`); the order of the outcomes is that of spec/kinds. A packet of kind `dual` is
 // treated as one of its family's kind, and its outcome is renamed at the end. Layouts: with dag36 all
-// networks share one trie, and one table of next hops in which each network has a run of rows. With sram that trie is in two banks,
+// networks share one trie, and one table of next hops in which each network has a run of rows. A next hop may be a group (hue_groups). With sram that trie is in two banks,
 // external or on chip, and has the routes of both kinds: a node belongs to a byte of the address, so an IPv4 address is looked up as
 // the first four bytes of a longer one. With dir the two banks of the papers replace the trie; the next hops are the same. With tcam each plane
 // has its own tables.
 //
-// Latency: `Latency` clocks in which `en_i` is 1; with layouts sram and dir, the lookup's latency plus 5. Throughput: one packet a
-// clock.
+// Latency: `Latency` clocks in which `en_i` is 1; with layouts sram and dir, the lookup's latency plus 5, and 7 more
+// in images with groups of next hops. Throughput: one packet a clock.
 // Source: RFC 1812 §5.2, RFC 8200 §3, RFC 1141.
 module hue_routes
   import hue_pkg::*;
@@ -30,7 +30,8 @@ module hue_routes
     parameter int unsigned SramWords   = 0,
     parameter int unsigned SramLatency = 4,
     parameter bit          SramZero    = 1'b1,
-    parameter int unsigned CamRows     = 0
+    parameter int unsigned CamRows     = 0,
+    parameter int unsigned SlotRows    = 0     // slots of groups of next hops; 0: the image has no groups
 ) (
     input  logic         clk_i,
     input  logic         rst_ni,
@@ -67,6 +68,10 @@ module hue_routes
     $fatal(1, "hue_routes: kind ipv6 needs layout sram");
   end
   localparam bit HasDual = Kinds[KIND_DUAL];
+  localparam bit HasGroups = SlotRows != 0;
+  if (HasGroups && !(Sram && HasIpv6)) begin : gen_check_groups
+    $fatal(1, "hue_routes: groups of next hops need layout sram and kind ipv6");
+  end
   if (!Sram && !Dir) begin : gen_no_sram
     logic unused_sram;
     assign unused_sram  = &{1'b0, sram_rdata_i, sram_fault_clear_i, SramWords == 0, SramLatency == 0, SramZero, CamRows == 0};
@@ -174,13 +179,18 @@ module hue_routes
     assign found_valid_d = valid_q[TableLatency];
   end else begin : gen_shared
     localparam int unsigned HopBits = HopRows > 1 ? $clog2(HopRows) : 1;
+    // An image without groups keeps no hash.
+    localparam int unsigned TagHashBits = HasGroups ? HashBits : 1;
     typedef struct packed {
       wait_t       packet;
       logic [15:0] hop_base;
       logic [15:0] hop_count;
+      logic [TagHashBits-1:0] hash;
     } tag_t;
 
     // ---- the trie
+    logic [TagHashBits-1:0] hash;
+    assign hash = HasGroups ? packet_i.question.hash[TagHashBits-1:0] : '0;
     tag_t tag;
     logic tag_valid, trie_error;
     logic [15:0] word;
@@ -209,7 +219,7 @@ module hue_routes
         .clk_i, .rst_ni,
         .valid_i(valid_i && en_i), .ready_o(ready), .tight_o(tight),
         .item_i(in.decided ? 36'hffff : packet_i.root), .key_i(packet_i.question.key[127-:KeyBits]),
-        .tag_i({in, packet_i.hop_base, packet_i.hop_count}),
+        .tag_i({in, packet_i.hop_base, packet_i.hop_count, hash}),
         .valid_o(tag_valid), .ready_i(en_i), .hop_o(word), .error_o(walk_error), .tag_o(tag),
         .host_valid_i(host_start || host_waits_q), .host_write_i(tbl_req_i.write), .host_index_i(20'(host_addr)),
         .host_data_i(tbl_req_i.wdata[35:0]), .host_done_o(host_done), .host_data_o(host_data),
@@ -237,7 +247,7 @@ module hue_routes
       ) u_dir (
         .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(trie_rsp),
         .valid_i(valid_i && en_i), .room_o(room), .ask_i(!in.decided), .vid_i(packet_i.vid), .key_i(packet_i.question.key[127:96]),
-        .tag_i({in, packet_i.hop_base, packet_i.hop_count}),
+        .tag_i({in, packet_i.hop_base, packet_i.hop_count, hash}),
         .valid_o(tag_valid), .ready_i(en_i), .hop_o(word), .error_o(walk_error), .tag_o(tag),
         .fault_clear_i(sram_fault_clear_i), .state_o(state), .sram_req_o, .sram_rdata_i
       );
@@ -271,7 +281,7 @@ module hue_routes
       ) u_dag36 (
         .clk_i, .rst_ni, .en_i,
         .valid_i, .ask_i(!in.decided), .item_i(packet_i.root), .key_i(packet_i.question.key[127:96]),
-        .tag_i({in, packet_i.hop_base, packet_i.hop_count}),
+        .tag_i({in, packet_i.hop_base, packet_i.hop_count, hash}),
         .valid_o(tag_valid), .hop_o(word), .tag_o(tag), .error_o(trie_error),
         .wait_o(trie_wait), .host_done_o(host_done),
         .host_en_i(host_en), .host_write_i(tbl_req_i.write), .host_level_i(tbl_req_i.id[1:0]),
@@ -280,12 +290,43 @@ module hue_routes
       assign trie_rsp = level_rsp[0] | level_rsp[1] | level_rsp[2] | level_rsp[3];
     end
 
+    // ---- groups: the member's row instead of the group's
+    tag_t        hop_tag;
+    logic        hop_tag_valid, group_wait, group_error;
+    logic [15:0] hop_word;
+    tbl_rsp_t    group_rsp;
+    if (HasGroups) begin : gen_groups
+      localparam int unsigned GroupLatency = 7;
+      logic [GroupLatency:1] valid_q;
+      hue_groups #(.HopRows(HopRows), .SlotRows(SlotRows)) u_groups (
+        .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(group_rsp), .error_o(group_error), .wait_o(group_wait), .en_i,
+        .ask_i(tag_valid && !tag.packet.decided), .hop_i(word), .hop_base_i(tag.hop_base), .hop_count_i(tag.hop_count),
+        .net_i(tag.packet.net), .hash_i(tag.hash), .hop_o(hop_word)
+      );
+      hue_delay #(.Clocks(GroupLatency), .Bits($bits(tag_t))) u_tag (.clk_i, .rst_ni, .en_i, .data_i(tag), .data_o(hop_tag));
+      always_ff @(posedge clk_i) begin
+        if (!rst_ni) valid_q <= '0;
+        else if (en_i) valid_q <= {valid_q[GroupLatency-1:1], tag_valid};
+      end
+      assign hop_tag_valid = valid_q[GroupLatency];
+      logic unused_hash;
+      assign unused_hash = ^hop_tag.hash;
+    end else begin : gen_no_groups
+      logic unused_hash;
+      assign unused_hash   = &{1'b0, tag.hash, SlotRows == 0};
+      assign hop_tag       = tag;
+      assign hop_tag_valid = tag_valid;
+      assign hop_word      = word;
+      assign group_rsp     = '0;
+      assign {group_wait, group_error} = '0;
+    end
+
     // ---- the next hop's row: a network reaches only its own rows
     wait_t h1_q, h2_q, h3_q;
     logic h1_valid_q, h2_valid_q, h3_valid_q, h1_known_q, h2_known_q, h3_known_q, hop_error;
     logic hop_wait;
     logic [HopBits-1:0] h1_addr_q, unused_write_addr;
-    assign wait_o = hop_wait || trie_wait;
+    assign wait_o = hop_wait || trie_wait || group_wait;
     logic unused_write, unused_parity;
     row_hop_t row, row_q, unused_write_data;
     tbl_rsp_t hop_rsp;
@@ -297,15 +338,15 @@ module hue_routes
     );
     always_ff @(posedge clk_i) begin
       if (!rst_ni) {h3_valid_q, h2_valid_q, h1_valid_q} <= '0;
-      else if (en_i) {h3_valid_q, h2_valid_q, h1_valid_q} <= {h2_valid_q, h1_valid_q, tag_valid};
+      else if (en_i) {h3_valid_q, h2_valid_q, h1_valid_q} <= {h2_valid_q, h1_valid_q, hop_tag_valid};
     end
     logic [16:0] hop_index;
     logic h1_known;
-    assign h1_known  = word < tag.hop_count && 32'(hop_index) < HopRows;
-    assign hop_index = {1'b0, tag.hop_base} + {1'b0, word};
+    assign h1_known  = hop_word < hop_tag.hop_count && 32'(hop_index) < HopRows;
+    assign hop_index = {1'b0, hop_tag.hop_base} + {1'b0, hop_word};
     always_ff @(posedge clk_i) begin
       if (en_i) begin
-        h1_q       <= tag.packet;
+        h1_q       <= hop_tag.packet;
         // A packet without a next hop leaves the address as it is, so that the memory does not switch.
         if (h1_known) h1_addr_q <= hop_index[HopBits-1:0];
         h1_known_q <= h1_known;
@@ -319,8 +360,8 @@ module hue_routes
     assign hop_d         = h3_known_q ? row_q : '0;
     assign found_d       = h3_q;
     assign found_valid_d = h3_valid_q;
-    assign error_d       = hop_error || (en_i && trie_error);
-    assign tbl_rsp_o     = trie_rsp | hop_rsp;
+    assign error_d       = hop_error || group_error || (en_i && trie_error);
+    assign tbl_rsp_o     = trie_rsp | group_rsp | hop_rsp;
     logic unused_lookup;
     assign unused_lookup = &{1'b0, lookup};
   end

@@ -9,7 +9,7 @@
 // the counters are zero (a clock for each network and outcome). Accesses to ternary rows stop nothing.
 //
 // Latency: 25 clocks with layout tcam, 68 with dag36, and 24 plus the lookup's with sram and dir, when nothing stalls;
-// kind l2 adds 15.
+// kind l2 adds 15, and groups of next hops add 7.
 // Throughput: one verdict a clock, or that of the lookup.
 module hue_stages
   import hue_pkg::*;
@@ -33,7 +33,8 @@ module hue_stages
     parameter int unsigned SramWords   = 0,
     parameter int unsigned SramLatency = 4,
     parameter bit          SramZero    = 1'b1,
-    parameter int unsigned CamRows     = 0
+    parameter int unsigned CamRows     = 0,
+    parameter int unsigned SlotRows    = 0
 ) (
     input  logic         clk_i,
     input  logic         rst_ni,
@@ -97,7 +98,7 @@ module hue_stages
   );
   assign head_ready_o = en;
 
-  hue_network #(.Nets(Nets), .Kinds(Kinds)) u_network (
+  hue_network #(.Nets(Nets), .Kinds(Kinds), .HasGroups(SlotRows != 0)) u_network (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(network_rsp), .error_o(network_error), .wait_o(network_wait),
     .gates_i(gates_q), .gated_to_cpu_i(gated_to_cpu_q),
     .en_i(en), .valid_i(select_valid), .packet_i(select_packet), .ipv4_i(select_ipv4), .time_ns_i(select_time),
@@ -140,7 +141,7 @@ module hue_stages
   hue_routes #(
     .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows)
+    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows), .SlotRows(SlotRows)
   ) u_routes (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(routes_rsp), .error_o(routes_error), .wait_o(routes_wait),
     .stall_o(routes_stall),
@@ -229,9 +230,9 @@ module hue_stages
   assign idle_o = frames_q == '0;
 
 `ifndef SYNTHESIS
-  // The latency without the lookup's, with kind l2; the verdicts that wait; and lookups in flight (hue_routes). With layout dag36 it is
+  // The latency without the lookup's, with kind l2 and groups; the verdicts that wait; and lookups in flight (hue_routes). With layout dag36 it is
   // less: 68 + 15 + 4.
-  localparam int unsigned FramesMax = 24 + 15 + OutDepth + 64;
+  localparam int unsigned FramesMax = 24 + 15 + 7 + OutDepth + 64;
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
       if (leaves) assert (out_ready) else $error("hue_stages: no room for a verdict");

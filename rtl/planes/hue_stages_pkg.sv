@@ -15,6 +15,9 @@ package hue_stages_pkg;
   localparam logic [1:0] HopGlean   = 2'd2;
   localparam logic [1:0] HopForward = 2'd3;
 
+  // Bits of a packet's hash that are computed: a group of next hops has at most 2^HashBits slots (crates/planes/src/group.rs).
+  localparam int unsigned HashBits = 12;
+
   // The header fields that the second half of kind ipv4 needs (crates/planes/src/ipv4.rs, `Checked`).
   typedef struct packed {
     logic [4:0]  outcome;    // of the Ethernet and IPv4 header checks; OutcomeNone: all passed
@@ -65,6 +68,7 @@ package hue_stages_pkg;
     logic [7:0]   ttl;        // or hop limit
     logic [15:0]  checksum;   // of the header, if it has one
     logic [127:0] key;        // destination address (l2: and source): the first bit is the highest, and bits that it does not have are zero
+    logic [HashBits-1:0] hash;  // selects the member of a group of next hops; zero in images without groups
   } question_t;
 
   // The question of kind ipv4: with the header's fields, it needs the network's setting.
@@ -72,7 +76,7 @@ package hue_stages_pkg;
     question_t question;
     question = '{
       asks: header.outcome == OutcomeNone && !header.group, outcome: header.outcome, total: header.total, ttl: header.ttl,
-      checksum: header.checksum, key: {header.dst, 96'd0}
+      checksum: header.checksum, key: {header.dst, 96'd0}, hash: '0
     };
     if (header.outcome == OutcomeNone) begin
       if (header.group) question.outcome = hue_kinds_pkg::IPV4_LOCAL;

@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+use hue_planes::group::Slots;
 use hue_substrate::{Program, SubstrateError};
 use hue_tables::dir::words::DirWrite;
 use hue_tables::dir::{Dir, DirError, DirLimits, SETS, SLOTS};
@@ -17,10 +18,12 @@ use hue_tables::{Change, Vid};
 use crate::device::{Description, Device};
 use crate::error::{CardError, NAME, broken};
 use crate::generated::{ConflictRow, FillRow, SramRow};
+use crate::groups::Groups;
 use crate::records::Mark;
 use crate::registers::Registers;
-use crate::routes::{HopRows, Roots, Rows};
+use crate::routes::{HopRows, Roots};
 use crate::rows::{Row, Table};
+use crate::runs::Rows;
 
 /// Shortest run of equal words that is written by FILL. The accesses of a FILL cost the same for any length.
 const FILL_ROWS_MIN: usize = 16;
@@ -245,7 +248,21 @@ impl HopRows for Banks {
         self.find_hops((name, needed), |hops| hops.grow(run, needed), device)
     }
 
-    fn wait(&mut self, mark: Mark, hops: Range<u32>) {
+    /// There are none.
+    fn take_slots<R: Registers>(
+        &mut self,
+        slots: &Slots,
+        name: &str,
+        device: &mut Device<R>,
+    ) -> Result<Range<u32>, SubstrateError> {
+        Err(Groups::new(0).lacks(name, &device.description().name, slots.len()))
+    }
+
+    fn groups(&mut self) -> Option<&mut Groups> {
+        None
+    }
+
+    fn wait(&mut self, mark: Mark, hops: Range<u32>, _: Vec<Range<u32>>) {
         if !hops.is_empty() {
             self.waiting.push((mark, hops));
         }

@@ -12,8 +12,8 @@ use crate::banks::Banks;
 use crate::device::{Description, Device, Layout};
 use crate::error::CardError;
 use crate::generated::{
-    self as regs, AttachHeadRow, AttachRow, BytesRow, CopiesRow, CountRow, MacRow, NetworkRow, PortRow,
-    QuantumRow, SelectRow, SramRow, StationRow, UnclaimedRow,
+    self as regs, AttachHeadRow, AttachRow, BytesRow, CopiesRow, CountRow, GroupRow, MacRow, NetworkRow,
+    PortRow, QuantumRow, SelectRow, SramRow, StationRow, UnclaimedRow,
 };
 use crate::left::Left;
 use crate::macs::Macs;
@@ -96,6 +96,8 @@ impl<R: Registers> Card<R> {
                 (0..description.mac_rows).try_for_each(|row| device.write_row(row, &MacRow::default()))?;
                 (0..description.station_rows)
                     .try_for_each(|row| device.write_row(row, &StationRow::default()))?;
+                (0..description.rows(GroupRow::TABLE))
+                    .try_for_each(|row| device.write_row(row, &GroupRow::default()))?;
             }
             for row in 0..ports {
                 device.write_row(row, &AttachHeadRow::default())?;

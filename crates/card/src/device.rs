@@ -2,7 +2,7 @@
 //!
 //! Flow: card → rows → **device** → registers. Nothing is trusted: the card's description of itself must be
 //! consistent, a table access must end, and a row is checked against the image before a register is accessed. Route
-//! words are written in bursts, with one register write each, and the result is read once at the end (ADR-0017); rows
+//! words and slots are written in bursts, with one register write each, and the result is read once at the end (ADR-0017); rows
 //! of other tables are written one by one.
 
 use hue_planes::Kind;
@@ -20,12 +20,13 @@ const POLLS_MAX: usize = 1000;
 /// Register writes of a burst that are prepared at once.
 const BURST_WRITES: usize = 4096;
 /// Tables that support bursts.
-const ROUTE_WORDS: [Table; 5] = [
+const OF_BURSTS: [Table; 6] = [
     regs::Level0Row::TABLE,
     regs::Level1Row::TABLE,
     regs::Level2Row::TABLE,
     regs::Level3Row::TABLE,
     regs::SramRow::TABLE,
+    regs::SlotRow::TABLE,
 ];
 /// Bits of a word of a burst.
 const BURST_BITS: u32 = 36;
@@ -39,6 +40,8 @@ const UNCLAIMED_ROWS: u32 = hue_planes::Unclaimed::COUNT as u32 + 1;
 const CAM_ROWS_MAX: u32 = 1 << 12;
 /// Most rows a table can have.
 const ROWS_MAX: u32 = 1 << 24;
+/// Most slots of groups that an image can have.
+const SLOT_ROWS_MAX: u32 = 1 << 16;
 /// Most bytes that output queues can have.
 const OUT_BYTES_MAX: u32 = 1 << 30;
 
@@ -166,6 +169,8 @@ impl Description {
             regs::CONFLICT => self.cam_rows,
             regs::FILL => u32::from(self.layout == Layout::Dir),
             regs::STATION => self.station_rows,
+            regs::GROUP if self.group_slots > 0 => self.hop_rows,
+            regs::SLOT => self.group_slots,
             regs::STORM | regs::STORM_DEBT | regs::COPIES if self.station_rows > 0 => self.nets,
             regs::COUNT => self.nets * 32,
             regs::BYTES => self.nets * 2,
@@ -244,7 +249,7 @@ impl<R: Registers> Device<R> {
         self.command(T::TABLE, row, regs::TABLE_COMMAND_WRITE)
     }
 
-    /// Writes route words, given as table, row, word, in this order. Later accesses come after all of them. A packet
+    /// Writes route words or slots of groups, given as table, row, word, in this order. Later accesses come after all of them. A packet
     /// may see any of these words before or after its change.
     ///
     /// # Errors
@@ -252,8 +257,8 @@ impl<R: Registers> Device<R> {
     /// that the card refused.
     pub fn write_burst(&mut self, words: &[(Table, u32, u64)]) -> Result<(), CardError> {
         for (table, row, word) in words {
-            if !ROUTE_WORDS.contains(table) {
-                let reason = "the table does not hold route words";
+            if !OF_BURSTS.contains(table) {
+                let reason = "the table does not take bursts";
                 return Err(CardError::Table { table: table.name, row: *row, reason });
             }
             self.check(*table, *row)?;
@@ -445,6 +450,10 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         ..5 => 0,
         _ => number("rows of STATION", regs::STATION_ROWS, 0, ROWS_MAX)?,
     };
+    let group_slots = match version.1 {
+        ..7 => 0,
+        _ => number("rows of SLOT", regs::SLOT_ROWS, 0, SLOT_ROWS_MAX)?,
+    };
     let route_rows = number("route rows", regs::ROUTE_ROWS, ternary.0, ternary.1)?;
     let local_rows = number("local rows", regs::LOCAL_ROWS, ternary.0, ternary.1)?;
     let mut level_words = [0; 4];
@@ -459,6 +468,10 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         if !cuckoo::is_size(rows) {
             return Err(unknown(what, rows.to_string(), "0, or 1024 to 16384 by powers of two"));
         }
+    }
+    if group_slots > 0 && !(group_slots.is_power_of_two() && layout == Layout::Sram) {
+        let expected = "0, or a power of two with layout sram";
+        return Err(unknown("rows of SLOT", group_slots.to_string(), expected));
     }
     let bus = registers.read(regs::BUS)?;
     let [bus_bytes, mac_ports, cpu_queues, _] = bus.to_le_bytes().map(u32::from);
@@ -486,8 +499,7 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         route_rows,
         local_rows,
         hop_rows,
-        // No image has groups yet.
-        group_slots: 0,
+        group_slots,
         level_words,
         sram_words,
         cam_rows,

@@ -166,7 +166,7 @@ impl<R: Registers> Card<R> {
             banks.release_hops(hops);
             return Err(error);
         }
-        loaded.held = Some(Held { table: vid, hops });
+        loaded.held = Some(Held { table: vid, hops, groups: Vec::new() });
         Ok(())
     }
 
@@ -437,10 +437,8 @@ impl<R: Registers> Card<R> {
                 }
             }
             let Some(switch) = &change.switch else { continue };
-            if switch.hops_new {
-                for (index, hop) in switch.held.hops.clone().zip(&change.program.next_hops) {
-                    device.write_row(index, &plan::hop(hop))?;
-                }
+            if let Some(shared) = self.shared.as_mut().filter(|_| switch.hops_new) {
+                shared.write_hops(switch, &routed(&change.program), change.place.net, device)?;
             }
             write_words(device, &switch.writes)?;
         }
@@ -484,7 +482,11 @@ impl<R: Registers> Card<R> {
                         } else {
                             gone.extend(old.map(|old| (Some(program.vid), old)));
                         }
-                        let held = arrival.map(|arrival| Held { table: program.vid, hops: arrival.hops });
+                        let held = arrival.map(|arrival| Held {
+                            table: program.vid,
+                            hops: arrival.hops,
+                            groups: Vec::new(),
+                        });
                         let hop_base = held.as_ref().map_or(0, |held| held.hops.start);
                         let row = row(place, &program, hop_base, Roots::default());
                         device.write_row(net, &NetworkRow { software, ..row })?;
@@ -717,7 +719,7 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
     }
 }
 
-/// Checks whether an image has as many slots of groups as these need; no image has any yet.
+/// Checks whether an image has as many slots of groups as these need.
 pub fn check_groups(
     name: &str,
     groups: &[(NextHop, Slots)],

@@ -103,7 +103,7 @@ impl<R: Registers> Card<R> {
             true => vec![(SramRow::TABLE.name, description.sram_words)],
             false => LEVELS.into_iter().zip(description.level_words).collect(),
         };
-        let (words, hops) = shared.used(memories.len());
+        let (words, hops, slots) = shared.used(memories.len());
         let memories = memories.into_iter().zip(words);
         let memories = memories.map(|((name, max), used)| CardBank {
             name: name.to_owned(),
@@ -117,6 +117,12 @@ impl<R: Registers> Card<R> {
             max: u64::from(description.hop_rows),
             network_max: None,
         };
+        let slots = (description.group_slots > 0).then(|| CardBank {
+            name: "slots of groups of next hops".to_owned(),
+            used: slots,
+            max: u64::from(description.group_slots),
+            network_max: None,
+        });
         let share =
             |(vid, loaded): (&Vid, &Loaded)| Some(share_of(*vid, &shared.account(loaded.held.as_ref()?)?));
         let share_there = |(vid, account): (&Vid, &Account)| {
@@ -133,7 +139,7 @@ impl<R: Registers> Card<R> {
         CardMemory {
             layout: description.layout,
             unit: "words".to_owned(),
-            banks: memories.chain([hops]).collect(),
+            banks: memories.chain([hops]).chain(slots).collect(),
             networks,
         }
     }

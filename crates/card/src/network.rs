@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use hue_planes::group::Slots;
 use hue_planes::{Adjacency, Kind, Settings, l2};
-use hue_substrate::{Checked, Program, RouteKey};
+use hue_substrate::{Checked, HopChanges, Program, RouteKey};
 use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 
 use crate::device::Device;
@@ -110,16 +111,30 @@ impl Loaded {
     }
 
     /// Whether changes of next hops change or add any.
-    pub fn differs_in(&self, hops: &[(NextHop, Adjacency)]) -> bool {
-        hops.iter().any(|(index, hop)| self.program.next_hops.get(usize::from(index.get())) != Some(hop))
+    pub fn differs_in(&self, changes: &HopChanges) -> bool {
+        let hops = &self.program.next_hops;
+        let differs = |(index, hop): &(NextHop, Adjacency)| hops.get(usize::from(index.get())) != Some(hop);
+        changes.rows.iter().any(differs)
+            || changes.groups.iter().any(|(row, slots)| self.slots(*row) != Some(slots))
+    }
+
+    /// The slots of a row that is a group.
+    pub fn slots(&self, row: NextHop) -> Option<&Slots> {
+        self.program.groups.iter().find(|(of, _)| *of == row).map(|(_, slots)| slots)
     }
 
     /// The present next hops in the place of these; those of added rows are left out.
-    pub fn former_hops(&self, hops: &[(NextHop, Adjacency)]) -> Vec<(NextHop, Adjacency)> {
-        let former = |(index, _): &(NextHop, Adjacency)| {
-            Some((*index, *self.program.next_hops.get(usize::from(index.get()))?))
-        };
-        hops.iter().filter_map(former).collect()
+    pub fn former_hops(&self, changes: &HopChanges) -> HopChanges {
+        let rows = changes.rows.iter().map(|(row, _)| *row).chain(changes.groups.iter().map(|(row, _)| *row));
+        let mut former = HopChanges::default();
+        for row in rows {
+            match (self.slots(row), self.program.next_hops.get(usize::from(row.get()))) {
+                (Some(slots), _) => former.groups.push((row, slots.clone())),
+                (None, Some(hop)) => former.rows.push((row, *hop)),
+                (None, None) => {}
+            }
+        }
+        former
     }
 
     /// The changes of routes that take these back.
@@ -165,13 +180,32 @@ impl Loaded {
         }
     }
 
-    /// Applies changes of next hops to the program, which has `count` of them then. Those in between that were never set
-    /// become "no route".
+    /// Applies changes of rows of next hops to the program, which has `count` of them then. Those in between that were never
+    /// set become "no route". A group whose row is set, or goes, ends.
     pub fn set_hops(&mut self, changes: &[(NextHop, Adjacency)], count: usize) {
+        let ends = |row: &NextHop| {
+            usize::from(row.get()) >= count || changes.iter().any(|(changed, _)| changed == row)
+        };
+        self.program.groups.retain(|(row, _)| !ends(row));
         self.program.next_hops.resize(count, Adjacency::NONE);
         for (index, hop) in changes {
             if let Some(place) = self.program.next_hops.get_mut(usize::from(index.get())) {
                 *place = *hop;
+            }
+        }
+    }
+}
+
+impl Loaded {
+    /// Makes rows of the program groups.
+    pub fn set_groups(&mut self, groups: &[(NextHop, Slots)]) {
+        for (row, slots) in groups {
+            match self.program.groups.iter_mut().find(|(of, _)| of == row) {
+                Some((_, own)) => own.clone_from(slots),
+                None => self.program.groups.push((*row, slots.clone())),
+            }
+            if let Some(hop) = self.program.next_hops.get_mut(usize::from(row.get())) {
+                *hop = Adjacency::group(0);
             }
         }
     }

@@ -228,8 +228,11 @@ pub fn route_changes(before: Option<&Program>, after: &Program) -> Vec<hue_table
     changes
 }
 
-/// Converts a next hop.
+/// Converts a next hop. A group is a row of GROUP, and has no row of its own here.
 pub fn hop(row: &Adjacency) -> HopRow {
+    if row.kind() == AdjacencyKind::Group {
+        return HopRow::default();
+    }
     HopRow {
         kind: row.kind() as u8,
         port: row.port().get(),

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use hue_planes::Kind;
+use hue_planes::group::Slots;
 use hue_substrate::{Entries, Program, SubstrateError};
 use hue_tables::dag36::{Dag36Error, words_of, words_of_level};
 use hue_tables::dag36_levels::{Patch, Retired, Write};
@@ -28,9 +29,12 @@ use thiserror::Error;
 use crate::device::{Description, Device, Layout};
 use crate::error::{CardError, NAME, broken};
 use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row, SramRow};
+use crate::groups::{GroupRun, Groups, write_slots};
+use crate::plan;
 use crate::records::Mark;
 use crate::registers::Registers;
 use crate::rows::{Row, Table};
+use crate::runs::Rows;
 
 /// Memories of the levels.
 const MEMORIES: [Table; 4] = [Level0Row::TABLE, Level1Row::TABLE, Level2Row::TABLE, Level3Row::TABLE];
@@ -66,10 +70,11 @@ pub struct Shared {
     store: Store,
     levels: Dag36Levels,
     hops: Rows,
+    groups: Groups,
     /// Words of each memory.
     words_max: Vec<u32>,
     /// Retired items, each with the mark after which no new record could refer to it.
-    waiting: Vec<(Mark, Retired, Range<u32>)>,
+    waiting: Vec<(Mark, Retired, Freed)>,
 }
 
 /// The root items of a network's tables, for its row.
@@ -93,6 +98,15 @@ pub struct Held {
     pub table: Vid,
     /// Rows for its next hops; the last may not be in use yet.
     pub hops: Range<u32>,
+    /// Runs of slots of those next hops that are groups.
+    pub groups: Vec<GroupRun>,
+}
+
+/// Rows and slots that a change gives back.
+#[derive(Default)]
+struct Freed {
+    hops: Range<u32>,
+    slots: Vec<Range<u32>>,
 }
 
 /// One network's new program, computed but not written.
@@ -105,7 +119,7 @@ pub struct Switch {
     before: Option<Held>,
     /// The contents for the network's row.
     pub roots: Roots,
-    /// Whether the rows of next hops were allocated for this change.
+    /// Whether the rows of next hops were allocated for this change. Groups may keep their slots then.
     pub hops_new: bool,
 }
 
@@ -161,12 +175,6 @@ impl Refusal {
     }
 }
 
-/// Allocates runs of rows, first fit.
-pub struct Rows {
-    free: Vec<Range<u32>>,
-    max: u32,
-}
-
 /// Tables in which networks have runs of rows for next hops.
 pub trait HopRows {
     /// Makes room for more next hops than a run has: extends the run or finds another one, with rows to spare.
@@ -181,76 +189,25 @@ pub trait HopRows {
         device: &mut Device<R>,
     ) -> Result<Range<u32>, SubstrateError>;
 
-    /// After `mark`, no new record refers to these rows.
-    fn wait(&mut self, mark: Mark, hops: Range<u32>);
+    /// A run for slots of a group.
+    ///
+    /// # Errors
+    /// `Room`, `Broken`.
+    fn take_slots<R: Registers>(
+        &mut self,
+        slots: &Slots,
+        name: &str,
+        device: &mut Device<R>,
+    ) -> Result<Range<u32>, SubstrateError>;
+
+    /// Groups, if the tables have any.
+    fn groups(&mut self) -> Option<&mut Groups>;
+
+    /// After `mark`, no new record refers to these rows and slots.
+    fn wait(&mut self, mark: Mark, hops: Range<u32>, slots: Vec<Range<u32>>);
 
     /// The root items of a network's tables, for its row.
     fn roots(&self, table: Vid) -> Roots;
-}
-
-impl Rows {
-    pub fn new(max: u32) -> Self {
-        Self { free: Vec::from([Range { start: 0, end: max }]), max }
-    }
-
-    /// Rows in use.
-    pub fn used(&self) -> u64 {
-        let free: usize = self.free.iter().map(ExactSizeIterator::len).sum();
-        u64::from(self.max) - free as u64
-    }
-
-    /// The error when there is no run of this length.
-    pub fn lacks(&self, name: &str, image: &str, needed: usize) -> SubstrateError {
-        SubstrateError::Room {
-            name: name.to_owned(),
-            substrate: format!("image {image}"),
-            what: "next hops in one run, beside other networks' runs",
-            needed,
-            max: self.max as usize,
-        }
-    }
-
-    pub fn allocate(&mut self, count: u32) -> Option<Range<u32>> {
-        let index = self.free.iter().position(|run| run.len() >= count as usize)?;
-        let run = self.free.get_mut(index)?;
-        let given = run.start..run.start + count;
-        run.start = given.end;
-        self.free.retain(|run| !run.is_empty());
-        Some(given)
-    }
-
-    /// Extends a run in place; `None` if the rows behind it are not free.
-    fn extend(&mut self, rows: &Range<u32>, count: u32) -> Option<Range<u32>> {
-        let end = rows.start.checked_add(count)?;
-        let next = self.free.iter_mut().find(|run| run.start == rows.end && run.end >= end)?;
-        next.start = end;
-        self.free.retain(|run| !run.is_empty());
-        Some(rows.start..end)
-    }
-
-    /// Makes room for a longer run: extends this one or finds another one, with rows to spare.
-    pub fn grow(&mut self, run: &Range<u32>, needed: usize) -> Option<Range<u32>> {
-        let count = u32::try_from(needed).ok()?;
-        let spare = count.saturating_add(count / 2).saturating_add(4);
-        let longer = self.extend(run, spare).or_else(|| self.extend(run, count));
-        longer.or_else(|| self.allocate(spare)).or_else(|| self.allocate(count))
-    }
-
-    pub fn release(&mut self, rows: Range<u32>) {
-        if rows.is_empty() {
-            return;
-        }
-        let at = self.free.partition_point(|run| run.start < rows.start);
-        self.free.insert(at, rows);
-        let mut joined: Vec<Range<u32>> = Vec::with_capacity(self.free.len());
-        for run in self.free.drain(..) {
-            match joined.last_mut() {
-                Some(last) if last.end == run.start => last.end = run.end,
-                _ => joined.push(run),
-            }
-        }
-        self.free = joined;
-    }
 }
 
 impl Shared {
@@ -271,7 +228,14 @@ impl Shared {
         };
         dag.enable_deltas();
         let store = Store::Own(Box::new(dag));
-        Ok(Self { store, levels, hops: Rows::new(of.hop_rows), words_max, waiting: Vec::new() })
+        Ok(Self {
+            store,
+            levels,
+            hops: Rows::new(of.hop_rows),
+            groups: Groups::new(of.group_slots),
+            words_max,
+            waiting: Vec::new(),
+        })
     }
 
     /// Makes the tables follow an external store from now on. There must be no networks yet.
@@ -377,9 +341,10 @@ impl Shared {
         }
     }
 
-    /// Words in use in each level, including words that wait for records; and allocated rows of next hops.
-    pub fn used(&self, levels: usize) -> (Vec<u64>, u64) {
-        ((0..levels).map(|level| self.levels.words_used(level)).collect(), self.hops.used())
+    /// Words in use in each level, including words that wait for records; and allocated rows of next hops and slots of groups.
+    pub fn used(&self, levels: usize) -> (Vec<u64>, u64, u64) {
+        let words = (0..levels).map(|level| self.levels.words_used(level)).collect();
+        (words, self.hops.used(), self.groups.used())
     }
 
     /// Bytes of route words: in use, and the maximum.
@@ -396,35 +361,81 @@ impl Shared {
         before: Option<(&Program, &Held)>,
         image: &str,
     ) -> Result<Switch, SubstrateError> {
-        let same_hops = before.filter(|(old, _)| old.next_hops == program.next_hops);
-        let (hops, hops_new) = match same_hops {
-            Some((_, held)) => (held.hops.clone(), false),
-            None => (self.allocate_hops(program, image)?, true),
+        let is_same = |old: &Program| old.next_hops == program.next_hops && old.groups == program.groups;
+        let same_hops = before.filter(|(old, _)| is_same(old));
+        let ((hops, groups), hops_new) = match same_hops {
+            Some((_, held)) => ((held.hops.clone(), held.groups.clone()), false),
+            None => (self.allocate_hops(program, before, image)?, true),
         };
         let mut writes = Vec::new();
         let before = before.map(|(_, held)| held.clone());
         if self.follows() {
-            let held = Held { table: program.vid, hops };
+            let held = Held { table: program.vid, hops, groups };
             return Ok(Switch { writes, held, before, roots: Roots::NONE, hops_new });
         }
         match self.build(program, &mut writes) {
             Ok(table) => {
                 let roots = self.roots(table);
-                Ok(Switch { writes, held: Held { table, hops }, before, roots, hops_new })
+                Ok(Switch { writes, held: Held { table, hops, groups }, before, roots, hops_new })
             }
             Err(refusal) => {
                 if hops_new {
-                    self.hops.release(hops);
+                    let slots = slots_besides(&groups, before.as_ref());
+                    self.free(Freed { hops, slots });
                 }
                 Err(refusal.of(&program.name, image))
             }
         }
     }
 
-    fn allocate_hops(&mut self, program: &Program, image: &str) -> Result<Range<u32>, SubstrateError> {
+    /// Rows for a program's next hops, and slots for its groups. Groups whose slots are those of a group before keep them.
+    fn allocate_hops(
+        &mut self,
+        program: &Program,
+        before: Option<(&Program, &Held)>,
+        image: &str,
+    ) -> Result<(Range<u32>, Vec<GroupRun>), SubstrateError> {
         let needed = program.next_hops.len();
         let hops = u32::try_from(needed).ok().and_then(|count| self.hops.allocate(count));
-        hops.ok_or_else(|| self.hops.lacks(&program.name, image, needed))
+        let hops = hops.ok_or_else(|| self.hops.lacks(&program.name, image, needed))?;
+        let mut groups: Vec<GroupRun> = Vec::with_capacity(program.groups.len());
+        for (row, slots) in &program.groups {
+            let same = before.and_then(|(old, held)| {
+                let alike = old.groups.iter().filter(|(_, old)| old == slots);
+                let mut runs = alike.filter_map(|(row, _)| run_of(&held.groups, *row));
+                runs.find(|run| !groups.iter().any(|(_, taken)| taken == *run)).cloned()
+            });
+            let Some(run) = same.or_else(|| self.groups.allocate(slots)) else {
+                let slots_new = slots_besides(&groups, before.map(|(_, held)| held));
+                self.free(Freed { hops, slots: slots_new });
+                return Err(self.groups.lacks(&program.name, image, slots.len()));
+            };
+            groups.push((*row, run));
+        }
+        Ok((hops, groups))
+    }
+
+    /// Writes the rows of next hops of a switch that has new ones, and its groups. No record can refer to them yet.
+    pub fn write_hops<R: Registers>(
+        &mut self,
+        switch: &Switch,
+        program: &Program,
+        net: u8,
+        device: &mut Device<R>,
+    ) -> Result<(), CardError> {
+        let Held { hops, groups, .. } = &switch.held;
+        for (index, hop) in hops.clone().zip(&program.next_hops) {
+            device.write_row(index, &plan::hop(hop))?;
+        }
+        let kept = |run: &Range<u32>| {
+            switch.before.as_ref().is_some_and(|before| before.groups.iter().any(|(_, old)| old == run))
+        };
+        for (row, slots) in &program.groups {
+            if let Some(run) = run_of(groups, *row).filter(|run| !kept(run)) {
+                write_slots(run, slots, None, net, device)?;
+            }
+        }
+        self.groups.mark_all(hops, groups, device)
     }
 
     /// Creates tables with the program's routes under an unused id, and appends the writes for the card.
@@ -448,7 +459,7 @@ impl Shared {
                 Ok(id)
             }
             Err(refusal) => {
-                self.forget(id, 0..0);
+                self.forget(id, Freed::default());
                 Err(refusal)
             }
         }
@@ -589,13 +600,19 @@ impl Shared {
         self.drain_deltas();
     }
 
+    /// Makes rows and slots free.
+    fn free(&mut self, freed: Freed) {
+        self.hops.release(freed.hops);
+        self.groups.release(freed.slots);
+    }
+
     /// Removes a table that no record can refer to, and its rows of next hops.
-    fn forget(&mut self, table: Vid, hops: Range<u32>) {
+    fn forget(&mut self, table: Vid, freed: Freed) {
         let waiting = self.levels.take_retired();
         assert!(waiting.is_empty(), "words that an earlier change retired must already wait");
         self.drop_table(table);
         self.reclaim_unseen();
-        self.hops.release(hops);
+        self.free(freed);
     }
 
     /// Frees words that the latest change retired and that no record can refer to.
@@ -606,30 +623,41 @@ impl Shared {
 
     /// Undoes a change that the card has not seen, because the network's row was not written.
     pub fn undo(&mut self, switch: Switch) {
-        let hops = if switch.hops_new { switch.held.hops } else { 0..0 };
+        let freed = match switch.hops_new {
+            true => Freed {
+                hops: switch.held.hops,
+                slots: slots_besides(&switch.held.groups, switch.before.as_ref()),
+            },
+            false => Freed::default(),
+        };
         if self.follows() {
-            return self.hops.release(hops);
+            return self.free(freed);
         }
-        self.forget(switch.held.table, hops);
+        self.forget(switch.held.table, freed);
     }
 
     /// Frees what a change replaced, after it was written and the network's row was written in a hold.
     pub fn switched(&mut self, switch: Switch) -> Held {
         if let Some(before) = switch.before {
-            self.forget(before.table, if switch.hops_new { before.hops } else { 0..0 });
+            let freed = match switch.hops_new {
+                true => Freed { hops: before.hops, slots: slots_besides(&before.groups, Some(&switch.held)) },
+                false => Freed::default(),
+            };
+            self.forget(before.table, freed);
         }
         switch.held
     }
 
     /// Frees a network's tables, after its row was cleared in a hold.
     pub fn remove(&mut self, held: Held) {
-        self.forget(held.table, held.hops);
+        let slots = slots_besides(&held.groups, None);
+        self.forget(held.table, Freed { hops: held.hops, slots });
     }
 
     /// Makes words that the latest change retired wait for the records accepted before the returned mark.
     pub fn wait_from_now<R: Registers>(&mut self, device: &mut Device<R>) -> Result<Mark, CardError> {
         let mark = device.mark()?;
-        self.wait(mark, 0..0);
+        self.wait(mark, 0..0, Vec::new());
         Ok(mark)
     }
 
@@ -642,9 +670,9 @@ impl Shared {
         let (passed, waiting) =
             self.waiting.drain(..).partition::<Vec<_>, _>(|(mark, ..)| records.have_passed(*mark));
         self.waiting = waiting;
-        for (_, words, hops) in passed {
+        for (_, words, freed) in passed {
             self.levels.reclaim(words);
-            self.hops.release(hops);
+            self.free(freed);
         }
         Ok(())
     }
@@ -675,11 +703,30 @@ impl HopRows for Shared {
         longer.ok_or_else(|| self.hops.lacks(name, &device.description().name, needed))
     }
 
+    fn take_slots<R: Registers>(
+        &mut self,
+        slots: &Slots,
+        name: &str,
+        device: &mut Device<R>,
+    ) -> Result<Range<u32>, SubstrateError> {
+        self.reclaim(device).map_err(broken)?;
+        let mut run = self.groups.allocate(slots);
+        if run.is_none() && !self.waiting.is_empty() {
+            self.reclaim_all(device).map_err(broken)?;
+            run = self.groups.allocate(slots);
+        }
+        run.ok_or_else(|| self.groups.lacks(name, &device.description().name, slots.len()))
+    }
+
+    fn groups(&mut self) -> Option<&mut Groups> {
+        Some(&mut self.groups)
+    }
+
     /// Also makes words that the levels retired wait.
-    fn wait(&mut self, mark: Mark, hops: Range<u32>) {
+    fn wait(&mut self, mark: Mark, hops: Range<u32>, slots: Vec<Range<u32>>) {
         let retired = self.levels.take_retired();
-        if !retired.is_empty() || !hops.is_empty() {
-            self.waiting.push((mark, retired, hops));
+        if !retired.is_empty() || !hops.is_empty() || !slots.is_empty() {
+            self.waiting.push((mark, retired, Freed { hops, slots }));
         }
     }
 
@@ -693,6 +740,17 @@ impl HopRows for Shared {
     }
 }
 
+/// The run of a row that is a group.
+pub fn run_of(groups: &[GroupRun], row: NextHop) -> Option<&Range<u32>> {
+    groups.iter().find(|(of, _)| *of == row).map(|(_, run)| run)
+}
+
+/// The runs of these groups that `other` does not have.
+fn slots_besides(groups: &[GroupRun], other: Option<&Held>) -> Vec<Range<u32>> {
+    let kept = |run: &&Range<u32>| other.is_some_and(|other| other.groups.iter().any(|(_, one)| one == *run));
+    groups.iter().map(|(_, run)| run).filter(|run| !kept(run)).cloned().collect()
+}
+
 /// Writes route words in order. Roots are written by the caller.
 pub fn write_words<R: Registers>(device: &mut Device<R>, writes: &[Write]) -> Result<(), CardError> {
     let external = device.description().layout == Layout::Sram;
@@ -704,24 +762,4 @@ pub fn write_words<R: Registers>(device: &mut Device<R>, writes: &[Write]) -> Re
     };
     let words: Vec<_> = writes.iter().filter_map(word).collect();
     device.write_burst(&words)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_come_back_together() {
-        let mut rows = Rows::new(10);
-        let (a, b) = (rows.allocate(4).unwrap(), rows.allocate(6).unwrap());
-        assert_eq!((a.clone(), b.clone(), rows.allocate(1)), (0..4, 4..10, None));
-        rows.release(a);
-        assert_eq!((rows.allocate(5), rows.extend(&(4..10), 7)), (None, None));
-        rows.release(b);
-        assert_eq!(rows.free.len(), 1);
-        let run = rows.allocate(3).unwrap();
-        assert_eq!((rows.extend(&run, 11), rows.extend(&run, 5)), (None, Some(0..5)));
-        rows.release(0..5);
-        assert_eq!(rows.allocate(10), Some(0..10));
-    }
 }

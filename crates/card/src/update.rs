@@ -5,9 +5,12 @@
 //! packets pass (ADR-0029), or, if all changes must take effect at once, the rows that differ in a hold of the card.
 //! Two banks (`dir`): words and rows in the order of `Dir`. A next hop is one row.
 
-use hue_planes::Adjacency;
+use std::ops::Range;
+
+use hue_planes::group::Slots;
+use hue_planes::{Adjacency, AdjacencyKind};
 use hue_substrate::planted::{Bug, planted};
-use hue_substrate::{Mode, Refusals, SubstrateError, Update};
+use hue_substrate::{HopChanges, Mode, Refusals, SubstrateError, Update};
 use hue_tables::dag36_levels::{Patch, Write};
 use hue_tables::{Change, NextHop, Vid, apply_fitting};
 
@@ -15,11 +18,12 @@ use crate::banks::Banks;
 use crate::card::Card;
 use crate::device::Device;
 use crate::error::{CardError, NAME, broken};
+use crate::groups::{GroupRun, write_slots};
 use crate::load::{check_groups, check_plane, decides};
 use crate::network::{CardKey, Loaded, knows_its_hops, wait_for_its_hops};
 use crate::plan::{self, NO_PLANE};
 use crate::registers::Registers;
-use crate::routes::{Held, HopRows, Roots, Shared, write_words};
+use crate::routes::{HopRows, Roots, Shared, run_of, write_words};
 
 impl<R: Registers> Card<R> {
     /// [`Substrate::update`](hue_substrate::Substrate::update). With layout dir, each packet sees either the old or the
@@ -32,11 +36,12 @@ impl<R: Registers> Card<R> {
         }
         let count = update.check(&loaded.checked())?;
         check_groups(&loaded.program().name, update.groups, self.device.get_mut().description())?;
-        if !loaded.differs_in(update.hops) {
+        let changes = final_hops(update);
+        if !loaded.differs_in(&changes) {
             return self.change_routes(vid, update);
         }
-        let (former, former_count) = (loaded.former_hops(update.hops), loaded.checked().hops.len());
-        self.set_hops(vid, update.hops, count)?;
+        let (former, former_count) = (loaded.former_hops(&changes), loaded.checked().hops.len());
+        self.set_hops(vid, &changes, count)?;
         let changed = self.change_routes(vid, update);
         // With `Fitting`, some of the routes may name them.
         if changed.is_err() && update.mode != Mode::Fitting && !planted(Bug::RowsStay) {
@@ -100,25 +105,20 @@ impl<R: Registers> Card<R> {
     }
 
     /// Changes next hops, of which there are `count` then. Each packet sees either the old or the new next hop as a
-    /// whole.
-    fn set_hops(
-        &mut self,
-        vid: Vid,
-        changes: &[(NextHop, Adjacency)],
-        count: usize,
-    ) -> Result<(), SubstrateError> {
+    /// whole, and of a group either the old or the new member.
+    fn set_hops(&mut self, vid: Vid, changes: &HopChanges, count: usize) -> Result<(), SubstrateError> {
         let loaded = self.networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
         let device = self.device.get_mut();
         match (&mut self.shared, &mut self.banks) {
             (Some(shared), _) => shared_hops(loaded, (changes, count), shared, device),
             (None, Some(_)) if loaded.held.is_none() => {
-                loaded.set_hops(changes, count);
+                loaded.set_hops(&changes.rows, count);
                 Ok(())
             }
             (None, Some(banks)) => shared_hops(loaded, (changes, count), banks, device),
             (None, None) => {
                 let mut next = loaded.clone();
-                next.set_hops(changes, count);
+                next.set_hops(&changes.rows, count);
                 self.update_plane(next, true)
             }
         }
@@ -213,49 +213,153 @@ fn bank_routes<R: Registers>(
     Ok(())
 }
 
+/// The next hops of an update as they are at its end: a row that it sets and then makes a group is a group.
+fn final_hops(update: &Update<'_>) -> HopChanges {
+    let is_group = |row: &NextHop| update.groups.iter().any(|(group, _)| group == row);
+    HopChanges {
+        rows: update.hops.iter().filter(|(row, _)| !is_group(row)).copied().collect(),
+        groups: update.groups.to_vec(),
+    }
+}
+
+/// Changes rows first and then groups, each in an order in which no packet sees a half-made one.
 fn shared_hops<R: Registers>(
     loaded: &mut Loaded,
-    (changes, count): (&[(NextHop, Adjacency)], usize),
+    (changes, count): (&HopChanges, usize),
     shared: &mut impl HopRows,
     device: &mut Device<R>,
 ) -> Result<(), SubstrateError> {
-    let Some(held) = &loaded.held else { return Ok(()) };
-    let (table, before) = (held.table, held.hops.clone());
+    let Some(held) = loaded.held.clone() else { return Ok(()) };
+    let mut freed = Vec::new();
+    // What has to be found is found before anything changes.
+    let runs = slot_runs(loaded, (changes, count), &mut freed, shared, device)?;
+    let hops = match count > held.hops.len() {
+        false => Ok(held.hops.clone()),
+        true => shared.grow_hops(&held.hops, count, &loaded.program().name, device),
+    };
+    let hops = hops.inspect_err(|_| {
+        let new = runs.iter().filter(|run| !held.groups.contains(run)).map(|(_, run)| run.clone());
+        shared.groups().into_iter().for_each(|groups| groups.release(new.clone()));
+    })?;
+    let moved = hops.start != held.hops.start;
     let count_before = loaded.program().next_hops.len();
-    if count > before.len() {
-        let hops = shared.grow_hops(&before, count, &loaded.program().name, device)?;
-        loaded.held = Some(Held { table, hops });
-    }
-    let run = loaded.held.as_ref().map_or(0..0, |held| held.hops.clone());
-    let moved = run.start != before.start;
-    let known = |(index, _): &(NextHop, Adjacency)| usize::from(index.get()) < count_before;
-    if !moved
-        && (count < count_before || changes.iter().any(known))
-        && let Some(mark) = loaded.changed
-    {
+    let is_known = |row: &NextHop| usize::from(row.get()) < count_before;
+    // Both places of the rows name the same slots.
+    let knows = changes.groups.iter().any(|(row, _)| is_known(row))
+        || !moved && (count < count_before || changes.rows.iter().any(|(row, _)| is_known(row)));
+    if let Some(mark) = loaded.changed.filter(|_| knows) {
         device.wait_for(mark).map_err(broken)?;
     }
+    rows_of_hops(loaded, (&changes.rows, count), hops, shared, device).map_err(broken)?;
+    if !changes.groups.is_empty() {
+        groups_of_hops(loaded, &changes.groups, &runs, shared, device).map_err(broken)?;
+    }
+    if let Some(held) = &mut loaded.held {
+        held.groups = runs;
+    }
+    let has_groups = !freed.is_empty() || !changes.groups.is_empty();
+    if moved || has_groups {
+        let mark = device.mark().map_err(broken)?;
+        shared.wait(mark, if moved { held.hops } else { 0..0 }, freed);
+        // Records that came before it may be on their way to a member that no slot names any more.
+        loaded.changed = if has_groups { Some(mark) } else { loaded.changed };
+    }
+    Ok(())
+}
+
+/// The runs of slots after a change, new ones for groups that are new or of another size; `freed` are those that are not
+/// used then. On an error nothing is taken.
+fn slot_runs<R: Registers>(
+    loaded: &Loaded,
+    (changes, count): (&HopChanges, usize),
+    freed: &mut Vec<Range<u32>>,
+    shared: &mut impl HopRows,
+    device: &mut Device<R>,
+) -> Result<Vec<GroupRun>, SubstrateError> {
+    let own = loaded.held.as_ref().map_or(&[][..], |held| &held.groups);
+    let ends = |row: NextHop| {
+        usize::from(row.get()) >= count || changes.rows.iter().any(|(changed, _)| *changed == row)
+    };
+    let (gone, mut runs): (Vec<GroupRun>, Vec<GroupRun>) =
+        own.iter().cloned().partition(|(row, _)| ends(*row));
+    freed.extend(gone.into_iter().map(|(_, run)| run));
+    let mut taken: Vec<Range<u32>> = Vec::new();
+    for (row, slots) in &changes.groups {
+        let old = runs.iter().position(|(of, _)| of == row);
+        if old.is_some_and(|old| runs.get(old).is_some_and(|(_, run)| run.len() == slots.len())) {
+            continue;
+        }
+        let run = match shared.take_slots(slots, &loaded.program().name, device) {
+            Ok(run) => run,
+            Err(error) => {
+                shared.groups().into_iter().for_each(|groups| groups.release(taken.drain(..)));
+                return Err(error);
+            }
+        };
+        taken.push(run.clone());
+        if let Some(old) = old {
+            freed.push(runs.swap_remove(old).1);
+        }
+        runs.push((*row, run));
+    }
+    Ok(runs)
+}
+
+/// Writes rows that change, or all of them in another place, where the groups are as before.
+fn rows_of_hops<R: Registers>(
+    loaded: &mut Loaded,
+    (changes, count): (&[(NextHop, Adjacency)], usize),
+    run: Range<u32>,
+    shared: &mut impl HopRows,
+    device: &mut Device<R>,
+) -> Result<(), CardError> {
+    let Some(held) = &mut loaded.held else { return Ok(()) };
+    let (table, moved) = (held.table, held.hops.start != run.start);
+    held.hops = run.clone();
+    let count_before = loaded.program().next_hops.len();
     loaded.set_hops(changes, count);
     let hops = &loaded.program().next_hops;
     let added = if moved { 0 } else { count_before }..count;
     let changed =
         changes.iter().map(|(index, _)| usize::from(index.get())).filter(|index| !added.contains(index));
-    let write = || {
-        for index in changed.chain(added.clone()) {
-            let hop = hops.get(index).copied().unwrap_or(Adjacency::NONE);
-            device.write_row(run.start + index as u32, &plan::hop(&hop))?;
-        }
-        if count != count_before || moved {
-            device.write_row(u32::from(loaded.place.net), &loaded.row(shared.roots(table)))?;
-        }
-        device.mark()
-    };
-    let mark = write().map_err(broken)?;
+    for index in changed.chain(added.clone()) {
+        let hop = hops.get(index).copied().unwrap_or(Adjacency::NONE);
+        let row = run.start + index as u32;
+        device.write_row(row, &plan::hop(&hop))?;
+        let Some(groups) = shared.groups() else { continue };
+        // The row of a group that stays one has to follow it to another place.
+        let own = loaded.held.as_ref().filter(|_| hop.kind() == AdjacencyKind::Group);
+        let slots = own.and_then(|held| run_of(&held.groups, NextHop::new(index as u16)?));
+        groups.mark(row, slots, device)?;
+    }
+    if count != count_before || moved {
+        device.write_row(u32::from(loaded.place.net), &loaded.row(shared.roots(table)))?;
+    }
     if !added.is_empty() {
-        loaded.grown = Some(mark);
+        loaded.grown = Some(device.mark()?);
     }
-    if moved {
-        shared.wait(mark, before);
+    Ok(())
+}
+
+/// Writes groups into rows that are there. `runs` are the slots of all groups.
+fn groups_of_hops<R: Registers>(
+    loaded: &mut Loaded,
+    groups: &[(NextHop, Slots)],
+    runs: &[GroupRun],
+    shared: &mut impl HopRows,
+    device: &mut Device<R>,
+) -> Result<(), CardError> {
+    // A record with an older copy of the network's row must not see a slot with a member beyond that row's count.
+    wait_for_its_hops(loaded, device)?;
+    let Some(held) = loaded.held.clone() else { return Ok(()) };
+    for (row, slots) in groups {
+        let Some(run) = run_of(runs, *row) else { continue };
+        let stays = run_of(&held.groups, *row) == Some(run);
+        write_slots(run, slots, loaded.slots(*row).filter(|_| stays), loaded.place.net, device)?;
+        if let Some(groups) = shared.groups().filter(|_| !stays) {
+            groups.mark(held.hops.start + u32::from(row.get()), Some(run), device)?;
+        }
     }
+    loaded.set_groups(groups);
     Ok(())
 }

@@ -20,7 +20,7 @@ use crate::error::{did_you_mean, one_of};
 use crate::limits;
 use crate::links::Links;
 use crate::tunnel::{Mtus, Tunnel};
-use crate::types::{Name, NetworkPort, NodePort, On, Route, Select, Target};
+use crate::types::{Name, NetworkPort, NodePort, On, Select, Target};
 
 /// The first place of each unique item.
 struct Seen<'t, K>(HashMap<K, Cursor<'t>>);
@@ -87,7 +87,6 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>], rules:
         neighbours(network, known.as_ref());
         routes(network, known.as_ref());
         policies_fit(network, known.as_ref());
-        groups_on_card(network);
         route_by_on_card(network);
         burst_bits(network);
         static_macs(network, known.as_ref());
@@ -555,19 +554,6 @@ fn route_by_on_card(network: &NetworkDraft<'_>) {
         let found = format!("card for a network with route_by {}", by.name());
         let hint = "the card chooses routes by destination only".to_owned();
         network.spec.field_or_self("placement").fault(found, "soft or auto", Some(hint));
-    }
-}
-
-/// The card has no groups of next hops, so a network with a route through several routers cannot be placed there.
-fn groups_on_card(network: &NetworkDraft<'_>) {
-    let is_group = |route: &Route| matches!(&route.target, Target::Vias(members) if members.len() > 1);
-    let several = present(&network.routes).find(|(route, _)| is_group(route));
-    if let (Some(Placement::Card), Some((route, at))) = (network.placement, several) {
-        let place = network.spec.field_or_self("placement");
-        let found = format!("card for a network whose route to {} has several gateways", route.to);
-        let hint =
-            format!("the card has no groups of next hops: see the route in {}", at.location_for(&place));
-        place.fault(found, "soft or auto", Some(hint));
     }
 }
 

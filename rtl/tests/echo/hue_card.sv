@@ -26,6 +26,7 @@ module hue_card #(
   parameter int unsigned SramLatency = 4,
   parameter int unsigned SramOnChip = 0,
   parameter int unsigned CamRows = 0,
+  parameter int unsigned SlotRows = 0,
   parameter int unsigned OutputBytes = 131072,
   parameter int unsigned OutputExternal = 0,
   parameter logic [127:0] ImageName = '0
@@ -85,7 +86,7 @@ module hue_card #(
     .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes),
     .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows), .StationRows(StationRows), .AttachRows(AttachRows), .RouteRows(RouteRows), .LocalRows(LocalRows),
     .HopRows(HopRowsHere), .Level0Words(Level0Words), .Level1Words(Level1Words),
-    .Level2Words(Level2Words), .Level3Words(Level3Words), .SramWords(SramWords), .CamRows(CamRows), .OutputBytes(OutputBytes),
+    .Level2Words(Level2Words), .Level3Words(Level3Words), .SramWords(SramWords), .CamRows(CamRows), .SlotRows(SlotRows), .OutputBytes(OutputBytes),
     .ImageName(ImageName)
   ) u_regs (
     .clk_i, .rst_ni,

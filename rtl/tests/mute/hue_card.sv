@@ -22,6 +22,7 @@ module hue_card #(
   parameter int unsigned SramLatency = 4,
   parameter int unsigned SramOnChip = 0,
   parameter int unsigned CamRows = 0,
+  parameter int unsigned SlotRows = 0,
   parameter int unsigned OutputBytes = 131072,
   parameter int unsigned OutputExternal = 0,
   parameter logic [127:0] ImageName = '0

@@ -7,6 +7,7 @@
 
 mod compare;
 mod golden;
+mod groups;
 mod images;
 mod updates;
 mod world;
@@ -15,6 +16,7 @@ mod world6;
 
 pub use compare::{Difference, Tally, card, compare, compare_on, offered};
 pub use golden::{Golden, golden};
+pub use groups::group;
 pub use hue_testdata::Random;
 pub use hue_testdata::{ALL_IMAGES, IMAGES, TARGET_IMAGES, first_seed, full};
 pub use images::{fails_with, image, images, images_alone, mutated};

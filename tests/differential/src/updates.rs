@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 
 use hue_card::generated as regs;
 use hue_card::{Card, Layout, Twin};
+use hue_planes::group::Slots;
 use hue_planes::{Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN};
 use hue_substrate::{Entries, Program, RouteKey, Substrate, SubstrateError, Update, each_routes};
 use hue_tables::{Change, NextHop, Prefix, Vid};
 
-use crate::Random;
 use crate::compare::{Departed, Difference, collect, offered, software};
 use crate::world::{Frame, destination};
 use crate::world6;
+use crate::{Random, groups};
 
 /// Most records between the queues and the end of the stages: so many records before a change may still see it.
 const INSIDE_MAX: usize = 160;
@@ -61,6 +62,8 @@ pub enum Step {
     Routes6(Vid, Vec<Change<u128>>),
     /// A next hop. Only one, because several would change one by one.
     Hop(Vid, NextHop, Adjacency),
+    /// A row that is, or becomes, a group, with a change of its slots that takes one write.
+    Group(Vid, NextHop, Slots),
     /// A whole program.
     Load(Box<Program>),
 }
@@ -72,6 +75,12 @@ impl Step {
         let program = &programs[random.below(programs.len())];
         let vid = program.vid;
         let hop = |random: &mut Random| NextHop::new(random.below(program.next_hops.len()) as u16).unwrap();
+        if !program.groups.is_empty()
+            && random.chance(30)
+            && let Some((row, slots)) = groups::changed(random, program)
+        {
+            return Self::Group(vid, row, slots);
+        }
         match random.below(8) {
             0 => {
                 let mut program = program.clone();
@@ -124,6 +133,9 @@ impl Step {
             Self::Routes(vid, changes) => card.update(*vid, &Update::of_routes(changes)),
             Self::Routes6(vid, changes) => card.update(*vid, &Update::of_routes(changes)),
             Self::Hop(vid, index, hop) => card.update(*vid, &Update::of_hops(&[(*index, *hop)])),
+            Self::Group(vid, row, slots) => {
+                card.update(*vid, &Update::default().with_groups(&[(*row, slots.clone())]))
+            }
             Self::Load(program) => return card.load(std::slice::from_ref(program)),
         };
         done.map(drop)
@@ -133,7 +145,7 @@ impl Step {
     fn is_short(&self) -> bool {
         match self {
             Self::Routes(_, changes) => changes.iter().any(|(prefix, _)| prefix.len() < 8),
-            Self::Routes6(..) | Self::Hop(..) | Self::Load(_) => false,
+            Self::Routes6(..) | Self::Hop(..) | Self::Group(..) | Self::Load(_) => false,
         }
     }
 
@@ -145,9 +157,19 @@ impl Step {
             Self::Routes(vid, changes) => follow(&mut programs[find(programs, *vid).unwrap()], changes),
             Self::Routes6(vid, changes) => follow(&mut programs[find(programs, *vid).unwrap()], changes),
             Self::Hop(vid, index, hop) => {
-                let hops = &mut programs[find(programs, *vid).unwrap()].next_hops;
+                let program = &mut programs[find(programs, *vid).unwrap()];
+                program.groups.retain(|(row, _)| row != index);
+                let hops = &mut program.next_hops;
                 hops.resize(hops.len().max(usize::from(index.get()) + 1), *hop);
                 hops[usize::from(index.get())] = *hop;
+            }
+            Self::Group(vid, row, slots) => {
+                let program = &mut programs[find(programs, *vid).unwrap()];
+                program.groups.retain(|(group, _)| group != row);
+                program.groups.push((*row, slots.clone()));
+                let (index, hops) = (usize::from(row.get()), &mut program.next_hops);
+                hops.resize(hops.len().max(index + 1), Adjacency::NONE);
+                hops[index] = Adjacency::group(0);
             }
             Self::Load(new) => programs[find(programs, new.vid).unwrap()] = (**new).clone(),
         }

@@ -290,7 +290,7 @@ fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize)
         1 => vxlan(random, options, &filler),
         2..=4 => packet(random, 17, options, &[&[0, 7, 0, 9, 0, 8, 0, 0], &filler[..]].concat()),
         _ => {
-            let protocol = random.pick(&[1, 6, 47]);
+            let protocol = random.pick(&[1, 6, 6, 17, 33, 47, 132, 136]);
             packet(random, protocol, options, &filler)
         }
     };

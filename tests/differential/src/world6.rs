@@ -103,8 +103,8 @@ pub(crate) fn destination(random: &mut Random) -> u128 {
 pub(crate) fn packet(random: &mut Random, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![0x60, random.below(256) as u8, 0, random.below(256) as u8];
     out.extend((payload.len() as u16).to_be_bytes());
-    // Hop-by-hop, TCP, UDP, routing, fragment, ICMPv6, destination options, no next header.
-    let next_header = random.pick(&[0, 6, 6, 17, 17, 43, 44, 58, 60, 59]);
+    // Hop-by-hop, TCP, UDP, DCCP, SCTP, UDP-Lite, routing, fragment, ICMPv6, destination options, no next header.
+    let next_header = random.pick(&[0, 6, 6, 17, 17, 33, 132, 136, 43, 44, 58, 60, 59]);
     out.extend([next_header, random.pick(&[64, 64, 64, 255, 2, 1, 0])]);
     let source = match random.below(20) {
         0 => random.pick(&[0, 1, 2, 0xff02 << 112 | 1, 0xff00 << 112, u128::MAX]),

@@ -9,10 +9,11 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00040006;
+pub const VERSION_RESET: u32 = 0x00040007;
 /// Rises when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK; 3: next
 /// hops of neighbours, in LOCAL; 4: the layout dir, with the tables CONFLICT and FILL; 5: kind l2, with the
-/// tables STATION, STORM, STORM_DEBT and COPIES; 6: kind dual, with a second root in NETWORK. Mask.
+/// tables STATION, STORM, STORM_DEBT and COPIES; 6: kind dual, with a second root in NETWORK; 7: groups of
+/// next hops, with the tables GROUP and SLOT. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Rises when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Since version 4, rows of NETWORK have the kind. Mask.
@@ -134,6 +135,9 @@ pub const OUT_HOLD_CLOCKS: u32 = 0x00ffffff;
 /// Index of the network on the card. Mask.
 pub const OUT_HOLD_NET: u32 = 0xff000000;
 
+/// Rows of SLOT: Size of SLOT; 0 in images without groups of next hops.
+pub const SLOT_ROWS: u32 = 0x0b4;
+
 /// Output memory: Size of the output queues' memory. Cells have 64 bytes, or 256 in external memory. A queue
 /// takes at most half of the space that others leave.
 pub const OUT_BYTES: u32 = 0x0bc;
@@ -193,15 +197,15 @@ pub const TABLE_DATA: [u32; 8] = [0x120, 0x124, 0x128, 0x12c, 0x130, 0x134, 0x13
 pub const BURST_PLACE: u32 = 0x140;
 /// Index of the row. It rises by one with each word. Mask.
 pub const BURST_PLACE_INDEX: u32 = 0x00ffffff;
-/// Number of the table, which must hold route words. Mask.
+/// Number of the table, which must hold route words or be SLOT. Mask.
 pub const BURST_PLACE_ID: u32 = 0xff000000;
 
 /// Result of the burst: Result of the words so far. Words after an error are still written.
 pub const BURST_STATUS: u32 = 0x144;
 /// Index of the first word with an error. Mask.
 pub const BURST_STATUS_INDEX: u32 = 0x00ffffff;
-/// Error of that word: 1: no such table; 2: no such row; 3: not a table of route words. Writing 3 clears it.
-/// Mask.
+/// Error of that word: 1: no such table; 2: no such row; 3: not a table of route words, and not SLOT.
+/// Writing 3 clears it. Mask.
 pub const BURST_STATUS_ERROR: u32 = 0x03000000;
 /// Words are waiting to be written. Mask.
 pub const BURST_STATUS_BUSY: u32 = 0x04000000;
@@ -370,6 +374,12 @@ pub const STORM_DEBT: Table = Table { name: "storm_debt", id: 27, bits: 204 };
 
 /// Copies of a network (l2). Index: network.
 pub const COPIES: Table = Table { name: "copies", id: 28, bits: 64 };
+
+/// Groups of next hops. Index: as in HOP.
+pub const GROUP: Table = Table { name: "group", id: 29, bits: 21 };
+
+/// Slots of groups. Index: first slot of the group + lowest bits of the hash.
+pub const SLOT: Table = Table { name: "slot", id: 30, bits: 24 };
 
 /// Design select: A rule that gives the network of a frame. Group frames use ATTACH instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -1252,5 +1262,57 @@ impl Row for CopiesRow {
 
     fn unpack(words: &Words) -> Self {
         Self { value: get(words, 0, 64) }
+    }
+}
+
+/// Groups of next hops: Whether a next hop is a group: then a packet takes a row that one of the group's
+/// slots names, not this one. Images without SLOT do not have the table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct GroupRow {
+    /// The next hop is a group.
+    pub valid: bool,
+    /// First slot: a multiple of the number of slots.
+    pub first: u16,
+    /// Number of slots, as a power of two; at most 12. The lowest bits of a packet's hash select the slot.
+    pub bits: u8,
+}
+
+impl Row for GroupRow {
+    const TABLE: Table = GROUP;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "group.valid", 0, 1, u64::from(self.valid))?;
+        put(&mut words, "group.first", 1, 16, u64::from(self.first))?;
+        put(&mut words, "group.bits", 17, 4, u64::from(self.bits))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { valid: get(words, 0, 1) != 0, first: get(words, 1, 16) as u16, bits: get(words, 17, 4) as u8 }
+    }
+}
+
+/// Slots of groups: The member that a packet takes. In a slot of another network it finds no route.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct SlotRow {
+    /// The network that owns the slot.
+    pub net: u8,
+    /// Next hop of that network. It is taken as it is in HOP, never as a group.
+    pub hop: u16,
+}
+
+impl Row for SlotRow {
+    const TABLE: Table = SLOT;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "slot.net", 0, 8, u64::from(self.net))?;
+        put(&mut words, "slot.hop", 8, 16, u64::from(self.hop))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { net: get(words, 0, 8) as u8, hop: get(words, 8, 16) as u16 }
     }
 }

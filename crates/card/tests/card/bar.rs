@@ -211,10 +211,7 @@ fn invalid_answers_of_a_burst_are_errors() {
             [(SramRow::TABLE, 5, 1), (SramRow::TABLE, 1000, 2)],
             "table sram, row 1000: the image does not have this row",
         ),
-        (
-            [(SramRow::TABLE, 5, 1), (HopRow::TABLE, 1, 2)],
-            "table hop, row 1: the table does not hold route words",
-        ),
+        ([(SramRow::TABLE, 5, 1), (HopRow::TABLE, 1, 2)], "table hop, row 1: the table does not take bursts"),
         ([(SramRow::TABLE, 5, 1), (SramRow::TABLE, 6, 1 << 36)], "sram = 68719476736: at most 68719476735"),
     ] {
         assert_eq!(device.write_burst(&words).unwrap_err().to_string(), what);

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use hue_card::{Card, Offered, Twin, Way};
 use hue_demux::{Match, PortId, Row};
 use hue_differential::{card, image, images};
+use hue_planes::group::Slots;
 use hue_planes::{Adjacency, Keys, Kind, Settings};
 use hue_ports::{MemoryHandle, MemoryPort};
 use hue_soft::live::{Live, LiveConfig};
@@ -141,6 +142,11 @@ trait Place {
     /// How many routes the network has.
     fn routes(&mut self) -> usize;
 
+    /// Whether it has groups of next hops. Without them it refuses updates by name.
+    fn has_groups(&self) -> bool {
+        true
+    }
+
     /// How many routes of a width, all over the addresses, have no room; `None` if it takes too long to find out. With
     /// [`Mode::Fitting`], all that have room are entered.
     fn too_many(&self, keys: Keys, mode: Mode) -> Option<u32>;
@@ -261,6 +267,10 @@ impl Place for OnCard {
         self.card.programs().map(|program| routes(&program.entries)).sum()
     }
 
+    fn has_groups(&self) -> bool {
+        self.image == "kinds"
+    }
+
     fn too_many(&self, keys: Keys, mode: Mode) -> Option<u32> {
         match (self.image, keys, mode) {
             ("tcam3", ..) => Some(100),
@@ -288,6 +298,8 @@ struct Case {
     name: String,
     vid: Vid,
     hops: Vec<(NextHop, Adjacency)>,
+    /// Rows to make groups.
+    groups: Vec<(NextHop, Slots)>,
     /// Routes to set or withdraw.
     routes: Vec<(AnyPrefix, Option<NextHop>)>,
     mode: Mode,
@@ -344,6 +356,7 @@ fn cases(kind: Kind, mode: Mode) -> Vec<Case> {
             name: format!("{mode:?}: {name}"),
             vid: vid(1),
             hops: hops.iter().map(|(index, to)| (hop(*index), *to)).collect(),
+            groups: Vec::new(),
             routes: routes.collect(),
             mode,
             filled: None,
@@ -405,14 +418,62 @@ fn cases(kind: Kind, mode: Mode) -> Vec<Case> {
         let routes = routes.iter().map(|(keys, number, to)| (prefix(*keys, *number), to.map(hop)));
         let name = format!("{mode:?}: {name}");
         let routes = routes.collect();
-        all.push(Case { name, vid: vid(1), hops: Vec::new(), routes, mode, filled: None, expect });
+        let (hops, groups) = (Vec::new(), Vec::new());
+        all.push(Case { name, vid: vid(1), hops, groups, routes, mode, filled: None, expect });
     };
     add("the next hop of what had no room", each(&[(4, Some(20))]), after);
     add("nothing left", each(&[(1, None), (2, None), (3, None), (4, None)]), Expect::Made);
     all[filled].filled = widths.last().copied();
     let unknown = Expect::Error("network 9 is not loaded");
     let (name, routes) = (format!("{mode:?}: another network"), Vec::new());
-    all.push(Case { name, vid: vid(9), hops: Vec::new(), routes, mode, filled: None, expect: unknown });
+    let (hops, groups) = (Vec::new(), Vec::new());
+    all.push(Case { name, vid: vid(9), hops, groups, routes, mode, filled: None, expect: unknown });
+    all
+}
+
+/// Updates of groups of next hops. In the end there are no routes again.
+fn group_cases(kind: Kind, mode: Mode) -> Vec<Case> {
+    let (mut all, widths) = (Vec::new(), widths(kind));
+    if widths.is_empty() {
+        return all;
+    }
+    let slots = |rows: &[u16]| Slots::new(rows.iter().map(|row| hop(*row)).collect::<Vec<_>>()).unwrap();
+    type Groups<'a> = &'a [(u16, &'a [u16])];
+    let mut add =
+        |name: &str, hops: &[(u16, Adjacency)], groups: Groups<'_>, to: Option<Option<u16>>, expect| {
+            let to = to.into_iter().flat_map(|to| (1..5).map(move |number| (number, to.map(hop))));
+            let routes =
+                to.flat_map(|(number, to)| widths.iter().map(move |keys| (prefix(*keys, number), to)));
+            all.push(Case {
+                name: format!("{mode:?}: groups: {name}"),
+                vid: vid(1),
+                hops: hops.iter().map(|(index, to)| (hop(*index), *to)).collect(),
+                groups: groups.iter().map(|(row, rows)| (hop(*row), slots(rows))).collect(),
+                routes: routes.collect(),
+                mode,
+                filled: None,
+                expect,
+            });
+        };
+    let many: Vec<u16> = (0..256).map(|slot| 2 + slot % 3).collect();
+    let gleans = [(3, to(33)), (4, Adjacency::glean(port(0))), (2, to(32))];
+    add("a group and routes", &gleans, &[(9, &[2, 3])], Some(Some(9)), Expect::Made);
+    add("another member", &[], &[(9, &[4, 3])], None, Expect::Made);
+    add("more slots", &[], &[(9, &many)], None, Expect::Made);
+    add("a member changes", &[(3, Adjacency::local())], &[], None, Expect::Made);
+    add("a new member", &[(10, to(40))], &[(9, &[10, 2, 10, 3])], None, Expect::Made);
+    add("two groups", &[], &[(9, &[3]), (11, &[2, 4, 10, 10])], Some(Some(11)), Expect::Made);
+    let refused = Expect::Error("a slot names a group");
+    add("a group in a group", &[(2, to(50))], &[(9, &[11, 2])], None, refused);
+    let refused = Expect::Error("a slot names a next hop that does not exist");
+    add("a missing member", &[(2, to(50))], &[(9, &[2, 77])], None, refused);
+    add("a member that becomes a group", &[], &[(2, &[3])], None, Expect::Error("a slot names a group"));
+    add("a group that ends", &[(11, to(60))], &[], None, Expect::Made);
+    add("a row that becomes a group", &[(3, to(61))], &[(11, &[3, 2, 3, 4])], None, Expect::Made);
+    add("set and a group at once", &[(11, to(62))], &[(11, &[4, 3])], None, Expect::Made);
+    let more: Vec<u16> = (0..2048).map(|slot| 2 + slot % 2).collect();
+    add("a large one", &[], &[(11, &more), (9, &[2])], None, Expect::Made);
+    add("no groups again", &[(9, to(2)), (11, to(2))], &[], Some(None), Expect::Made);
     all
 }
 
@@ -437,7 +498,8 @@ fn make(place: &mut dyn Place, case: &Case) -> Result<String, String> {
             Some(count) => filler(&mut changes, keys, count, false),
             // Only what has room is made here.
             None if case.mode == Mode::Fitting => {
-                let update = changes.update().with_mode(case.mode).with_hops(&case.hops);
+                let update =
+                    changes.update().with_mode(case.mode).with_hops(&case.hops).with_groups(&case.groups);
                 let made = place.substrate().update(case.vid, &update);
                 return made.map(|_| NOT_TRIED.to_owned()).map_err(|error| error.to_string());
             }
@@ -445,7 +507,7 @@ fn make(place: &mut dyn Place, case: &Case) -> Result<String, String> {
         }
     }
     let before = place.routes();
-    let update = changes.update().with_mode(case.mode).with_hops(&case.hops);
+    let update = changes.update().with_mode(case.mode).with_hops(&case.hops).with_groups(&case.groups);
     let result = place.substrate().update(case.vid, &update);
     let text = match &result {
         Ok(refusals) if refusals.at.is_empty() && refusals.error.is_none() => MADE.to_owned(),
@@ -485,18 +547,28 @@ fn run(place: &mut dyn Place, kind: Kind) -> Result<Log, String> {
     place.limit();
     let mut log = Log::new();
     let mut before = see(place, kind);
-    for mode in [Mode::Whole, Mode::Each, Mode::Fitting] {
-        for case in cases(kind, mode) {
-            let told = |what: String| format!("{}: {what}", case.name);
-            let result = make(place, &case).map_err(told)?;
-            let now = see(place, kind);
-            if ![MADE, PARTLY, NOT_TRIED].contains(&&*result) && now != before {
-                return Err(told(format!("'{result}' changed something: {before:?} {now:?}")));
+    let modes = [Mode::Whole, Mode::Each, Mode::Fitting];
+    // Groups come last, because they add rows.
+    let all = modes.iter().flat_map(|mode| cases(kind, *mode)).map(|case| (case, false));
+    let groups = modes.iter().flat_map(|mode| group_cases(kind, *mode)).map(|case| (case, true));
+    for (mut case, of_groups) in all.chain(groups) {
+        let refuses = of_groups && !place.has_groups();
+        if refuses {
+            // Without the first group, others of the cases would be faulty.
+            if !case.name.ends_with("a group and routes") {
+                continue;
             }
-            before = now.clone();
-            if result != NOT_TRIED {
-                log.insert(case.name, (result, now));
-            }
+            (case.expect, case.mode) = (Expect::Full, Mode::Whole);
+        }
+        let told = |what: String| format!("{}: {what}", case.name);
+        let result = make(place, &case).map_err(told)?;
+        let now = see(place, kind);
+        if ![MADE, PARTLY, NOT_TRIED].contains(&&*result) && now != before {
+            return Err(told(format!("'{result}' changed something: {before:?} {now:?}")));
+        }
+        before = now.clone();
+        if result != NOT_TRIED && !refuses {
+            log.insert(case.name, (result, now));
         }
     }
     Ok(log)

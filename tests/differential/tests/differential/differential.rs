@@ -6,7 +6,7 @@ use hue_card::generated::{OutDropsRow, PortRow};
 use hue_card::{Card, Description, Image, Layout, Twin, Way, out_drops_row};
 use hue_differential::{
     IMAGES, Random, card, compare, compare_on, fails_with, first_seed, fit_banks, fits_banks, frames, full,
-    golden, image, mixed, mutated, offered, programs,
+    golden, group, image, mixed, mutated, offered, programs,
 };
 use hue_planes::ipv4::{Adjacency, Outcome};
 use hue_planes::{Counters, Kind, Settings, Unclaimed};
@@ -31,6 +31,9 @@ fn experiment(image: &Image, of: &Description, seed: u64, count: usize) -> BTree
     // Ternary tables store local addresses separately; the other routes must fit their rows.
     let routes = if of.route_rows > 0 { of.route_rows as usize } else { 60 };
     let mut programs = mixed(&mut random, &of.kinds, networks, routes);
+    if of.group_slots > 0 {
+        group(&mut random, &mut programs);
+    }
     if of.layout == Layout::Dir {
         fit_banks(&mut programs, seed.is_multiple_of(6), DirLimits::default());
     }
@@ -138,7 +141,11 @@ fn networks_come_change_and_go() {
     for name in ["tcam3", "default", "sram", "dir"] {
         let image = image(name);
         let mut random = Random::new(11);
-        let mut all = mixed(&mut random, &description(&image).kinds, 3, 28);
+        let of = description(&image);
+        let mut all = mixed(&mut random, &of.kinds, 3, 28);
+        if of.group_slots > 0 {
+            group(&mut random, &mut all);
+        }
         if name == "dir" {
             // The networks may be loaded in any order: of two that conflict, either may need rows.
             fit_banks(&mut all, false, DirLimits { cam_rows: 12, ..DirLimits::default() });
@@ -169,7 +176,11 @@ fn a_card_with_networks_is_taken_over() {
     for name in ["default", "dir"].into_iter().chain(if full() { vec!["tcam3", "sram"] } else { vec![] }) {
         let image = image(name);
         let mut random = Random::new(21);
-        let mut all = mixed(&mut random, &description(&image).kinds, 3, 28);
+        let of = description(&image);
+        let mut all = mixed(&mut random, &of.kinds, 3, 28);
+        if of.group_slots > 0 {
+            group(&mut random, &mut all);
+        }
         if name == "dir" {
             fit_banks(&mut all, true, DirLimits::default());
         }

@@ -2,7 +2,7 @@
 
 use hue_card::{Card, Layout};
 use hue_differential::{
-    Random, card, compare_updates, first_seed, fit_banks, frames, full, image, mixed, mutated,
+    Random, card, compare_updates, first_seed, fit_banks, frames, full, group, image, mixed, mutated,
 };
 use hue_planes::Settings;
 use hue_tables::dir::DirLimits;
@@ -19,6 +19,9 @@ fn experiment(image: &hue_card::Image, seed: u64) -> Result<hue_differential::Se
     let kinds: Vec<_> =
         of.kinds.iter().copied().filter(|kind| Settings::of(*kind).learning().is_none()).collect();
     let mut programs = mixed(&mut random, &kinds, 3, ROUTES);
+    if of.group_slots > 0 {
+        group(&mut random, &mut programs);
+    }
     if of.layout == Layout::Dir {
         // With spare room: if there is no room beside the old words, packets may find no route for a while.
         fit_banks(&mut programs, false, DirLimits { sets: 40, cam_rows: 12 });

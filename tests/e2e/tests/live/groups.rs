@@ -9,7 +9,11 @@ use hue_e2e::frame::{Ends, udp};
 use hue_e2e::frr::{Frr, ospf};
 use hue_e2e::lab::{Host, text};
 use hue_e2e::raw::{Raw, Sniffer};
+use hue_e2e::traffic::Flow;
 use hue_e2e::{Daemon, Lab, can_run, until};
+
+use crate::card::{network, node, runs_on, start};
+use crate::migrate::{is_clean, is_whole};
 
 /// Routers outside, each behind a port of its own.
 const WAYS: u8 = 4;
@@ -24,7 +28,7 @@ const PORT: u16 = 7;
 /// By round (the first bytes of the payload) and flow (the source port), the router that got the packet.
 type Arrivals = Arc<Mutex<BTreeMap<(u16, u16), u8>>>;
 
-/// A source of flows on port 0, and routers on the others.
+/// A source of flows on port 0, and routers on the others; of a card, which has four ports, the last router is on port 0 too.
 struct Site {
     lab: Lab,
     document: Document,
@@ -39,11 +43,22 @@ fn gateway(way: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, way, 2)
 }
 
+/// The documents' route by all ways.
+fn route(gateways: impl Iterator<Item = Ipv4Addr>) -> String {
+    let vias: Vec<String> = gateways.map(|gateway| format!("{{via: {gateway}}}")).collect();
+    format!("[{{to: 10.9.0.0/16, via: [{}]}}]", vias.join(", "))
+}
+
 impl Site {
     fn new() -> Self {
-        let lab = Lab::new(1 + usize::from(WAYS));
+        Self::with_ports(1 + WAYS)
+    }
+
+    /// With so many ports; routers that have none are on port 0.
+    fn with_ports(count: u8) -> Self {
+        let lab = Lab::new(usize::from(count));
         let mac = |way: u8| [2, 0x72, 9, way, 0, 1];
-        let ports = (0..=WAYS).map(|way| VirtualPort {
+        let ports = (0..count).map(|way| VirtualPort {
             name: format!("way{way}"),
             port: lab.ports()[usize::from(way)].clone(),
             mac: text(mac(way)),
@@ -52,13 +67,14 @@ impl Site {
         let document =
             Document { name: lab.name("red"), kind: "ipv4", ports: ports.collect(), more: Vec::new() };
         let host = |way: u8| {
-            let address = format!("10.0.{way}.2/24");
+            let port = if way < count { way } else { 0 };
+            let address = if way == port { gateway(way) } else { Ipv4Addr::new(10, 0, port, 100 + way) };
             lab.host(
                 &format!("h{way}"),
-                usize::from(way),
+                usize::from(port),
                 [2, 0x68, 9, way, 0, 2],
-                &address,
-                Ipv4Addr::new(10, 0, way, 1),
+                &format!("{address}/24"),
+                Ipv4Addr::new(10, 0, port, 1),
             )
         };
         let (source, routers): (Host, Vec<Host>) = (host(0), (1..=WAYS).map(host).collect());
@@ -128,9 +144,7 @@ fn flows_use_all_next_hops_and_stay_with_theirs() {
         return;
     }
     let mut site = Site::new();
-    let vias: Vec<String> = (1..=WAYS).map(|way| format!("{{via: {}}}", gateway(way))).collect();
-    let document =
-        site.document.clone().with("routes", &format!("[{{to: 10.9.0.0/16, via: [{}]}}]", vias.join(", ")));
+    let document = site.document.clone().with("routes", &route((1..=WAYS).map(gateway)));
     let daemon = Daemon::start(&site.lab, &all(&[site.lab.node_document(""), document.yaml()]));
     let to = Ipv4Addr::new(10, 9, 0, 1);
     let before = site.settled(to, &[1, 2, 3, 4]);
@@ -185,6 +199,82 @@ fn flows_use_all_next_hops_and_stay_with_theirs() {
         let way = document.ports[usize::from(after[usize::from(flow)])].port.clone();
         assert!(out.stdout.contains(&way), "{}", out.stdout);
     }
+    drop(std::mem::take(&mut site.sniffers));
+}
+
+/// On the card, beside another network; while the network moves, every flow keeps its way.
+#[test]
+fn a_network_with_many_next_hops_runs_on_the_card_and_moves() {
+    if !can_run(&[]) {
+        return;
+    }
+    let mut site = Site::with_ports(WAYS);
+    let blue = site.lab.pair("blue", 2, 2, [0, 1]);
+    let gateways: Vec<Ipv4Addr> = site.routers.iter().map(|router| router.address).collect();
+    let red = site.document.clone().with("routes", &route(gateways.into_iter()));
+    let documents = [node(&site.lab, "kinds"), red.yaml(), blue.document.yaml()];
+    let daemon = start(&site.lab, &["kinds", "default"], &documents);
+    runs_on(&daemon, &red.name, "card");
+    runs_on(&daemon, blue.name(), "card");
+    daemon.cli.warm_up(&[&blue]);
+    let flow = Flow::start(&blue.left, &blue.right, 100, 64);
+    let to = Ipv4Addr::new(10, 9, 0, 1);
+    // The round in which the last way comes may have met the slots of before.
+    let _ = site.settled(to, &[1, 2, 3, 4]);
+    let before = site.ways(to).unwrap();
+    assert_eq!(network(&daemon, &red.name)["substrate"], "card");
+    for way in 1..=WAYS {
+        let count = before.iter().filter(|other| **other == way).count();
+        assert!((30..=90).contains(&count), "way {way}: {count} of {FLOWS} flows");
+    }
+    let slots = |daemon: &Daemon| -> u64 {
+        let tables = daemon.cli.json(&["get", "tables"]);
+        let memories = tables["card"]["memories"].as_array().cloned().unwrap_or_default();
+        let slots = memories.iter().find(|one| one["name"] == "slots of groups of next hops");
+        slots.and_then(|one| one["used"].as_u64()).unwrap_or_else(|| panic!("{tables}"))
+    };
+    assert_eq!(slots(&daemon), 256);
+
+    // Rounds of all flows while the network moves there and back.
+    for side in ["soft", "card"] {
+        let (report, rounds) = std::thread::scope(|scope| {
+            let moving = scope.spawn(|| daemon.cli.json(&["migrate", &red.name, "--to", side]));
+            let mut rounds = Vec::new();
+            while !moving.is_finished() {
+                rounds.push(site.ways(to));
+            }
+            (moving.join().unwrap(), rounds)
+        });
+        is_clean(&report);
+        assert!(!rounds.is_empty() && rounds.iter().all(|ways| ways.as_ref() == Some(&before)), "to {side}");
+        assert_eq!(site.ways(to).as_ref(), Some(&before), "on {side}");
+    }
+    // The table stays with the network in software only.
+    assert_eq!(slots(&daemon), 256);
+
+    // A link fails while the network is on the card, and comes back.
+    site.lab.unplug(2);
+    let less = site.settled(to, &[1, 3, 4]);
+    only_from(2, &before, &less);
+    site.lab.plug(2);
+    let _ = site.settled(to, &[1, 2, 3, 4]);
+    let again = site.ways(to).unwrap();
+    assert!(
+        less.iter().zip(&again).all(|(one, other)| one == other || *other == 2),
+        "it takes just its share"
+    );
+    assert_eq!(network(&daemon, &red.name)["substrate"], "card");
+
+    // An image without groups: the network stays in software, and the node says why.
+    let _ = daemon.cli.run(&["image", "load", "default"]).expect_ok();
+    runs_on(&daemon, blue.name(), "card");
+    runs_on(&daemon, &red.name, "soft");
+    assert_eq!(site.ways(to).as_ref(), Some(&again));
+    let refused = daemon.cli.run(&["migrate", &red.name, "--to", "card"]);
+    assert_ne!(refused.code, 0);
+    let why = "needs 256 slots of groups of next hops: image default has 0";
+    assert!(refused.stderr.contains(why), "{}", refused.stderr);
+    is_whole(flow);
     drop(std::mem::take(&mut site.sniffers));
 }
 
