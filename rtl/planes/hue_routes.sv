@@ -313,7 +313,7 @@ module hue_routes
       assign unused_hash = ^hop_tag.hash;
     end else begin : gen_no_groups
       logic unused_hash;
-      assign unused_hash   = &{1'b0, tag.hash, SlotRows == 0};
+      assign unused_hash   = &{1'b0, tag.hash, hop_tag.hash, SlotRows == 0};
       assign hop_tag       = tag;
       assign hop_tag_valid = tag_valid;
       assign hop_word      = word;
