@@ -14,6 +14,7 @@ use crate::error::CardError;
 use crate::generated as regs;
 use crate::registers::Registers;
 use crate::rows::{FieldError, ROW_WORDS, Row, Table, Words};
+use crate::tunnels;
 
 /// Reads of a table access's result before the card counts as broken. The card itself gives up after 100 clocks.
 const POLLS_MAX: usize = 1000;
@@ -37,6 +38,8 @@ const NETS_MAX: u32 = 256;
 const UNCLAIMED_ROWS: u32 = hue_planes::Unclaimed::COUNT as u32 + 1;
 /// Most rows that a Conflict CAM can have.
 const CAM_ROWS_MAX: u32 = 1 << 12;
+/// Most tunnels: a next hop has a byte for the row.
+const TUNNEL_ROWS_MAX: u32 = 256;
 /// Most rows a table can have.
 const ROWS_MAX: u32 = 1 << 24;
 /// Most bytes that output queues can have.
@@ -119,6 +122,9 @@ pub struct Description {
     pub cam_rows: u32,
     /// MAC addresses of all networks that learn (kind `l2`).
     pub station_rows: u32,
+    /// Tunnels of all networks.
+    #[serde(default)]
+    pub tunnel_rows: u32,
     /// Memory of the output queues, in bytes. One queue takes at most half of the space that the others leave free.
     pub out_bytes: u32,
 }
@@ -138,6 +144,12 @@ impl Description {
     #[must_use]
     pub const fn stations_max(&self) -> u32 {
         (self.station_rows as u64 * STATIONS_USABLE_PERCENT / 100) as u32
+    }
+
+    /// Most tunnels of all networks together. In the rest of the rows, searches end.
+    #[must_use]
+    pub const fn tunnels_max(&self) -> u32 {
+        tunnels::Tunnels::usable(self.tunnel_rows)
     }
 
     /// Rows of a table of this image; 0 if the image does not have the table.
@@ -167,6 +179,8 @@ impl Description {
             regs::FILL => u32::from(self.layout == Layout::Dir),
             regs::STATION => self.station_rows,
             regs::STORM | regs::STORM_DEBT | regs::COPIES if self.station_rows > 0 => self.nets,
+            regs::TUNNEL | regs::TUNNEL_NEAR => self.tunnel_rows,
+            regs::TUNNEL_COUNT => tunnels::count_rows(self),
             regs::COUNT => self.nets * 32,
             regs::BYTES => self.nets * 2,
             regs::PORT => ports * 8,
@@ -445,6 +459,10 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         ..5 => 0,
         _ => number("rows of STATION", regs::STATION_ROWS, 0, ROWS_MAX)?,
     };
+    let tunnel_rows = match version.1 {
+        ..7 => 0,
+        _ => number("rows of TUNNEL", regs::TUNNEL_ROWS, 0, TUNNEL_ROWS_MAX)?,
+    };
     let route_rows = number("route rows", regs::ROUTE_ROWS, ternary.0, ternary.1)?;
     let local_rows = number("local rows", regs::LOCAL_ROWS, ternary.0, ternary.1)?;
     let mut level_words = [0; 4];
@@ -492,6 +510,7 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         sram_words,
         cam_rows,
         station_rows,
+        tunnel_rows,
         out_bytes,
     })
 }

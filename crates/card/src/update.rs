@@ -243,7 +243,7 @@ fn shared_hops<R: Registers>(
     let write = || {
         for index in changed.chain(added.clone()) {
             let hop = hops.get(index).copied().unwrap_or(Adjacency::NONE);
-            device.write_row(run.start + index as u32, &plan::hop(&hop))?;
+            device.write_row(run.start + index as u32, &loaded.hop(&hop))?;
         }
         if count != count_before || moved {
             device.write_row(u32::from(loaded.place.net), &loaded.row(shared.roots(table)))?;
