@@ -14,7 +14,6 @@ use crate::error::CardError;
 use crate::generated as regs;
 use crate::registers::Registers;
 use crate::rows::{FieldError, ROW_WORDS, Row, Table, Words};
-use crate::tunnels;
 
 /// Reads of a table access's result before the card counts as broken. The card itself gives up after 100 clocks.
 const POLLS_MAX: usize = 1000;
@@ -131,6 +130,10 @@ pub struct Description {
 
 /// Of a hundred rows of STATION, those that networks can set aside.
 const STATIONS_USABLE_PERCENT: u64 = 90;
+/// Of a hundred rows of TUNNEL, those that may be in use, so that searches are short.
+const TUNNELS_USABLE_PERCENT: u32 = 75;
+/// Rows of TUNNEL_COUNT of a network.
+pub const TUNNEL_COUNTED_ROWS: u32 = 4;
 
 impl Description {
     /// Single-address rows of each network that neighbours may use too. An image of an earlier version reserves these
@@ -149,7 +152,7 @@ impl Description {
     /// Most tunnels of all networks together. In the rest of the rows, searches end.
     #[must_use]
     pub const fn tunnels_max(&self) -> u32 {
-        tunnels::Tunnels::usable(self.tunnel_rows)
+        self.tunnel_rows * TUNNELS_USABLE_PERCENT / 100
     }
 
     /// Rows of a table of this image; 0 if the image does not have the table.
@@ -180,7 +183,7 @@ impl Description {
             regs::STATION => self.station_rows,
             regs::STORM | regs::STORM_DEBT | regs::COPIES if self.station_rows > 0 => self.nets,
             regs::TUNNEL | regs::TUNNEL_NEAR => self.tunnel_rows,
-            regs::TUNNEL_COUNT => tunnels::count_rows(self),
+            regs::TUNNEL_COUNT if self.tunnel_rows > 0 => self.nets * TUNNEL_COUNTED_ROWS,
             regs::COUNT => self.nets * 32,
             regs::BYTES => self.nets * 2,
             regs::PORT => ports * 8,

@@ -7,6 +7,7 @@
 mod banks;
 mod bar;
 mod card;
+mod carrying;
 mod cpu;
 mod device;
 mod error;
@@ -36,6 +37,7 @@ mod weights;
 
 pub use bar::{BAR_BYTES_MIN, Bar, BarError};
 pub use card::{Card, Events};
+pub use carrying::TunnelCounts;
 pub use cpu::{ToCpu, from_plane};
 pub use device::{Description, Device, Layout, out_drops_row};
 pub use error::{CardError, NAME};
@@ -51,5 +53,4 @@ pub use network::CardKey;
 pub use offline::{Kinds, Offered, Sent};
 pub use registers::{AccessError, Registers, SPACE_BYTES};
 pub use rows::{FieldError, ROW_WORDS, Row, Table, Words};
-pub use tunnels::TunnelCounts;
 pub use twin::{Cause, FRAME_BYTES_MAX, Image, Twin, TwinEnding, TwinFrame};

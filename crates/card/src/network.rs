@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use hue_planes::{Adjacency, Kind, Settings, l2};
+use hue_planes::{Adjacency, AdjacencyKind, Kind, Settings, l2};
 use hue_substrate::{Checked, Program, RouteKey};
 use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 
 use crate::device::Device;
 use crate::error::CardError;
-use crate::generated::NetworkRow;
-use crate::plan::{NO_PLANE, Place};
+use crate::generated::{HopRow, NetworkRow};
+use crate::plan::{self, NO_PLANE, Place};
 use crate::records::Mark;
 use crate::registers::Registers;
 use crate::routes::{Held, Roots};
@@ -116,6 +116,19 @@ impl Loaded {
         let (carries_ipip, carries_vxlan) = self.ways.carries;
         let row = row(self.place, &self.program, hop_base, roots);
         NetworkRow { software: self.software, carries_ipip, carries_vxlan, ..row }
+    }
+
+    /// The row of a next hop. One that leads to a tunnel which is not on the card is one that software resolves.
+    pub fn hop(&self, hop: &Adjacency) -> HopRow {
+        let mut row = plan::hop(hop);
+        let vport = self.program.ports.iter().zip(0u16..).find(|(port, _)| port.port == hop.port());
+        let way = vport.and_then(|(_, vport)| self.ways.out.get(&vport));
+        if let Some(place) = way.filter(|_| hop.kind() == AdjacencyKind::Forward && hop.port().is_tunnel()) {
+            row.kind = AdjacencyKind::Forward as u8;
+            row.port = plan::TUNNEL_PORT;
+            row.src = u64::from(*place);
+        }
+        row
     }
 
     /// What an update is checked against.
