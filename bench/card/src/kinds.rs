@@ -195,6 +195,7 @@ fn program(
         port: PortId::new(port),
         mac: mac(net, port),
         mtu_bytes: MTU_BYTES,
+        tunnel: None,
     };
     Some(Program {
         vid,

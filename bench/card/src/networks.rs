@@ -41,6 +41,7 @@ pub fn program(net: u16, on: &[u8]) -> Option<Program> {
         port: PortId::new(port),
         mac: router(port),
         mtu_bytes: MTU_BYTES,
+        tunnel: None,
     });
     let row = |(vport, &port): (u16, &u8)| {
         let select = Match::Mac { port: PortId::new(port), mac: router(port) };

@@ -75,6 +75,7 @@ pub fn program(net: u16, routes: Vec<(Prefix4, NextHop)>) -> Program {
         port: PortId::new(port),
         mac: router(net, port),
         mtu_bytes: MTU_BYTES,
+        tunnel: None,
     });
     let row = |port: u8| {
         let select = Match::Mac { port: PortId::new(port), mac: router(net, port) };
