@@ -59,7 +59,7 @@ impl Banks {
     pub fn new(of: &Description) -> Self {
         let mut dir = Dir::new(DirLimits { sets: SETS, cam_rows: of.cam_rows as usize });
         dir.record_writes();
-        Self { dir, hops: Rows::new(of.hop_rows), waiting: Vec::new() }
+        Self { dir, hops: Rows::of_hops(of.hop_rows), waiting: Vec::new() }
     }
 
     /// Makes the card's tables empty. No network is on the card.

@@ -35,7 +35,8 @@ pub struct Groups {
 impl Groups {
     /// No groups in an image with this many slots; the card's rows of GROUP are zero.
     pub fn new(slots: u32) -> Self {
-        Self { slots: Rows::new(slots), marked: BTreeSet::new() }
+        let slots = Rows::new(slots, "slots of groups of next hops in one run, beside other groups' runs");
+        Self { slots, marked: BTreeSet::new() }
     }
 
     /// Slots in use.
@@ -55,13 +56,7 @@ impl Groups {
 
     /// The error when there is no run of this length.
     pub fn lacks(&self, name: &str, image: &str, needed: usize) -> SubstrateError {
-        SubstrateError::Room {
-            name: name.to_owned(),
-            substrate: format!("image {image}"),
-            what: "slots of groups of next hops in one run, beside other groups' runs",
-            needed,
-            max: self.slots.max() as usize,
-        }
+        self.slots.lacks(name, image, needed)
     }
 
     /// Makes a row of HOP a group with this run, or no group.

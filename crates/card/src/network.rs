@@ -183,10 +183,7 @@ impl Loaded {
     /// Applies changes of rows of next hops to the program, which has `count` of them then. Those in between that were never
     /// set become "no route". A group whose row is set, or goes, ends.
     pub fn set_hops(&mut self, changes: &[(NextHop, Adjacency)], count: usize) {
-        let ends = |row: &NextHop| {
-            usize::from(row.get()) >= count || changes.iter().any(|(changed, _)| changed == row)
-        };
-        self.program.groups.retain(|(row, _)| !ends(row));
+        self.program.groups.retain(|(row, _)| !ends_group(*row, changes, count));
         self.program.next_hops.resize(count, Adjacency::NONE);
         for (index, hop) in changes {
             if let Some(place) = self.program.next_hops.get_mut(usize::from(index.get())) {
@@ -194,9 +191,7 @@ impl Loaded {
             }
         }
     }
-}
 
-impl Loaded {
     /// Makes rows of the program groups.
     pub fn set_groups(&mut self, groups: &[(NextHop, Slots)]) {
         for (row, slots) in groups {
@@ -209,6 +204,11 @@ impl Loaded {
             }
         }
     }
+}
+
+/// Whether changes of rows of next hops, after which there are `count`, end the group in a row: it is set, or goes.
+pub fn ends_group(row: NextHop, changes: &[(NextHop, Adjacency)], count: usize) -> bool {
+    usize::from(row.get()) >= count || changes.iter().any(|(changed, _)| *changed == row)
 }
 
 /// What of a program is in the tables of routes: nothing of a network that learns, whose next hops are its ports.

@@ -231,7 +231,7 @@ impl Shared {
         Ok(Self {
             store,
             levels,
-            hops: Rows::new(of.hop_rows),
+            hops: Rows::of_hops(of.hop_rows),
             groups: Groups::new(of.group_slots),
             words_max,
             waiting: Vec::new(),

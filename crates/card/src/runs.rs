@@ -10,11 +10,18 @@ use hue_substrate::SubstrateError;
 pub struct Rows {
     free: Vec<Range<u32>>,
     max: u32,
+    /// What they are, for errors.
+    what: &'static str,
 }
 
 impl Rows {
-    pub fn new(max: u32) -> Self {
-        Self { free: Vec::from([Range { start: 0, end: max }]), max }
+    /// Rows for next hops.
+    pub fn of_hops(max: u32) -> Self {
+        Self::new(max, "next hops in one run, beside other networks' runs")
+    }
+
+    pub fn new(max: u32, what: &'static str) -> Self {
+        Self { free: Vec::from([Range { start: 0, end: max }]), max, what }
     }
 
     /// Rows in use.
@@ -28,7 +35,7 @@ impl Rows {
         SubstrateError::Room {
             name: name.to_owned(),
             substrate: format!("image {image}"),
-            what: "next hops in one run, beside other networks' runs",
+            what: self.what,
             needed,
             max: self.max as usize,
         }
@@ -41,11 +48,6 @@ impl Rows {
         run.start = given.end;
         self.free.retain(|run| !run.is_empty());
         Some(given)
-    }
-
-    /// How many rows there are.
-    pub const fn max(&self) -> u32 {
-        self.max
     }
 
     /// A run whose start is a multiple of its length.
@@ -103,7 +105,7 @@ mod tests {
 
     #[test]
     fn rows_come_back_together() {
-        let mut rows = Rows::new(10);
+        let mut rows = Rows::of_hops(10);
         let (a, b) = (rows.allocate(4).unwrap(), rows.allocate(6).unwrap());
         assert_eq!((a.clone(), b.clone(), rows.allocate(1)), (0..4, 4..10, None));
         rows.release(a);
@@ -118,7 +120,7 @@ mod tests {
 
     #[test]
     fn aligned_runs_start_at_multiples_of_their_length() {
-        let mut rows = Rows::new(64);
+        let mut rows = Rows::of_hops(64);
         let one = rows.allocate_aligned(1).unwrap();
         let (many, few) = (rows.allocate_aligned(32).unwrap(), rows.allocate_aligned(16).unwrap());
         assert_eq!((one.clone(), many.clone(), few), (0..1, 32..64, 16..32));

@@ -20,7 +20,7 @@ use crate::device::Device;
 use crate::error::{CardError, NAME, broken};
 use crate::groups::{GroupRun, write_slots};
 use crate::load::{check_groups, check_plane, decides};
-use crate::network::{CardKey, Loaded, knows_its_hops, wait_for_its_hops};
+use crate::network::{CardKey, Loaded, ends_group, knows_its_hops, wait_for_its_hops};
 use crate::plan::{self, NO_PLANE};
 use crate::registers::Registers;
 use crate::routes::{HopRows, Roots, Shared, run_of, write_words};
@@ -277,11 +277,8 @@ fn slot_runs<R: Registers>(
     device: &mut Device<R>,
 ) -> Result<Vec<GroupRun>, SubstrateError> {
     let own = loaded.held.as_ref().map_or(&[][..], |held| &held.groups);
-    let ends = |row: NextHop| {
-        usize::from(row.get()) >= count || changes.rows.iter().any(|(changed, _)| *changed == row)
-    };
     let (gone, mut runs): (Vec<GroupRun>, Vec<GroupRun>) =
-        own.iter().cloned().partition(|(row, _)| ends(*row));
+        own.iter().cloned().partition(|(row, _)| ends_group(*row, &changes.rows, count));
     freed.extend(gone.into_iter().map(|(_, run)| run));
     let mut taken: Vec<Range<u32>> = Vec::new();
     for (row, slots) in &changes.groups {
