@@ -23,7 +23,7 @@ pub(crate) struct Announcement {
 }
 
 /// Shortest frame on an Ethernet wire, without its check sequence, bytes (IEEE 802.3 §4A.4.2).
-const FRAME_BYTES_LEAST: usize = 60;
+pub(crate) const FRAME_BYTES_LEAST: usize = 60;
 /// Bytes of the longest message.
 pub(crate) const MESSAGE_BYTES_MAX: usize =
     ethernet::HEADER_BYTES + ipv6::HEADER_BYTES + ndp::MESSAGE_BYTES + OPTION_BYTES;
@@ -67,6 +67,16 @@ impl Announcement {
             }
         }
     }
+}
+
+/// A frame in the name of a host, from which switches learn where it is, as hypervisors announce guests that have moved (RARP, RFC 903).
+pub(crate) fn of_host(host: Mac) -> [u8; FRAME_BYTES_LEAST] {
+    let mut frame = [0; FRAME_BYTES_LEAST];
+    let header = ethernet::Header::new(Mac::BROADCAST, host, ethernet::EtherType::RARP);
+    let message = arp::Header::reverse_request(host);
+    let bytes = header.as_bytes().iter().chain(message.as_bytes());
+    frame.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    frame
 }
 
 /// The messages for these neighbours. A neighbour gets one message for each address whose link it is on. A neighbour

@@ -267,7 +267,6 @@ impl Worker {
         self.ask_ports();
         self.publish();
         let gone = self.networks.swap_remove(slot);
-        self.announcing -= usize::from(!gone.moved_hosts.is_empty());
         self.engine.networks.swap_remove(slot);
         let (slot, moved) = (slot as u16, self.networks.len() as u16);
         self.schedule.retain(|other| *other != slot);
@@ -344,7 +343,7 @@ impl Worker {
         for message in messages {
             Self::touch(&mut self.networks, &mut self.dirty, slot);
             let free = self.pool.free();
-            let Some(network) = self.networks.get_mut(slot).filter(|network| network.has_room(free)) else {
+            let Some(network) = self.networks.get(slot).filter(|network| network.has_room(free)) else {
                 return;
             };
             let vport = message.vport;
@@ -352,12 +351,22 @@ impl Worker {
             let (port, mut frame) = (own.port, [0; MESSAGE_BYTES_MAX]);
             let bytes = message.frame(own.mac, &mut frame);
             let frame = frame.get(..bytes).unwrap_or_default();
-            let Some(packet) = self.pool.copy_in(frame, self.now_ns) else { return };
-            network.ledger.from_control_packets += 1;
-            network.ledger.from_control_bytes += u64::from(packet.len);
-            let queued = Queued { packet, port, what: Waiting::Control, vport };
-            network.line_up(queued, slot, &mut self.schedule);
+            if !self.queue_own(slot, vport, port, frame) {
+                return;
+            }
         }
+    }
+
+    /// Queues a frame that the engine itself sends for a network. It counts as one from the namespace. Returns whether there was
+    /// room for it.
+    pub(super) fn queue_own(&mut self, slot: usize, vport: u16, port: PortId, frame: &[u8]) -> bool {
+        let Some(network) = self.networks.get_mut(slot) else { return false };
+        let Some(packet) = self.pool.copy_in(frame, self.now_ns) else { return false };
+        network.ledger.from_control_packets += 1;
+        network.ledger.from_control_bytes += u64::from(packet.len);
+        let queued = Queued { packet, port, what: Waiting::Control, vport };
+        network.line_up(queued, slot, &mut self.schedule);
+        true
     }
 
     /// A copy of what a network's decision about a frame depends on.

@@ -2,36 +2,23 @@
 //! moved to the other one.
 //!
 //! An outside switch knows a host by the port at which a frame from it arrived last. So a frame in the name of each host, on
-//! the new wire of all ports but the host's own, makes the outside switches send there, as hypervisors announce guests that
-//! have moved (RARP, RFC 903). See ADR 0066.
+//! the new wire of all ports but the host's own, makes the outside switches send there. See ADR 0066.
 
 use hue_demux::{PortId, Target};
 use hue_planes::Loss;
 use hue_ports::Packet;
 use hue_tables::Vid;
-use hue_wire::{Mac, arp, ethernet};
-use zerocopy::IntoBytes;
+use hue_wire::{Mac, ethernet};
 
-use super::super::network::{LiveNetwork, Queued, Waiting};
+use super::super::announce;
+use super::super::network::LiveNetwork;
 use super::Worker;
 use crate::engine::{place, slot_of};
 
-/// Shortest frame on an Ethernet wire, without its check sequence, bytes (IEEE 802.3 §4A.4.2).
-const FRAME_BYTES_LEAST: usize = 60;
 /// Hosts of a switch that are announced in one round of the loop.
 const HOSTS_MAX: usize = 8;
 /// Frames of a switch's queue above which its announcements wait.
 const QUEUE_MAX: usize = 256;
-
-/// The announcement of a host.
-fn announcement(host: Mac) -> [u8; FRAME_BYTES_LEAST] {
-    let mut frame = [0; FRAME_BYTES_LEAST];
-    let header = ethernet::Header::new(Mac::BROADCAST, host, ethernet::EtherType::RARP);
-    let message = arp::Header::reverse_request(host);
-    let bytes = header.as_bytes().iter().chain(message.as_bytes());
-    frame.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-    frame
-}
 
 impl Worker {
     /// A unicast frame for a switch that has NICs, from the port on which it arrived, or from another worker.
@@ -76,8 +63,8 @@ impl Worker {
         self.pool.give(packet.slot);
     }
 
-    /// Counts a frame of the other wire as received and lost. What the NIC received is nothing that the guest has seen arrive: it must not take it for
-    /// the copy that the card received.
+    /// Counts a frame of the other wire as received and lost. What the NIC received is nothing that the guest has seen arrive:
+    /// it must not take it for the copy that the card received.
     pub(super) fn lose_other_wire(
         &mut self,
         slot: usize,
@@ -116,25 +103,26 @@ impl Worker {
     /// Whether a frame is from a host that the switch knows behind this virtual port, to one that it knows behind another. A
     /// frame that the switch itself has sent, and that returns by its other wire, is not.
     fn is_between_hosts(&self, slot: usize, vport: u16, packet: &Packet) -> bool {
-        let switch = self.engine.networks.get(slot).and_then(|network| network.switch.as_deref());
-        let header = ethernet::Header::over(packet.bytes(&self.pool));
-        let Some((switch, (header, _))) = switch.zip(header) else { return false };
-        let hop = |mac: Mac| switch.addresses.macs.get(mac.to_u64(), self.now_ns).map(|found| found.hop);
-        hop(header.source()) == Some(vport) && hop(header.destination()).is_some_and(|hop| hop != vport)
+        let [source, destination] = self.hosts_of(slot, packet);
+        source == Some(vport) && destination.is_some_and(|destination| destination != vport)
     }
 
     /// Whether a frame in a turn is from a host that the switch knows behind another virtual port: the switch itself has sent it by
     /// the wire that it used before, and outside switches have flooded it to the other one. If the host has moved, its frames
     /// after the turn say so.
     pub(super) fn is_echo(&self, slot: usize, Target { vid, vport }: Target, packet: &Packet) -> bool {
-        if !self.steering.beside.turns(vid) {
-            return false;
-        }
+        let [source, _] =
+            if self.steering.beside.turns(vid) { self.hosts_of(slot, packet) } else { [None; 2] };
+        source.is_some_and(|source| source != vport)
+    }
+
+    /// The virtual ports behind which the switch knows a frame's source and destination.
+    fn hosts_of(&self, slot: usize, packet: &Packet) -> [Option<u16>; 2] {
         let switch = self.engine.networks.get(slot).and_then(|network| network.switch.as_deref());
         let header = ethernet::Header::over(packet.bytes(&self.pool));
-        let Some((switch, (header, _))) = switch.zip(header) else { return false };
-        let found = switch.addresses.macs.get(header.source().to_u64(), self.now_ns);
-        found.is_some_and(|found| found.hop != vport)
+        let Some((switch, (header, _))) = switch.zip(header) else { return [None; 2] };
+        let host = |mac: Mac| switch.addresses.macs.get(mac.to_u64(), self.now_ns).map(|found| found.hop);
+        [header.source(), header.destination()].map(host)
     }
 
     /// Begins to tell the outside switches which wire a switch's hosts are behind. Returns their number.
@@ -143,9 +131,8 @@ impl Worker {
         let hosts: Vec<(Mac, u16)> = self.macs(vid).iter().map(|row| (row.mac, row.vport)).collect();
         let count = hosts.len();
         let Some(network) = self.networks.get_mut(slot) else { return 0 };
-        self.announcing -= usize::from(!network.moved_hosts.is_empty());
-        self.announcing += usize::from(!hosts.is_empty());
         network.moved_hosts = hosts;
+        self.announces = true;
         count
     }
 
@@ -169,27 +156,26 @@ impl Worker {
                 let Some((host, at)) = network.and_then(|network| network.moved_hosts.pop()) else { break };
                 any = true;
                 self.announce_host(slot, host, at);
-                self.announcing -=
-                    usize::from(self.networks.get(slot).is_some_and(|one| one.moved_hosts.is_empty()));
             }
         }
+        self.announces = self.networks.iter().any(|network| !network.moved_hosts.is_empty());
         any
     }
 
     /// Queues the announcement of a host at all ports with two wires but its own.
     fn announce_host(&mut self, slot: usize, host: Mac, at: u16) {
-        let frame = announcement(host);
+        let frame = announce::of_host(host);
         Self::touch(&mut self.networks, &mut self.dirty, slot);
-        let Some(network) = self.networks.get_mut(slot) else { return };
-        for vport in 0..network.vports.len() as u16 {
-            let port = network.vports.get(usize::from(vport)).map(|vport| vport.port);
-            let two_wires = |port: &PortId| vport != at && self.steering.beside.nic(*port).is_some();
-            let Some(port) = port.filter(two_wires) else { continue };
-            let Some(packet) = self.pool.copy_in(&frame, self.now_ns) else { return };
-            network.ledger.from_control_packets += 1;
-            network.ledger.from_control_bytes += u64::from(packet.len);
-            let queued = Queued { packet, port, what: Waiting::Control, vport };
-            network.line_up(queued, slot, &mut self.schedule);
+        for vport in 0.. {
+            let network = self.networks.get(slot);
+            let Some(own) = network.and_then(|network| network.vports.get(usize::from(vport))) else {
+                return;
+            };
+            let port = own.port;
+            let has_two_wires = self.steering.beside.nic(port).is_some();
+            if vport != at && has_two_wires && !self.queue_own(slot, vport, port, &frame) {
+                return;
+            }
         }
     }
 }

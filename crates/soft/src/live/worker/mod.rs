@@ -154,8 +154,8 @@ pub(crate) struct Worker {
     followed: Option<(Vid, u64)>,
     /// The network that tells the guest what its frames teach.
     telling: Option<usize>,
-    /// Switches whose hosts are to be announced.
-    announcing: usize,
+    /// Whether there may be switches with hosts to be announced.
+    announces: bool,
     batch: Batch,
     arrivals: Vec<Packet>,
     broken: Vec<(PortId, PortError)>,
@@ -198,7 +198,7 @@ impl Worker {
             watch: Watch::default(),
             followed: None,
             telling: None,
-            announcing: 0,
+            announces: false,
             batch: Batch {
                 packets: Vec::with_capacity(BATCH_MAX),
                 frames: Vec::with_capacity(BATCH_MAX),
@@ -255,7 +255,7 @@ impl Worker {
             self.take_tokens();
             self.ask_followed();
         }
-        let arrived = self.receive() | (self.announcing > 0 && self.announce_some());
+        let arrived = self.receive() | (self.announces && self.announce_some());
         let dispatched = self.dispatch();
         let worked = arrived || dispatched;
         if worked {
