@@ -12,15 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, Settings};
+use hue_demux::PortId;
+use hue_planes::Adjacency;
 use hue_soft::live::Live;
 use hue_soft::{BATCH_MAX, Frame, Soft};
-use hue_substrate::{Entries, Program, Substrate, VirtualPort};
-use hue_tables::{Limits, NextHop, Prefix4, Vid};
+use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_tables::{Limits, Prefix4};
 use hue_wire::Mac;
 
-use common::{Error, Null, Random, one_worker, processor_ns, spread};
+use common::{Error, Null, Random, one_worker, packet, processor_ns, program, router_mac, spread};
 
 const PORTS: u8 = 4;
 const PACKET_BYTES: usize = 64;
@@ -29,13 +29,7 @@ const FRAMES: usize = 4096;
 const ROUNDS: usize = 20;
 const ROUND: Duration = Duration::from_millis(100);
 
-fn router_mac(vid: u16, port: u8) -> Mac {
-    let [high, low] = vid.to_be_bytes();
-    Mac([2, 0, port, 0, high, low])
-}
-
-fn program(id: u16) -> Result<Program, Error> {
-    let vid = Vid::new(id).ok_or("network id")?;
+fn network(id: u16) -> Result<Program, Error> {
     let ports: Vec<_> = (0..PORTS)
         .map(|port| VirtualPort {
             name: format!("v{port}"),
@@ -45,48 +39,21 @@ fn program(id: u16) -> Result<Program, Error> {
             tunnel: None,
         })
         .collect();
-    let rows = ports
-        .iter()
-        .zip(0u16..)
-        .map(|(port, vport)| Row { vid, vport, select: Match::Mac { port: port.port, mac: port.mac } })
-        .collect();
     let hop = |port: u8| {
         Adjacency::forward(PortId::new(port), router_mac(id, port), Mac([2, 1, 0, 0, 0, port]), 1500)
     };
-    let routes = (1..=16u8).map(|top| {
-        let prefix = Prefix4::containing(u32::from(top) << 24, 8);
-        Some((prefix, NextHop::new(u16::from(top) % u16::from(PORTS))?))
-    });
-    Ok(Program {
-        vid,
-        name: format!("net{id}"),
-        settings: Settings::of(Kind::Ipv4),
-        ports,
-        rows,
-        next_hops: (0..PORTS).map(hop).collect(),
-        groups: Vec::new(),
-        entries: Entries::Lpm32(routes.collect::<Option<_>>().ok_or("next hop")?),
-        rate_limit: None,
-        weight: 1,
-        policies: None,
-        gated: false,
-    })
+    let route = |top: u8| (Prefix4::containing(u32::from(top) << 24, 8), u16::from(top) % u16::from(PORTS));
+    program(id, ports, (0..PORTS).map(hop).collect(), (1..=16).map(route).collect())
 }
 
 fn packets(port: u8, networks: u16) -> Vec<Vec<u8>> {
     let mut random = Random(88_172_645_463_325_252 + u64::from(port));
-    let packet = |_| {
-        let mut bytes = vec![0; PACKET_BYTES];
-        bytes[..6].copy_from_slice(&router_mac(random.below(u64::from(networks)) as u16 + 1, port).0);
-        bytes[6..12].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
-        bytes[12..26].copy_from_slice(&[8, 0, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0]);
-        bytes[30] = random.below(16) as u8 + 1;
-        bytes[33] = random.below(256) as u8;
-        let checksum = hue_wire::checksum::full(&bytes[14..34]);
-        bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
-        bytes
+    let one = |_| {
+        let to = router_mac(random.below(u64::from(networks)) as u16 + 1, port);
+        let (top, low) = (random.below(16) as u8 + 1, random.below(256) as u8);
+        packet(PACKET_BYTES, to, (top, low))
     };
-    (0..FRAMES).map(packet).collect()
+    (0..FRAMES).map(one).collect()
 }
 
 struct Bench {
@@ -104,7 +71,7 @@ struct Bench {
 
 impl Bench {
     fn new(networks: u16) -> Result<Self, Error> {
-        let programs = (1..=networks).map(program).collect::<Result<Vec<_>, _>>()?;
+        let programs = (1..=networks).map(network).collect::<Result<Vec<_>, _>>()?;
         let (mut live, thread) = one_worker()?;
         live.load(&programs)?;
         let on = Arc::new(AtomicBool::new(false));

@@ -14,16 +14,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use hue_demux::PortId;
 use hue_demux::tunnel::{Dscp, Encapsulation, IPIP_PEER, Tunnel};
-use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, Settings};
+use hue_planes::Adjacency;
 use hue_soft::live::Live;
-use hue_substrate::{Entries, Program, Substrate, VirtualPort};
-use hue_tables::{NextHop, Prefix4, Vid};
+use hue_substrate::{Program, Substrate, VirtualPort};
+use hue_tables::{Prefix4, Vid};
 use hue_wire::vxlan::Vni;
 use hue_wire::{Mac, vxlan};
 
-use common::{Error, Null, Random, one_worker, processor_ns, spread};
+use common::{Error, Null, Random, one_worker, packet, processor_ns, program, router_mac, spread};
 
 /// Different frames of a port.
 const FRAMES: usize = 512;
@@ -34,11 +34,6 @@ const WAN: u16 = 2;
 const LOCAL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// The far ends of the two tunnels.
 const REMOTES: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 51, 100, 1), Ipv4Addr::new(198, 51, 100, 2)];
-
-fn router_mac(vid: u16, port: u8) -> Mac {
-    let [high, low] = vid.to_be_bytes();
-    Mac([2, 0, port, 0, high, low])
-}
 
 /// Where packets come from, and where they go.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -82,36 +77,6 @@ fn tunnel(remote: usize, encapsulation: Encapsulation) -> Result<Tunnel, Error> 
     })
 }
 
-fn program(
-    id: u16,
-    ports: Vec<VirtualPort>,
-    next_hops: Vec<Adjacency>,
-    routes: Vec<(Prefix4, u16)>,
-) -> Result<Program, Error> {
-    let vid = Vid::new(id).ok_or("network id")?;
-    let row = |(port, vport): (&VirtualPort, u16)| Row {
-        vid,
-        vport,
-        select: Match::Mac { port: port.port, mac: port.mac },
-    };
-    let rows = ports.iter().zip(0..).map(row).collect();
-    let routes = routes.into_iter().map(|(prefix, hop)| Some((prefix, NextHop::new(hop)?)));
-    Ok(Program {
-        vid,
-        name: format!("net{id}"),
-        settings: Settings::of(Kind::Ipv4),
-        ports,
-        rows,
-        next_hops,
-        groups: Vec::new(),
-        entries: Entries::Lpm32(routes.collect::<Option<_>>().ok_or("next hop")?),
-        rate_limit: None,
-        weight: 1,
-        policies: None,
-        gated: false,
-    })
-}
-
 fn vport(id: u16, at: u8, port: PortId, tunnel: Option<Tunnel>) -> VirtualPort {
     VirtualPort { name: format!("v{at}"), port, mac: router_mac(id, at), mtu_bytes: 9000, tunnel }
 }
@@ -146,17 +111,9 @@ fn programs(encapsulation: Encapsulation) -> Result<[Program; 2], Error> {
 fn frames(way: Way, encapsulation: Encapsulation, side: u8, bytes: usize) -> Result<Vec<Vec<u8>>, Error> {
     let mut random = Random(88_172_645_463_325_252 + u64::from(side));
     let mut frame = |_| {
-        let mut frame = vec![0; bytes];
         let arrives = if way.comes_by_tunnel() { 2 + side } else { side };
-        frame[..6].copy_from_slice(&router_mac(RED, arrives).0);
-        frame[6..12].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
-        frame[12..26].copy_from_slice(&[8, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0]);
-        let total = u16::try_from(bytes - 14)?;
-        frame[16..18].copy_from_slice(&total.to_be_bytes());
-        frame[30] = way.destinations() + random.below(8) as u8;
-        frame[33] = random.below(256) as u8;
-        let checksum = hue_wire::checksum::full(&frame[14..34]);
-        frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+        let (top, low) = (way.destinations() + random.below(8) as u8, random.below(256) as u8);
+        let frame = packet(bytes, router_mac(RED, arrives), (top, low));
         if !way.comes_by_tunnel() {
             return Ok(frame);
         }

@@ -1,12 +1,17 @@
-//! What the examples that measure a running worker share: ports that never end, and its processor time.
+//! What the examples that measure a running worker share: networks, packets, ports that never end, and its processor time.
 
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use hue_demux::{Match, Row};
+use hue_planes::{Adjacency, Kind, Settings};
 use hue_ports::{Driver, DriverCounters, Packet, Pool, Port, PortError};
 use hue_soft::live::{Live, LiveConfig};
+use hue_substrate::{Entries, Program, VirtualPort};
+use hue_tables::{NextHop, Prefix4, Vid};
+use hue_wire::Mac;
 
 pub type Error = Box<dyn std::error::Error>;
 
@@ -20,6 +25,57 @@ impl Random {
         self.0 ^= self.0 >> 27;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % limit
     }
+}
+
+/// MAC address of a network's virtual port.
+pub fn router_mac(vid: u16, port: u8) -> Mac {
+    let [high, low] = vid.to_be_bytes();
+    Mac([2, 0, port, 0, high, low])
+}
+
+/// A network of kind `ipv4` that is selected by the MAC addresses of its ports. Routes name next hops by their index.
+pub fn program(
+    id: u16,
+    ports: Vec<VirtualPort>,
+    next_hops: Vec<Adjacency>,
+    routes: Vec<(Prefix4, u16)>,
+) -> Result<Program, Error> {
+    let vid = Vid::new(id).ok_or("network id")?;
+    let row = |(port, vport): (&VirtualPort, u16)| Row {
+        vid,
+        vport,
+        select: Match::Mac { port: port.port, mac: port.mac },
+    };
+    let rows = ports.iter().zip(0..).map(row).collect();
+    let routes = routes.into_iter().map(|(prefix, hop)| Some((prefix, NextHop::new(hop)?)));
+    Ok(Program {
+        vid,
+        name: format!("net{id}"),
+        settings: Settings::of(Kind::Ipv4),
+        ports,
+        rows,
+        next_hops,
+        groups: Vec::new(),
+        entries: Entries::Lpm32(routes.collect::<Option<_>>().ok_or("next hop")?),
+        rate_limit: None,
+        weight: 1,
+        policies: None,
+        gated: false,
+    })
+}
+
+/// A UDP packet in a frame of at most 65,535 `bytes`, to `top`.0.0.`low`.
+pub fn packet(bytes: usize, to: Mac, (top, low): (u8, u8)) -> Vec<u8> {
+    let mut frame = vec![0; bytes];
+    frame[..6].copy_from_slice(&to.0);
+    frame[6..12].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
+    frame[12..26].copy_from_slice(&[8, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0]);
+    frame[16..18].copy_from_slice(&(bytes as u16 - 14).to_be_bytes());
+    frame[30] = top;
+    frame[33] = low;
+    let checksum = hue_wire::checksum::full(&frame[14..34]);
+    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+    frame
 }
 
 /// Always has frames to receive while it is on, and accepts all frames to send.
