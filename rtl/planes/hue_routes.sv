@@ -3,10 +3,10 @@
 // Place: hue_meter → **here** → verdict. In Rust: `decide` and `finish` in crates/planes/src/ipv4.rs and ipv6.rs. The front of a
 // packet's kind has already given its question (`question_t`); the order of the outcomes is that of spec/kinds. A packet of kind `dual` is
 // treated as one of its family's kind, and its outcome is renamed at the end. Layouts: with dag36 all
-// networks share one trie, and one table of next hops in which each network has a run of rows. A next hop may be a group (hue_groups). With sram that trie is in two banks,
+// networks share one trie, and one table of next hops in which each network has a run of rows. With sram that trie is in two banks,
 // external or on chip, and has the routes of both kinds: a node belongs to a byte of the address, so an IPv4 address is looked up as
 // the first four bytes of a longer one. With dir the two banks of the papers replace the trie; the next hops are the same. With tcam each plane
-// has its own tables.
+// has its own tables. A next hop may be a group (hue_groups).
 //
 // Latency: `Latency` clocks in which `en_i` is 1; with layouts sram and dir, the lookup's latency plus 5, and 7 more
 // in images with groups of next hops. Throughput: one packet a clock.

@@ -1,5 +1,5 @@
-// Replaces hue_table in proofs that must hold for any rows: the initial contents of the rows are free, and the host writes a row in
-// the clock of its request.
+// Replaces hue_table in proofs that must hold for any rows: the rows are arbitrary after reset, and the host writes a row in the clock
+// of its request.
 //
 // Place: in the sources of proofs that name it. Ports and the timing of reads are those of the module.
 module hue_table #(
@@ -27,6 +27,7 @@ module hue_table #(
     input  logic                check_i,
     output logic                error_o
 );
+  (* anyseq *) logic [Rows-1:0][Width-1:0] any;  // sampled during reset
   logic [Rows-1:0][Width-1:0] rows_q;
   assign tbl_rsp_o    = '0;
   assign write_o      = tbl_req_i.valid && tbl_req_i.write && tbl_req_i.id == Id;
@@ -36,9 +37,10 @@ module hue_table #(
   assign parity_o     = ^data_o;
   assign error_o      = 1'b0;
   always_ff @(posedge clk_i) begin
-    if (write_o) rows_q[write_addr_o] <= write_data_o;
+    if (!rst_ni) rows_q <= any;
+    else if (write_o) rows_q[write_addr_o] <= write_data_o;
     if (en_i) data_o <= rows_q[addr_i];
   end
   logic unused;
-  assign unused = &{1'b0, Total, Reset, Again, rst_ni, check_i, tbl_req_i};
+  assign unused = &{1'b0, Total, Reset, Again, check_i, tbl_req_i};
 endmodule
