@@ -27,6 +27,11 @@ pub struct Contestant {
     pub wires: Wires,
 }
 
+/// The names of all, in results.
+pub fn names(contestants: &[Contestant]) -> Vec<&str> {
+    contestants.iter().map(|contestant| contestant.name.as_str()).collect()
+}
+
 /// A running forwarder.
 pub enum Kind {
     /// The node's kernel; there is nothing to keep.

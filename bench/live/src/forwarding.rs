@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::Settings;
-use crate::contestant::Contestant;
+use crate::contestant::{Contestant, names};
 use crate::load::{self, Offer};
 use crate::measure::Spread;
 use crate::report::{Report, Section, round};
@@ -36,15 +36,10 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     contestants.iter().for_each(|contestant| contestant.run(false));
     for bytes in [64, 1500] {
         let rates = throughput(settings, &contestants, bytes, report);
-        latency(settings, &contestants, bytes, report, "low rate", &vec![LOW; contestants.len()]);
-        let half: Vec<f64> = rates.iter().map(|rate| rate.median() / 2.0).collect();
-        latency(settings, &contestants, bytes, report, "half of its throughput", &half);
+        let rates: Vec<f64> = rates.iter().map(Spread::median).collect();
+        latencies(settings, &contestants, bytes, report, &rates);
     }
     Ok(())
-}
-
-fn names(contestants: &[Contestant]) -> Vec<&str> {
-    contestants.iter().map(|contestant| contestant.name.as_str()).collect()
 }
 
 fn throughput(
@@ -89,6 +84,19 @@ fn throughput(
     );
     report.push(section);
     figures.into_iter().map(|mut figures| figures.swap_remove(0)).collect()
+}
+
+/// Measures latency at a low rate, and at half of each contestant's throughput.
+pub fn latencies(
+    settings: &Settings,
+    contestants: &[Contestant],
+    bytes: usize,
+    report: &mut Report,
+    throughput: &[f64],
+) {
+    latency(settings, contestants, bytes, report, "low rate", &vec![LOW; contestants.len()]);
+    let half: Vec<f64> = throughput.iter().map(|rate| rate / 2.0).collect();
+    latency(settings, contestants, bytes, report, "half of its throughput", &half);
 }
 
 fn latency(

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::Settings;
 use crate::bpf;
-use crate::contestant::{Contestant, Kind};
+use crate::contestant::{Contestant, Kind, names};
 use crate::load::{self, Offer};
 use crate::machine::{GENERATOR_CORE, on_core};
 use crate::report::{Report, Section, round};
@@ -53,10 +53,6 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     }
     tcp(settings, &contestants, &sinks, report);
     Ok(())
-}
-
-fn names(contestants: &[Contestant]) -> Vec<&str> {
-    contestants.iter().map(|contestant| contestant.name.as_str()).collect()
 }
 
 /// The peer of a contestant that is hueplane's kernel counterpart: Linux with the same traffic and as many networks.

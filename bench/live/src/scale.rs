@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::Settings;
-use crate::contestant::{self, Contestant, Kind};
+use crate::contestant::{self, Contestant, Kind, names};
 use crate::load::{self, Offer};
 use crate::machine::{self, FORWARDER_CORE, Memory};
 use crate::report::{Report, Section, mib, round};
@@ -62,10 +62,6 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     report.push(changes(settings, &contestants));
     report.push(throughput(settings, &contestants));
     Ok(())
-}
-
-fn names(contestants: &[Contestant]) -> Vec<&str> {
-    contestants.iter().map(|contestant| contestant.name.as_str()).collect()
 }
 
 fn changes(settings: &Settings, contestants: &[Contestant]) -> Section {

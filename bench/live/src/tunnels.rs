@@ -10,14 +10,13 @@ use serde_json::json;
 
 use crate::Settings;
 use crate::bpf::{IN_IPIP, IN_VXLAN};
-use crate::contestant::{self, Contestant, Kind};
+use crate::contestant::{self, Contestant, Kind, names};
+use crate::forwarding;
 use crate::load::{self, Offer};
 use crate::report::{Report, Section, round};
 use crate::rounds::{interleave, three};
 use crate::wires::{self, GENERATOR, SINK, Wires};
 
-/// Packets a second of the low rate.
-const LOW: f64 = 10_000.0;
 /// Bytes of the frames inside, with FCS.
 const LENGTHS: [usize; 2] = [64, 1400];
 /// The node's own end of the outer link on each side, and the far end: generator or sink.
@@ -281,15 +280,9 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     contestants.iter().for_each(|contestant| contestant.run(false));
     for bytes in LENGTHS {
         let rates = throughput(settings, &contestants, bytes, report);
-        latency(settings, &contestants, bytes, report, "low rate", &vec![LOW; contestants.len()]);
-        let half: Vec<f64> = rates.iter().map(|rate| rate / 2.0).collect();
-        latency(settings, &contestants, bytes, report, "half of its throughput", &half);
+        forwarding::latencies(settings, &contestants, bytes, report, &rates);
     }
     Ok(())
-}
-
-fn names(contestants: &[Contestant]) -> Vec<&str> {
-    contestants.iter().map(|contestant| contestant.name.as_str()).collect()
 }
 
 /// The same forwarder without tunnels.
@@ -337,45 +330,4 @@ fn throughput(
     );
     report.push(section);
     (0..contestants.len()).map(median).collect()
-}
-
-fn latency(
-    settings: &Settings,
-    contestants: &[Contestant],
-    bytes: usize,
-    report: &mut Report,
-    load: &str,
-    rates: &[f64],
-) {
-    let what = format!("latency, {bytes}-byte frames, {load}");
-    let figures = interleave(&what, &names(contestants), settings.rounds, |i| {
-        let contestant = &contestants[i];
-        let offer = Offer::steady(bytes, 1, rates[i], settings.seconds);
-        let outcome = contestant.alone(|| load::offer(contestant, &offer));
-        vec![outcome.latency_us(0.5), outcome.latency_us(0.99), outcome.loss * 100.0]
-    });
-    let mut section = Section::new(
-        format!("One-way latency, {bytes}-byte frames, {load}"),
-        &[
-            "contestant",
-            "k packets/s",
-            "p50 us median",
-            "min",
-            "max",
-            "p99 us median",
-            "min",
-            "max",
-            "lost %",
-        ],
-    );
-    for (i, contestant) in contestants.iter().enumerate() {
-        let [p50, p99, loss] = &figures[i][..] else { continue };
-        let mut row = vec![json!(contestant.name), round(rates[i] / 1e3, 1)];
-        row.extend(three(p50, 1.0, 1));
-        row.extend(three(p99, 1.0, 1));
-        row.push(round(loss.median(), 3));
-        section.row(row);
-    }
-    section.note("As in live-forwarding: from where the generator makes a frame to where the sink's network stack has it.");
-    report.push(section);
 }

@@ -27,17 +27,19 @@ pub fn path(name: &str) -> Option<PathBuf> {
 /// error, past the test harness, which hides the output of passing tests. `scripts/test` counts such tests as skipped, not as
 /// passed.
 pub fn skipped(missing: &str) {
-    // The harness runs each test in a thread with the test's name.
-    let thread = std::thread::current();
-    let line = format!("skipped: {missing} missing ({})\n", thread.name().unwrap_or("?"));
-    // A closed standard error must not fail a test that is skipped.
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    say(&format!("skipped: {missing} missing"));
 }
 
 /// Prints a figure that a test measured, past the test harness.
 pub fn figure(text: &str) {
+    say(&format!("measured: {text}"));
+}
+
+fn say(what: &str) {
+    // The harness runs each test in a thread with the test's name.
     let thread = std::thread::current();
-    let line = format!("measured: {text} ({})\n", thread.name().unwrap_or("?"));
+    let line = format!("{what} ({})\n", thread.name().unwrap_or("?"));
+    // A closed standard error must not fail a test.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 

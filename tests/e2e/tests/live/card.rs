@@ -289,8 +289,8 @@ fn a_flood_through_the_card_costs_its_own_network_only() {
     assert!(stats["drops"]["rate_limited"].as_u64().unwrap_or(0) >= report.lost() / 2, "{stats}");
 }
 
-/// A MAC address from a document.
-fn mac(text: &str) -> [u8; 6] {
+/// A MAC address from a text.
+pub fn mac(text: &str) -> [u8; 6] {
     let mut bytes = text.split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap());
     std::array::from_fn(|_| bytes.next().unwrap())
 }

@@ -266,15 +266,20 @@ fn finds_another_way(net: &str, to: &[IpAddr]) {
         flows.iter().zip(&before).all(|(flow, before)| flow.received() > before + 100)
     });
     for (flow, to) in flows.into_iter().zip(to) {
-        let report = flow.stop();
-        let (lost, after_ms) = (report.lost(), report.back_after_ms(since_ns));
-        let lost_ms = lost * 1000 / u64::from(RATE);
-        figure(&format!(
-            "{to}: the first packet on the new way {after_ms:.0} ms after the cut; {lost} lost at {RATE}/s, {lost_ms} ms"
-        ));
-        assert!(lost > 0 && report.duplicated == 0, "{report}");
+        met_a_cut(&to.to_string(), flow, RATE, since_ns);
     }
     topology.down();
+}
+
+/// Ends a flow that met a cut at `since_ns`, and reports how long it had no way.
+pub fn met_a_cut(what: &str, flow: Flow, packets_per_second: u32, since_ns: u64) {
+    let report = flow.stop();
+    let (lost, after_ms) = (report.lost(), report.back_after_ms(since_ns));
+    let lost_ms = lost * 1000 / u64::from(packets_per_second);
+    figure(&format!(
+        "{what}: the first packet on the new way {after_ms:.0} ms after the cut; {lost} lost at {packets_per_second}/s, {lost_ms} ms"
+    ));
+    assert!(lost > 0 && report.duplicated == 0, "{report}");
 }
 
 #[test]

@@ -573,13 +573,7 @@ fn a_flood_out_of_a_tunnel_costs_only_its_network() {
 fn frame_to_tunnel(shared: &Shared, ends: Ends) -> Vec<u8> {
     let name = shared.lab.name("noisy");
     let shown = shared.daemon.cli.exec(&name, &["ip", "-j", "link", "show", "far"]).expect_ok().json();
-    let mac: Vec<u8> = shown[0]["address"]
-        .as_str()
-        .unwrap()
-        .split(':')
-        .map(|byte| u8::from_str_radix(byte, 16).unwrap())
-        .collect();
-    let macs = [mac.try_into().unwrap(), ends.macs[1]];
+    let macs = [card::mac(shown[0]["address"].as_str().unwrap()), ends.macs[1]];
     frame::udp(Ends { macs, ..ends }, [9, 9], &[0; 32])
 }
 
