@@ -24,7 +24,8 @@ use crate::wake::Wake;
 
 /// Bytes of each ring.
 pub const RING_BYTES: usize = 1 << 20;
-const RECORD_BYTES: usize = 20;
+/// Bytes of a record in a ring, before its frame.
+pub const RECORD_BYTES: usize = 20;
 /// More records than a ring holds.
 pub const RING_RECORDS_MAX: usize = RING_BYTES / RECORD_BYTES;
 /// Bytes of the debts of one meter.
@@ -267,6 +268,16 @@ impl Outgoing {
         }
     }
 
+    /// Bytes that a network can hand over now, records included, before the ring refuses some.
+    #[must_use]
+    pub fn free(&self, vid: Vid) -> usize {
+        let room = self.ring.room();
+        let Some(given) = self.given.get(vid.index()) else { return 0 };
+        let held = given.wrapping_sub(self.taken.of(vid).load(Ordering::Acquire)) as usize;
+        // A push takes from the room, half of which is the network's: x bytes fit if held + x <= (room - x) / 2.
+        (room / 2).saturating_sub(held) / 3 * 2
+    }
+
     /// Hands over debts with their record ([`Record::of_debts`]); returns `false` if the network has no room left in
     /// the ring.
     #[must_use]
@@ -474,6 +485,23 @@ mod tests {
             pool.give(packet.slot);
         }
         assert!(fill(&mut out, 1) > 0, "taken bytes are free again");
+    }
+
+    /// What the ring says to be free it takes, also beside frames of others.
+    #[test]
+    fn free_bytes_are_taken() {
+        for (held, others) in [(0, 0), (100, 0), (0, 300), (50, 300), (200, 100)] {
+            let (mut out, _into) = ring();
+            assert!((0..held).all(|_| out.push(&record(1), &[0; 1000])));
+            let _ = (0..others).take_while(|_| out.push(&record(2), &[0; 1000])).count();
+            let (free, mut given) = (out.free(record(1).vid), 0);
+            while given + RECORD_BYTES + 1514 <= free {
+                assert!(out.push(&record(1), &[0; 1514]), "{given} of {free}, {held} {others}");
+                given += RECORD_BYTES + 1514;
+            }
+            let more = (0..).take_while(|_| out.push(&record(1), &[0; 1514])).count();
+            assert!(more * 1534 <= RING_BYTES / 32, "{free} is too little: {more} more");
+        }
     }
 
     #[test]

@@ -5,10 +5,16 @@
 //! of a core. A network whose queue is empty gives up its deficit, but keeps its debts. A batch may end in the middle of a turn; the next
 //! batch continues it.
 
+use hue_planes::FRAME_BYTES_MAX;
+use hue_substrate::handover::RECORD_BYTES;
+
 use super::super::network::{Queued, Waiting, cost};
 use super::Worker;
 use crate::engine::{BATCH_MAX, Claimed};
 use crate::frame::Frame;
+
+/// What the longest frame takes on the way to another thread.
+const FRAME_COST_MAX: usize = RECORD_BYTES + FRAME_BYTES_MAX;
 
 /// Packets of one port and class that left the queues and were not reported to the port yet.
 #[derive(Default)]
@@ -21,9 +27,9 @@ struct Consumed {
 impl Worker {
     /// Takes a batch from the queues through the plane and sends it on; returns whether there was anything to do.
     pub(super) fn dispatch(&mut self) -> bool {
-        let controls = self.collect();
+        let any = self.collect();
         if self.batch.packets.is_empty() {
-            return controls > 0;
+            return any;
         }
         self.totals.packets += self.batch.packets.len() as u64;
         if self.watch.is_on() {
@@ -45,16 +51,28 @@ impl Worker {
         true
     }
 
-    /// Fills the batch. Control planes' frames are sent at once, fences are returned; counts both.
-    fn collect(&mut self) -> usize {
+    /// Fills the batch. Control planes' frames are sent at once, fences are returned. Returns whether there was any of these, or a
+    /// network waits for room on its way out.
+    fn collect(&mut self) -> bool {
         let mut consumed = Consumed::default();
-        let (mut taken, mut controls) = (0, 0);
-        'batch: while taken < BATCH_MAX {
+        let (mut taken, mut controls, mut waits) = (0, 0, 0);
+        'batch: while taken < BATCH_MAX && waits < self.schedule.len() {
             let Some(slot) = self.schedule.front().copied() else { break };
-            let Some(network) = self.networks.get_mut(usize::from(slot)) else {
+            let Some(network) = self.networks.get(usize::from(slot)) else {
                 self.schedule.pop_front();
                 continue;
             };
+            let mut way = usize::MAX;
+            if network.carries_tunnels {
+                way = self.free_way(slot);
+                if way < FRAME_COST_MAX {
+                    waits += 1;
+                    self.schedule.rotate_left(1);
+                    continue;
+                }
+            }
+            waits = 0;
+            let Some(network) = self.networks.get_mut(usize::from(slot)) else { break };
             if !network.served {
                 network.served = true;
                 network.deficit += network.quantum;
@@ -78,8 +96,9 @@ impl Worker {
                     continue;
                 }
                 let cost = cost(next.packet.len);
-                if cost > network.deficit {
-                    network.served = false;
+                way = way.saturating_sub(RECORD_BYTES + next.packet.len as usize);
+                if cost > network.deficit || way == 0 {
+                    network.served = cost <= network.deficit;
                     self.schedule.rotate_left(1);
                     break;
                 }
@@ -95,7 +114,21 @@ impl Worker {
             }
         }
         self.tell(&consumed);
-        controls
+        controls > 0 || waits > 0
+    }
+
+    /// Bytes that a network which carries tunnels can hand to other threads now; 0 if the batch already has some of its frames.
+    /// What it sends through ports of the card waits in its queue until there is room, instead of being lost: of the queue, each
+    /// network with a tunnel has a share, but not of the way behind it.
+    #[cold]
+    #[inline(never)]
+    fn free_way(&self, slot: u16) -> usize {
+        if self.batch.claims.iter().any(|claim| claim.slot == slot) {
+            return 0;
+        }
+        let Some(network) = self.networks.get(usize::from(slot)) else { return usize::MAX };
+        let ways = self.peers.iter().flatten().map(|peer| peer.out.free(network.vid));
+        ways.min().unwrap_or(usize::MAX)
     }
 
     #[inline(always)]
