@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use hue_demux::PortId;
 use hue_planes::group::Slots;
 use hue_planes::{Counters, Keys, Kind, UnclaimedCounters};
 use hue_substrate::{
@@ -702,8 +703,8 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
         // An image of an earlier version does not know gates: it would let the network's packets pass.
         room(description, name, "clock gates of networks", 1, u32::from(description.version.1 >= 2))?;
     }
-    if let Some(port) = program.ports.iter().find(|port| u32::from(port.port.get()) >= description.mac_ports)
-    {
+    let is_missing = |port: PortId| !port.is_tunnel() && u32::from(port.get()) >= description.mac_ports;
+    if let Some(port) = program.ports.iter().find(|port| is_missing(port.port)) {
         return Err(SubstrateError::Port {
             name: name.clone(),
             substrate: format!("image {}", description.name),

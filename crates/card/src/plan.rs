@@ -228,14 +228,16 @@ pub fn route_changes(before: Option<&Program>, after: &Program) -> Vec<hue_table
     changes
 }
 
-/// Converts a next hop. A group is a row of GROUP, and has no row of its own here.
+/// Converts a next hop. A group is a row of GROUP, and has no row of its own here. Packets for a tunnel are punted, because software
+/// decides them again and encapsulates them (ADR 0067).
 pub fn hop(row: &Adjacency) -> HopRow {
     if row.kind() == AdjacencyKind::Group {
         return HopRow::default();
     }
+    let enters_tunnel = row.port().is_tunnel() && row.kind() == AdjacencyKind::Forward;
     HopRow {
-        kind: row.kind() as u8,
-        port: row.port().get(),
+        kind: if enters_tunnel { AdjacencyKind::Glean } else { row.kind() } as u8,
+        port: if row.port().is_tunnel() { 0 } else { row.port().get() },
         mtu: row.mtu_bytes(),
         dst: row.dst().to_u64(),
         src: row.src().to_u64(),

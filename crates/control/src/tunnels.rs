@@ -1,43 +1,30 @@
-//! Tunnels: which networks have some or carry some, and what their ports lead to.
+//! Tunnels: which networks carry some, which cannot run on the card because of theirs, and what their ports lead to.
 //!
 //! Flow: documents → **here** → programs, the scheduler, routes of live networks. Source: ADR 0059.
 
-use std::collections::HashMap;
-use std::fmt;
+use std::collections::HashSet;
 
 use hue_demux::tunnel::IPIP_PEER;
 use hue_intent::{Network, NetworkPort, Tunnel};
+use hue_planes::Settings;
 use hue_wire::Mac;
 
-/// What a network has to do with tunnels. The card has none, so such a network runs in software.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum TunnelUse {
-    /// Some of its ports are ends of tunnels.
-    Has,
-    /// It carries tunnels of others, and may have some itself.
-    Carries,
-}
+/// Why a switch with tunnels cannot run on the card.
+pub const FLOODS_INTO_TUNNELS: &str = "it is a switch with tunnels, into which the card cannot flood";
 
-impl fmt::Display for TunnelUse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Has => "it has tunnels: the card has none",
-            Self::Carries => "it carries tunnels: the card has none",
-        })
-    }
-}
-
-/// The networks that have or carry tunnels, by name.
+/// Whether a network is a switch with tunnels. The card copies a frame to its own ports only, so the copies for the tunnels would be
+/// missing (ADR 0067).
 #[must_use]
-pub fn tunnel_uses(networks: &[Network]) -> HashMap<&str, TunnelUse> {
-    let mut uses = HashMap::new();
-    for network in networks {
-        for tunnel in network.spec.ports.iter().filter_map(NetworkPort::tunnel) {
-            uses.entry(network.name()).or_insert(TunnelUse::Has);
-            uses.insert(tunnel.over.as_str(), TunnelUse::Carries);
-        }
-    }
-    uses
+pub fn floods_into_tunnels(network: &Network) -> bool {
+    let learns = Settings::of(network.spec.plane.kind).learning().is_some();
+    learns && network.spec.ports.iter().any(|port| port.tunnel().is_some())
+}
+
+/// The names of the networks that carry tunnels of others.
+#[must_use]
+pub fn carriers(networks: &[Network]) -> HashSet<&str> {
+    let ports = networks.iter().flat_map(|network| &network.spec.ports);
+    ports.filter_map(NetworkPort::tunnel).map(|tunnel| tunnel.over.as_str()).collect()
 }
 
 /// The router that all packets of a virtual port go to, if there is only one: at the other end of an IP tunnel.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{CardSite, Demand, Side, Site, TableSite};
-use crate::tunnels::TunnelUse;
+use crate::tunnels::FLOODS_INTO_TUNNELS;
 use hue_intent::{Latency, Placement};
 use hue_tables::RouteBy;
 use hue_tables::dir::{DirNeeds, DirUsage, SLOTS};
@@ -36,8 +36,8 @@ pub enum Lack {
     },
     /// The card chooses routes by destination only.
     RouteBy(RouteBy),
-    /// It has or carries tunnels.
-    Tunnels(TunnelUse),
+    /// It would have to flood into tunnels.
+    Tunnels,
     /// One of its ports does not belong to the card.
     Port(String),
     /// Its table exceeds the image's limit, even without other networks.
@@ -72,7 +72,7 @@ impl fmt::Display for Lack {
             Self::Drained => f.write_str(DRAINED),
             Self::Kind { kind, image } => write!(f, "image '{image}' has no plane of kind {kind}"),
             Self::RouteBy(by) => write!(f, "route_by {} runs in software only", by.name()),
-            Self::Tunnels(tunnels) => tunnels.fmt(f),
+            Self::Tunnels => f.write_str(FLOODS_INTO_TUNNELS),
             Self::Port(port) => write!(f, "its port '{port}' is not a port of the card"),
             Self::Large { what, needs, max, image } => {
                 write!(f, "it needs {needs} {what}, but image '{image}' has {max}")
@@ -148,8 +148,8 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     if demand.placement == Placement::Soft {
         return Some(Lack::Document);
     }
-    if let Some(tunnels) = demand.tunnels {
-        return Some(Lack::Tunnels(tunnels));
+    if demand.floods_into_tunnels {
+        return Some(Lack::Tunnels);
     }
     let image = || card.image.clone();
     if !card.kinds.contains(&demand.kind) {

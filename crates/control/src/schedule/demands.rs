@@ -11,7 +11,7 @@ use hue_substrate::{Program, each_routes};
 use hue_tables::dir::DirShape;
 use hue_tables::{Key, NextHop, Prefix, Prefix4};
 
-use crate::tunnels::TunnelUse;
+use crate::tunnels::floods_into_tunnels;
 
 use super::{CardSite, Demand, Side, Site, SoftSite};
 
@@ -76,7 +76,7 @@ impl Demand {
             kind: spec.plane.kind,
             route_by: spec.plane.route_by,
             ports: spec.ports.iter().filter_map(|port| Some(port.physical()?.to_string())).collect(),
-            tunnels: spec.ports.iter().any(|port| port.tunnel().is_some()).then_some(TunnelUse::Has),
+            floods_into_tunnels: floods_into_tunnels(network),
             bandwidth_bps: needs.bandwidth.map_or(0, hue_intent::Bandwidth::bps).min(limit),
             latency: needs.latency.unwrap_or_default(),
             placement: spec.placement,
@@ -89,12 +89,6 @@ impl Demand {
             shape: None,
             now: None,
         }
-    }
-
-    /// The same network, which has or carries tunnels, or not ([`crate::tunnel_uses`]).
-    #[must_use]
-    pub fn with_tunnels(self, tunnels: Option<TunnelUse>) -> Self {
-        Self { tunnels: tunnels.or(self.tunnels), ..self }
     }
 
     /// The same network with its routes, for a card with [`super::TableSite::Banks`] (a few milliseconds).

@@ -26,8 +26,6 @@ use hue_planes::Kind;
 use hue_tables::RouteBy;
 use hue_tables::dir::DirShape;
 
-use crate::tunnels::TunnelUse;
-
 pub use capacity::{DRAINED, Lack};
 pub use demands::{CORE_BPS_DEFAULT, MOVE_COST_BPS_DEFAULT};
 pub use exact::{BINARIES_MAX, NETWORKS_MAX, NODES_MAX};
@@ -149,8 +147,8 @@ pub struct Demand {
     pub route_by: RouteBy,
     /// Its physical ports.
     pub ports: BTreeSet<String>,
-    /// Whether it has or carries tunnels, which the card has not.
-    pub tunnels: Option<TunnelUse>,
+    /// Whether it is a switch with tunnels, into which the card cannot flood.
+    pub floods_into_tunnels: bool,
     /// Bandwidth needed, in bits per second.
     pub bandwidth_bps: u64,
     /// Latency requirement.

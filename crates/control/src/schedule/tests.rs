@@ -15,7 +15,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
         kind: Kind::Ipv4,
         route_by: RouteBy::Destination,
         ports: ["p0", "p1"].map(str::to_owned).into(),
-        tunnels: None,
+        floods_into_tunnels: false,
         bandwidth_bps: mbps * M,
         latency: Latency::Normal,
         placement: Placement::Auto,
@@ -98,10 +98,10 @@ fn a_drained_card_gets_no_network_and_loses_those_that_it_has() {
 
 /// Also when the document asks for the card (one that an earlier version accepted), or for low latency.
 #[test]
-fn a_network_with_tunnels_stays_in_software_until_it_has_none() {
+fn a_switch_with_tunnels_stays_in_software_until_it_has_none() {
     let site = site(1, 100, 4);
-    let demands = |tunnels| {
-        let with = |demand: Demand| demand.with_tunnels(tunnels);
+    let demands = |floods_into_tunnels| {
+        let with = |demand: Demand| Demand { floods_into_tunnels, ..demand };
         let at = |placement, latency, name: &str| Demand { placement, latency, ..demand(name, 400) };
         [
             with(at(Placement::Auto, Latency::Normal, "busy")),
@@ -110,16 +110,12 @@ fn a_network_with_tunnels_stays_in_software_until_it_has_none() {
         ]
     };
     for kind in [SchedulerKind::Greedy, SchedulerKind::Exact] {
-        for (tunnels, why) in [
-            (TunnelUse::Has, "it has tunnels: the card has none"),
-            (TunnelUse::Carries, "it carries tunnels: the card has none"),
-        ] {
-            let made = schedule(&site, &demands(Some(tunnels)), kind);
-            for network in &made.networks {
-                assert_eq!((network.side, network.why_not.as_str()), (Side::Soft, why));
-            }
+        let made = schedule(&site, &demands(true), kind);
+        for network in &made.networks {
+            let why = "it is a switch with tunnels, into which the card cannot flood";
+            assert_eq!((network.side, network.why_not.as_str()), (Side::Soft, why));
         }
-        let after = schedule(&site, &moved(&demands(None), &schedule(&site, &demands(None), kind)), kind);
+        let after = schedule(&site, &moved(&demands(false), &schedule(&site, &demands(false), kind)), kind);
         assert!(after.networks.iter().all(|network| network.side == Side::Card), "{after:?}");
     }
 }

@@ -1,6 +1,8 @@
 //! Tunnels in compiled programs: what their ports send, and what a change of a document changes.
 
-use hue_control::{TunnelUse, Verb, compile, peer, plan, tunnel_uses};
+use std::collections::HashSet;
+
+use hue_control::{Verb, carriers, compile, floods_into_tunnels, peer, plan};
 use hue_intent::{Intent, Source, parse};
 use hue_planes::AdjacencyKind;
 
@@ -54,25 +56,29 @@ fn routes_into_a_tunnel() {
 }
 
 #[test]
-fn networks_that_have_or_carry_tunnels() {
+fn networks_that_carry_tunnels() {
     let blue =
         red("type: ipip, remote: 192.0.2.9", "").replace("name: red", "name: blue").replace("p1", "p2");
     let intent = intent(&[WAN, &red(VXLAN, ""), &blue]);
-    let uses = tunnel_uses(&intent.networks);
-    let of = |name: &str| uses.get(name).copied();
-    assert_eq!(
-        [of("wan"), of("red"), of("blue"), of("green")],
-        [Some(TunnelUse::Carries), Some(TunnelUse::Has), Some(TunnelUse::Has), None]
-    );
-    // One that does both carries: then others depend on where it is.
+    assert_eq!(carriers(&intent.networks), HashSet::from(["wan"]));
+    // One with a tunnel can carry others.
     let mut networks = intent.networks.clone();
     let inner = networks.iter().position(|network| network.name() == "blue").unwrap();
     if let hue_intent::On::Tunnel(tunnel) = &mut networks[inner].spec.ports[1].on {
         tunnel.over = "red".parse().unwrap();
     }
-    assert_eq!(tunnel_uses(&networks)["red"], TunnelUse::Carries);
-    networks.reverse();
-    assert_eq!(tunnel_uses(&networks)["red"], TunnelUse::Carries);
+    assert_eq!(carriers(&networks), HashSet::from(["wan", "red"]));
+}
+
+#[test]
+fn only_switches_flood_into_tunnels() {
+    let switch = "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {name: blue}\nspec:\n  plane: {kind: l2}\n  ports:\n    \
+                  - {name: left, port: p2, mac: '02:00:00:00:00:07', mtu: 1450}\n    \
+                  - {name: to-b, tunnel: {type: vxlan, remote: 192.0.2.2, vni: 8, local: 192.0.2.1}, over: wan}\n";
+    let intent = intent(&[WAN, &red(VXLAN, ""), switch]);
+    let floods: Vec<&str> =
+        intent.networks.iter().filter(|one| floods_into_tunnels(one)).map(|one| one.name()).collect();
+    assert_eq!(floods, ["blue"]);
 }
 
 /// The interface stays when only the tunnel changes, but not when its MAC address or its type does.

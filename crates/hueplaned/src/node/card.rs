@@ -43,7 +43,7 @@ const KEEPING_WORDS_MIN: u32 = 1 << 18;
 /// Packet slots of the card's thread.
 pub(super) const SLOTS: u32 = 16_384;
 
-/// In programs for the card, replaces ports that do not belong to the card, and tunnels.
+/// In programs for the card, replaces ports that do not belong to the card.
 const ELSEWHERE: PortId = PortId::new(PortId::PHYSICAL as u8 - 1);
 
 /// The card and its networks.
@@ -151,21 +151,17 @@ impl CardSide {
         self.live.description()
     }
 
+    /// The card's number of a port; tunnels keep theirs.
     pub(super) fn number(&self, port: PortId) -> PortId {
+        if port.is_tunnel() {
+            return port;
+        }
         self.numbers.get(&port).copied().map_or(ELSEWHERE, PortId::new)
     }
 
     /// A program in the card's own numbers.
     pub(super) fn on_card(&self, program: &Program) -> Program {
         let mut program = program.renumbered(|port| self.number(port));
-        let is_tunnel: Vec<bool> = program.ports.iter().map(|port| port.tunnel.is_some()).collect();
-        program.rows.retain(|row| is_tunnel.get(usize::from(row.vport)) != Some(&true));
-        for port in program.ports.iter_mut().filter(|port| port.tunnel.is_some()) {
-            (port.port, port.tunnel) = (ELSEWHERE, None);
-        }
-        for hop in program.next_hops.iter_mut().filter(|hop| hop.port().is_tunnel()) {
-            *hop = hop.on_port(ELSEWHERE);
-        }
         // Frames of other ports never reach the card.
         program.rows.retain(|row| match row.select {
             Match::Mac { port, .. } | Match::Port(port) | Match::Inner { port: Some(port), .. } => {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hue_control::{Compiled, TunnelUse, peer, tunnel_uses};
+use hue_control::{Compiled, carriers, floods_into_tunnels, peer};
 use hue_host::cgroup::Limits;
 use hue_host::control::{Config, Families, Owner, PortConfig, StaticRoute, StaticTarget, interface_names};
 use hue_intent::{Dscp, Encapsulation, Network, Select, Target, Tunnel};
@@ -29,24 +29,28 @@ pub struct Wanted {
     pub config: Config,
     /// Its virtual ports, as its routes name them.
     pub ports: Vec<RibPort>,
-    /// Whether it has or carries tunnels; then it cannot be on the card.
-    pub tunnels: Option<TunnelUse>,
     /// The part of its description in the API that documents determine.
     pub api: api::Network,
+}
+
+impl Wanted {
+    /// Whether it is a switch with tunnels, which cannot be on the card.
+    pub fn floods_into_tunnels(&self) -> bool {
+        floods_into_tunnels(&self.network)
+    }
 }
 
 /// All networks of a desired state, sorted by name.
 pub fn all(networks: &[Network], compiled: &Compiled, owner: &Owner) -> Vec<(String, Arc<Wanted>)> {
     let programs: HashMap<&str, &Program> =
         compiled.programs.iter().map(|program| (program.name.as_str(), program)).collect();
-    let uses = tunnel_uses(networks);
+    let carriers = carriers(networks);
     networks
         .iter()
         .filter_map(|network| {
             let program = *programs.get(network.name())?;
-            let tunnels = uses.get(network.name()).copied();
-            let mut wanted = Wanted { tunnels, ..wanted(network, program, compiled, owner) };
-            wanted.config.carries = tunnels == Some(TunnelUse::Carries);
+            let mut wanted = wanted(network, program, compiled, owner);
+            wanted.config.carries = carriers.contains(network.name());
             Some((network.name().to_owned(), Arc::new(wanted)))
         })
         .collect()
@@ -74,7 +78,6 @@ fn wanted(network: &Network, program: &Program, compiled: &Compiled, owner: &Own
         limits: limits(network.spec.resources.as_ref()),
         api: described(network, &program, &interfaces, compiled, owner),
         ports,
-        tunnels: None,
         network: network.clone(),
         program,
     }

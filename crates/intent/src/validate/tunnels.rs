@@ -76,7 +76,7 @@ pub(super) fn all(networks: &[NetworkDraft<'_>], rules: Rules) {
     }
     unique(&ends, networks);
     nesting(&ends, &carriers, networks);
-    on_card(&ends, &carriers, networks);
+    on_card(&ends, networks);
 }
 
 /// What an end says about itself and its network.
@@ -346,21 +346,20 @@ fn circles(
     }
 }
 
-/// The card has no tunnels: neither networks with tunnels nor those that carry some can be placed there.
-fn on_card(ends: &[End<'_, '_>], carriers: &[Option<usize>], networks: &[NetworkDraft<'_>]) {
+/// The card copies frames to its own ports only, so switches with tunnels cannot be placed there.
+fn on_card(ends: &[End<'_, '_>], networks: &[NetworkDraft<'_>]) {
     let mut reported = vec![false; networks.len()];
-    let asks = |network: usize| networks[network].placement == Some(Placement::Card);
-    for (end, carrier) in ends.iter().zip(carriers) {
-        for (network, what) in
-            [(Some(end.network), "a network with tunnels"), (*carrier, "a network that carries tunnels")]
-        {
-            let Some(network) = network.filter(|network| asks(*network)) else { continue };
-            if std::mem::replace(&mut reported[network], true) {
-                continue;
-            }
-            let at = networks[network].spec.field_or_self("placement");
-            let hint = format!("the card has none: see the tunnel in {}", end.at.location_for(&at));
-            at.fault(format!("card for {what}"), "soft or auto", Some(hint));
+    for end in ends {
+        let Some(network) = networks.get(end.network) else { continue };
+        let floods = network.plane.as_ref().is_some_and(|plane| plane.kind == Kind::L2);
+        if !floods || network.placement != Some(Placement::Card) {
+            continue;
         }
+        if std::mem::replace(&mut reported[end.network], true) {
+            continue;
+        }
+        let at = network.spec.field_or_self("placement");
+        let hint = format!("the card cannot flood into tunnels: see the one in {}", end.at.location_for(&at));
+        at.fault("card for a switch with tunnels", "soft or auto", Some(hint));
     }
 }

@@ -456,18 +456,15 @@ fn a_network_has_a_limit_of_tunnels() {
 }
 
 #[test]
-fn the_card_has_no_tunnels() {
+fn a_switch_with_tunnels_cannot_be_on_the_card() {
     let card = |text: String| text + "  placement: card\n";
+    assert!(load(&[&card(wan()), &card(red(VXLAN))]).is_ok());
+    let switch = format!("{{name: to-b, tunnel: {{{VXLAN}}}, over: wan}}");
+    let switch = card(network("red", "l2", &[&switch], ""));
     assert_eq!(
-        errors(&[&wan(), &card(red(VXLAN))]),
+        errors(&[&card(wan()), &switch]),
         [
-            "b.yaml:8:14: spec.placement: found card for a network with tunnels, expected soft or auto (the card has none: see the tunnel in line 7)"
-        ]
-    );
-    assert_eq!(
-        errors(&[&card(wan()), &red(VXLAN)]),
-        [
-            "a.yaml:8:14: spec.placement: found card for a network that carries tunnels, expected soft or auto (the card has none: see the tunnel in b.yaml:7)"
+            "b.yaml:8:14: spec.placement: found card for a switch with tunnels, expected soft or auto (the card cannot flood into tunnels: see the one in line 7)"
         ]
     );
 }

@@ -8,11 +8,11 @@ use hue_e2e::document::all;
 use hue_e2e::frame::{self, Ends, Mac};
 use hue_e2e::lab::{Host, address6, text};
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Daemon, Flood, Lab, Ovs, Raw, Sniffer, Space, can_run, ovs, shell, until};
+use hue_e2e::{Cli, Daemon, Flood, Lab, Ovs, Raw, Sniffer, Space, can_run, ovs, shell, until};
 use serde_json::Value;
 
 use crate::card;
-use crate::migrate::is_whole;
+use crate::migrate::{is_clean, is_whole};
 
 /// A network's document: `ports` are flow mappings without braces.
 fn network(lab: &Lab, name: &str, kind: &str, ports: &[String], more: &str) -> String {
@@ -332,7 +332,7 @@ fn bad_changes_leave_everything(site: &Site, daemon: &Daemon) {
         ),
         (lan(lab).replace("mtu: 1450", "mtu: 1400"), "expected the same MTU at all ports of a switch"),
         (wan(lab, "").replace("192.0.2.1/24, ", ""), "expected an address of network"),
-        (red(lab, "2001:db8::2") + "  placement: card\n", "found card for a network with tunnels"),
+        (lan(lab) + "  placement: card\n", "found card for a switch with tunnels"),
     ] {
         let refused = cli.run_with(&["apply", "-f", "-"], &document).expect_code(3);
         assert!(refused.stderr.contains(expected), "{expected}: {}", refused.stderr);
@@ -457,10 +457,16 @@ fn far_in(n: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, n, 2)
 }
 
+/// In software only, with packets of the ports by this driver.
 fn two_tunnels_over_one_carrier(driver: &str, more_of_noisy: &str) -> Shared {
+    let node = |lab: &Lab| lab.node_document(&format!("driver: {driver}"));
+    share_a_carrier(node, &[], more_of_noisy)
+}
+
+fn share_a_carrier(node: impl Fn(&Lab) -> String, images: &[&str], more_of_noisy: &str) -> Shared {
     let lab = Lab::new(3);
     let far = lab.bare_host("far", 0, [2, 0x68, 0, 0, 0, 2], &format!("{LINUX}/24"));
-    let (mut documents, mut hosts) = (vec![lab.node_document(&format!("driver: {driver}"))], Vec::new());
+    let (mut documents, mut hosts) = (vec![node(&lab)], Vec::new());
     let up = format!(
         "name: up, port: {}, mac: \"{}\", addresses: [192.0.2.1/24]",
         lab.ports()[0],
@@ -493,7 +499,8 @@ fn two_tunnels_over_one_carrier(driver: &str, more_of_noisy: &str) -> Shared {
     hue_e2e::daemon::write(&file, &all(&documents));
     // One worker, which all of them share.
     let arguments = ["-f", &file.to_string_lossy(), "--workers", "1"];
-    let daemon = Daemon::start_with(&lab, &hue_e2e::Cli::new(&lab), &arguments);
+    let images = Some(hue_testdata::images(images)).filter(|_| !images.is_empty());
+    let daemon = Daemon::start_with(&lab, &Cli { images, ..Cli::new(&lab) }, &arguments);
     let calm = hosts.remove(1);
     let noisy = hosts.remove(0);
     for (host, n) in [(&noisy, 1), (&calm, 2)] {
@@ -535,6 +542,46 @@ fn a_flood_into_a_tunnel_costs_only_its_network() {
     let (noisy, calm) = (shared.losses("noisy"), shared.losses("calm"));
     assert!(sent > full(&noisy) && full(&calm) == 0, "{sent}: {noisy} {calm}");
     assert_eq!(counter(&calm["queue_full"]), 0, "{calm}");
+}
+
+/// The same with ports of a card, with all three networks on the card, and in software. On the card, what is for the tunnel passes the
+/// card's queue to software, of which each network has its share. What the carrier sends waits until the card takes it.
+#[test]
+fn a_flood_into_a_tunnel_beside_a_card_costs_only_its_network() {
+    if !can_run(&[]) {
+        return;
+    }
+    let shared = share_a_carrier(|lab| card::node(lab, "default"), &["default"], "");
+    let ends =
+        Ends { macs: [router(11), shared.noisy.mac], addresses: [shared.noisy.address, far_in(1)], ttl: 64 };
+    let lost = |name: &str| {
+        let losses = shared.losses(name);
+        let counts = losses.as_object().into_iter().flatten().map(|(_, count)| counter(count));
+        (counts.sum::<u64>(), losses)
+    };
+    for side in ["card", "soft"] {
+        for name in ["wan", "noisy", "calm"].map(|name| shared.lab.name(name)) {
+            if side == "soft" {
+                is_clean(&shared.daemon.cli.json(&["migrate", &name, "--to", side]));
+            }
+            card::runs_on(&shared.daemon, &name, side);
+        }
+        let flows = [
+            Flow::start_to(&shared.calm, &shared.far, far_in(2), 300, 200),
+            Flow::start(&shared.far, &shared.calm, 300, 200),
+        ];
+        let (before, _) = lost("noisy");
+        let flood = Flood::start(&shared.noisy.space, vec![frame::udp(ends, [9, 9], &[0; 32])], 2_000_000);
+        until("the flood is more than its share", 30, || {
+            lost("noisy").0 > before + 1_000 && flows.iter().all(|flow| flow.received() > 600)
+        });
+        let _ = flood.stop();
+        flows.into_iter().for_each(is_whole);
+        for name in ["calm", "wan"] {
+            let (lost, losses) = lost(name);
+            assert_eq!(lost, 0, "{side}: {name}: {losses}");
+        }
+    }
 }
 
 /// What comes by a tunnel is limited as all that its network receives: the excess is that network's loss.
@@ -688,45 +735,86 @@ fn a_virtual_hop_rewrites_the_outer_addresses() {
     }
 }
 
-/// A network with tunnels, and the one that carries them, stay in software, and return to the card without them.
+/// A router with a tunnel, and the network that carries it, are placed and moved like any other network, each by itself. What enters
+/// or leaves the tunnel passes software on every way, so no flow loses a packet or its order. A switch with a tunnel stays in
+/// software, and the node says why.
 #[test]
-fn the_card_gets_networks_when_their_tunnels_are_gone() {
+fn a_router_with_a_tunnel_and_its_carrier_move_under_traffic() {
     if !can_run(&[]) {
         return;
     }
-    let lab = Lab::new(2);
-    let red = lab.pair("red", 1, 1, [0, 1]);
-    let wan = lab.pair("wan", 2, 2, [0, 1]);
-    let daemon = card::start(
-        &lab,
-        &["default"],
-        &[card::node(&lab, "default"), red.document.yaml(), wan.document.yaml()],
-    );
-    let on = |substrate: &str| {
-        card::runs_on(&daemon, red.name(), substrate);
-        card::runs_on(&daemon, wan.name(), substrate);
-        daemon.cli.warm_up(&[&red, &wan]);
-    };
-    on("card");
-    let tunnel = format!(
-        "    - {{name: far, tunnel: {{type: ipip, local: 10.2.1.1, remote: 10.2.1.9}}, over: {}, addresses: [10.0.0.1/30]}}\n",
-        wan.name()
-    );
-    let yaml = red.document.yaml();
-    let with = yaml.clone() + &tunnel;
-    for _ in 0..2 {
-        daemon.cli.apply(&with, &[]);
-        on("soft");
-        for (name, why) in [(red.name(), "it has tunnels"), (wan.name(), "it carries tunnels")] {
-            let expected = format!("{why}: the card has none");
-            until(&format!("{name}: {expected}"), 10, || {
-                card::network(&daemon, name)["why_soft"] == expected.as_str()
-            });
-            assert_eq!(daemon.cli.json(&["get", "placements", name])["why_not"], expected.as_str());
-            let refused = daemon.cli.run(&["migrate", name, "--to", "card"]);
-            assert!(refused.code != 0 && refused.stderr.contains(&expected), "{}", refused.stderr);
-        }
-        daemon.cli.apply(&yaml, &[]);
-        on("card");
+    let site = site();
+    let lab = &site.lab;
+    let [wan, lan, red] = ["wan", "lan", "red"].map(|name| lab.name(name));
+    let mut documents = vec![card::node(lab, "kinds")];
+    documents.extend(site.documents.iter().cloned());
+    let daemon = card::start(lab, &["kinds"], &documents);
+    card::runs_on(&daemon, &wan, "card");
+    card::runs_on(&daemon, &red, "card");
+    site.reach_each_other("on the card");
+
+    let why = "it is a switch with tunnels, into which the card cannot flood";
+    assert_eq!(card::network(&daemon, &lan)["substrate"], "soft");
+    assert_eq!(daemon.cli.json(&["get", "placements", &lan])["why_not"], why);
+    let refused = daemon.cli.run(&["migrate", &lan, "--to", "card"]);
+    assert!(refused.code != 0 && refused.stderr.contains(why), "{}", refused.stderr);
+
+    // Through the tunnel of the router in both directions, past it, and through that of the switch.
+    let flows = [
+        Flow::start_to(&site.behind, &site.linux, AT_ROUTER, 150, 200),
+        Flow::start(&site.linux, &site.behind, 150, 200),
+        Flow::start(&site.linux, &site.desk, 150, 200),
+        Flow::start_to(&site.desk, &site.linux, AT_SWITCH, 150, 200),
+    ];
+    for (name, to) in [
+        (&red, "soft"),
+        (&wan, "soft"),
+        (&red, "card"),
+        (&wan, "card"),
+        (&wan, "soft"),
+        (&red, "soft"),
+        (&wan, "card"),
+        (&red, "card"),
+    ] {
+        let report = daemon.cli.json(&["migrate", name, "--to", to]);
+        is_clean(&report);
+        let before: Vec<u64> = flows.iter().map(Flow::received).collect();
+        until(&format!("all flows go on with {name} in {to}"), 20, || {
+            flows.iter().zip(&before).all(|(flow, before)| flow.received() > before + 50)
+        });
     }
+    flows.into_iter().for_each(is_whole);
+
+    // Each packet counts once for its network, whatever decided it.
+    let sums = |name: &str| {
+        let stats = daemon.cli.stats(name);
+        let of = |field: &str| counter(&stats[field]);
+        (of("received"), of("forwarded") + of("punted") + of("dropped"), stats)
+    };
+    for name in [&wan, &red] {
+        let (received, ended, stats) = sums(name);
+        assert!(received == ended && received > 1_000, "{stats}");
+    }
+    let losses = daemon.cli.stats(&wan)["losses"].clone();
+    let tunnels = losses.as_object().into_iter().flatten().filter(|(reason, _)| reason.starts_with("tunnel"));
+    assert_eq!(tunnels.map(|(_, count)| counter(count)).sum::<u64>(), 0, "{losses}");
+
+    // The longest packet that fits, and one that does not: the network's kernel tells the sender, as in software.
+    let ping = |bytes: &str| site.behind.ping_with(AT_ROUTER, 2, &["-M", "do", "-s", bytes]);
+    assert!(ping("1402").stdout.contains(" 2 received"), "{}", ping("1402"));
+    let longer = ping("1403");
+    assert!(longer.stdout.contains("mtu = 1430") || longer.stderr.contains("mtu=1430"), "{longer}");
+
+    // A tunnel that comes and goes while its network is on the card.
+    let without: String = documents[3]
+        .lines()
+        .filter(|line| !line.contains("tunnel:"))
+        .fold(String::new(), |all, line| all + line + "\n");
+    daemon.cli.apply(&without, &[]);
+    until("the tunnel is gone", 20, || site.behind.ping(AT_ROUTER, 1) == 0);
+    card::runs_on(&daemon, &red, "card");
+    daemon.cli.apply(&documents[3], &[]);
+    site.reach_each_other("with the tunnel again");
+    card::runs_on(&daemon, &red, "card");
+    card::runs_on(&daemon, &wan, "card");
 }

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hue_control::TunnelUse;
 use hue_demux::PortId;
 use hue_intent::{NetworkPort, Tunnel};
 use hue_substrate::{Substrate, SubstrateError};
@@ -432,7 +431,7 @@ impl Node {
     pub(super) fn tell_passengers(&mut self, name: &str) {
         let Some(entry) = self.networks.get(name) else { return };
         let known = entry.have.as_ref().or(entry.want.as_ref());
-        if known.is_none_or(|known| known.tunnels != Some(TunnelUse::Carries)) {
+        if known.is_none_or(|known| !known.config.carries) {
             return;
         }
         let over = |entry: &Entry| {

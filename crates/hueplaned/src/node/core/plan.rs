@@ -27,7 +27,7 @@ impl Node {
         for (name, entry) in &self.networks {
             let Some(want) = &entry.want else { continue };
             let program = programs.get(name.as_str()).copied().unwrap_or(&want.program);
-            let mut demand = Demand::of(&want.network, program).with_tunnels(want.tunnels);
+            let mut demand = Demand::of(&want.network, program);
             if let Some(table) = self.table_of(entry) {
                 let counts = table.rib().counts();
                 // While an image is loaded, networks that were on the card count as being there.
