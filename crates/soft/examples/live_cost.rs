@@ -3,7 +3,7 @@
 //! `cargo run --release -p hue-soft --example live_cost -- [NETWORKS[,NETWORKS…]]` (default `1,15,200`). Compares one
 //! worker and four ports, which generate 64-byte frames and discard sent frames, with the plane alone over frames
 //! copied the same way, in turns. Prints the median, tenth and ninetieth percentile of nanoseconds of processor time
-//! per packet. The kernel counts this time for each thread, so other load on the machine is not included. Compare
+//! per packet that left. The kernel counts this time for each thread, so other load on the machine is not included. Compare
 //! within one run only.
 
 mod common;
@@ -62,6 +62,8 @@ struct Bench {
     /// The worker's directory below `/proc`.
     thread: String,
     on: Arc<AtomicBool>,
+    /// Packets that were sent.
+    left: Arc<AtomicU64>,
     soft: Soft,
     templates: Vec<Vec<Vec<u8>>>,
     buffer: Vec<u8>,
@@ -74,10 +76,10 @@ impl Bench {
         let programs = (1..=networks).map(network).collect::<Result<Vec<_>, _>>()?;
         let (mut live, thread) = one_worker()?;
         live.load(&programs)?;
-        let on = Arc::new(AtomicBool::new(false));
+        let (on, left) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let templates: Vec<_> = (0..PORTS).map(|port| packets(port, networks)).collect();
         for port in 0..PORTS {
-            let null = Null::new(&templates[usize::from(port)], &on, &Arc::new(AtomicU64::new(0)));
+            let null = Null::new(&templates[usize::from(port)], &on, &left);
             live.add_port(PortId::new(port), |_| Ok(Box::new(null)))?;
         }
         let mut soft = Soft::new(Limits::default())?;
@@ -88,6 +90,7 @@ impl Bench {
             live,
             thread,
             on,
+            left,
             soft,
             templates,
             buffer,
@@ -96,22 +99,24 @@ impl Bench {
         })
     }
 
-    fn packets(&self) -> u64 {
-        self.live.worker_totals().iter().map(|worker| worker.packets).sum()
-    }
-
     fn live(&mut self) -> Result<(), Error> {
         // The kernel updates the time of a thread when it sleeps, so both are read when there is no work.
-        let (before, start) = (self.packets(), processor_ns(&self.thread)?);
+        let (before, start) = (self.left.load(Ordering::Relaxed), processor_ns(&self.thread)?);
         self.on.store(true, Ordering::Relaxed);
         std::thread::sleep(ROUND);
         self.on.store(false, Ordering::Relaxed);
         std::thread::sleep(ROUND / 5);
-        let (after, end) = (self.packets(), processor_ns(&self.thread)?);
+        let (after, end) = (self.left.load(Ordering::Relaxed), processor_ns(&self.thread)?);
         if after > before {
             self.live_ns.push((end - start) as f64 / (after - before) as f64);
         }
         Ok(())
+    }
+
+    /// Packets that arrived at ports and did not leave.
+    fn lost(&self) -> i64 {
+        let totals = (0..PORTS).filter_map(|port| self.live.port_totals(PortId::new(port)));
+        totals.map(|port| port.received_packets as i64 - port.sent_packets as i64).sum()
     }
 
     /// The plane alone, with frames copied in as ports do: 64 of each port, each into its own slot.
@@ -152,9 +157,10 @@ fn main() -> Result<(), Error> {
         let (live, live_text) = spread(&mut bench.live_ns);
         let (soft, soft_text) = spread(&mut bench.soft_ns);
         println!(
-            "{:4} networks: live {live_text}, plane alone {soft_text}, difference {:.1} ns",
+            "{:4} networks: live {live_text}, plane alone {soft_text}, difference {:.1} ns; {} lost",
             bench.networks,
-            live - soft
+            live - soft,
+            bench.lost()
         );
     }
     Ok(())

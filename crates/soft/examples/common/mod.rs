@@ -64,13 +64,14 @@ pub fn program(
     })
 }
 
-/// A UDP packet in a frame of at most 65,535 `bytes`, to `top`.0.0.`low`.
+/// A UDP packet in a frame of at most 65,535 `bytes`, from 172.16.0.1 to `top`.0.0.`low`.
 pub fn packet(bytes: usize, to: Mac, (top, low): (u8, u8)) -> Vec<u8> {
     let mut frame = vec![0; bytes];
     frame[..6].copy_from_slice(&to.0);
     frame[6..12].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
     frame[12..26].copy_from_slice(&[8, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0]);
     frame[16..18].copy_from_slice(&(bytes as u16 - 14).to_be_bytes());
+    frame[26..30].copy_from_slice(&[172, 16, 0, 1]); // routers drop packets from 0.0.0.0
     frame[30] = top;
     frame[33] = low;
     let checksum = hue_wire::checksum::full(&frame[14..34]);
