@@ -16,6 +16,7 @@ mod matching;
 mod network;
 mod policies;
 mod switch;
+mod tunnels;
 
 pub use batch::{Batch, Output};
 pub use engine::{BATCH_MAX, NETWORKS_MAX, Soft};

@@ -37,10 +37,10 @@ use super::steering::{Link, NO_HOME, Steering, VportLinks};
 use super::totals::{
     NetworkTotals, PORT_WORDS, PortEntry, PortState, PortTotals, TotalsReader, WORKER_WORDS, WorkerTotals,
 };
-use super::tunnels::{End, Tunnels};
 use super::worker::{Job, Parts, Worker};
 use crate::engine::Soft;
 use crate::switch::MacRow;
+use crate::tunnels::Tunnels;
 
 /// A port that failed while it ran; it is closed, and down until it is added again.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -686,8 +686,9 @@ impl Live {
         });
         let demux = self.model.engine.demux.clone();
         let beside = Beside::new(&self.nics, &self.model.engine.networks, &self.on_nics);
-        let tunnels = Arc::new(Tunnels::new(self.tunnel_ends()));
-        let steering = Steering::new(demux, network_homes, port_homes, beside, tunnels, vports, self.links());
+        let tunnels = Tunnels::of(&self.model.engine.networks, |vid, address| self.near(vid, address));
+        let steering =
+            Steering::new(demux, network_homes, port_homes, beside, Arc::new(tunnels), vports, self.links());
         self.steering = Arc::new(steering);
         for worker in 0..self.workers.len() {
             let steering = self.steering.clone();
@@ -696,22 +697,10 @@ impl Live {
         Ok(())
     }
 
-    fn tunnel_ends(&self) -> impl Iterator<Item = End<'_>> {
-        self.model.engine.networks.iter().flat_map(|network| {
-            let ports = network.shape.ports.iter().zip(0u16..);
-            ports.filter_map(|(port, vport)| {
-                let tunnel = port.tunnel?;
-                let known = self.settings.get(&tunnel.over).and_then(|settings| settings.addresses.as_ref());
-                let near = known.into_iter().flatten().find(|(_, address, _)| *address == tunnel.local);
-                Some(End {
-                    target: Target { vid: network.vid, vport },
-                    tunnel,
-                    mac: port.mac,
-                    rows: &network.shape.rows,
-                    over_vport: near.map_or(0, |(vport, ..)| *vport),
-                })
-            })
-        })
+    /// The virtual port of a network that has an address.
+    fn near(&self, vid: Vid, address: IpAddr) -> Option<u16> {
+        let known = self.settings.get(&vid)?.addresses.as_ref()?;
+        known.iter().find(|(_, own, _)| *own == address).map(|(vport, ..)| *vport)
     }
 
     fn links(&self) -> impl Iterator<Item = (Vid, VportLinks)> + '_ {
