@@ -1,6 +1,6 @@
 //! The tunnels of loaded networks: which network carries which, whose a packet of a tunnel is, and how packets get in and out.
 //!
-//! Flow: control → [`Tunnels`], a part of steering → workers. A tunnel is looked up by its
+//! Flow: programs → [`Tunnels`] → the engine, offline, and workers, as a part of steering. A tunnel is looked up by its
 //! virtual port on the way out, and by the carrying network, the two addresses, type and VNI on the way in. Where packets
 //! wait in between is the caller's affair. See ADR 0059.
 
@@ -112,6 +112,11 @@ impl Tunnels {
         tunnels.carried.sort_unstable_by_key(type_key);
         tunnels.carried.dedup();
         tunnels
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.out.is_empty()
     }
 
     /// The tunnel of a virtual port.
