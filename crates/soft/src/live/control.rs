@@ -67,6 +67,8 @@ pub struct Live {
     ports: BTreeMap<PortId, PortControl>,
     pub(super) totals: TotalsReader,
     pub(super) steering: Arc<Steering>,
+    /// Whether the tunnels in `steering` are not those of the present networks and addresses.
+    pub(super) tunnels_stale: bool,
     /// NICs beside ports: pairs of port and NIC.
     nics: Vec<(PortId, PortId)>,
     /// Networks that use the NICs.
@@ -150,6 +152,7 @@ impl Live {
             ports: BTreeMap::new(),
             totals,
             steering: Arc::new(Steering::empty()),
+            tunnels_stale: false,
             nics: Vec::new(),
             on_nics: OnNics::default(),
             events: Some(events),
@@ -487,6 +490,7 @@ impl Live {
             return;
         }
         settings.addresses = Some(addresses.clone());
+        self.tunnels_stale = true;
         let _ = self.ask_home(vid, move |worker| worker.set_own(vid, &addresses));
         let _ = self.steer();
     }
@@ -686,9 +690,11 @@ impl Live {
         });
         let demux = self.model.engine.demux.clone();
         let beside = Beside::new(&self.nics, &self.model.engine.networks, &self.on_nics);
-        let tunnels = Tunnels::of(&self.model.engine.networks, |vid, address| self.near(vid, address));
-        let steering =
-            Steering::new(demux, network_homes, port_homes, beside, Arc::new(tunnels), vports, self.links());
+        let tunnels = match std::mem::take(&mut self.tunnels_stale) {
+            true => Arc::new(Tunnels::of(&self.model.engine.networks, |vid, own| self.near(vid, own))),
+            false => self.steering.tunnels.clone(),
+        };
+        let steering = Steering::new(demux, network_homes, port_homes, beside, tunnels, vports, self.links());
         self.steering = Arc::new(steering);
         for worker in 0..self.workers.len() {
             let steering = self.steering.clone();

@@ -201,6 +201,31 @@ fn a_tunnel_without_its_carrier_is_down() {
     sums_of(&world, &[1, CARRIER]);
 }
 
+/// Packets enter the carrier at the virtual port that has the near address, and stay there when ports change.
+#[test]
+fn the_near_end_follows_its_address() {
+    let mut world = both(1);
+    let sends = |world: &World, expected: [u64; 3]| {
+        world.feed(0, &packet(mac(1, 0), [10, 2, 0, 5]));
+        taken(world, 1);
+        until("the packet to be counted", || {
+            let ports = world.totals(CARRIER).ports;
+            ports.iter().map(|port| port.received_packets).eq(expected)
+        });
+    };
+    sends(&world, [1, 0, 0]);
+    world.live.set_addresses(vid(CARRIER), &[(0, [10, 9, 0, 1], 16), (2, LOCAL, 8)]);
+    sends(&world, [1, 0, 1]);
+    world.live.remove_port(PortId::new(2));
+    sends(&world, [1, 0, 2]);
+    world.live.set_addresses(vid(CARRIER), &[(1, LOCAL, 8)]);
+    sends(&world, [1, 1, 2]);
+    // A carrier that is loaded again has no addresses until they are set.
+    world.live.unload(&[vid(CARRIER)]).unwrap();
+    world.live.load(&[program(CARRIER)]).unwrap();
+    sends(&world, [1, 0, 0]);
+}
+
 fn sums_of(world: &World, ids: &[u16]) {
     for id in ids {
         until("the sums", || world.totals(*id).check().is_ok());
