@@ -159,6 +159,10 @@ fn a_router_with_tunnels_on_both_sides_rewrites_outer_source_and_destination() {
     assert!(text.contains("punted into tunnels 1"), "{text}");
     dir.hueplane("run -f all.yaml --in p0=in.pcap --out card --on card")
         .fails(3, "network 'blue': port 'to-right' is a tunnel: the card has none: use `--on soft`");
+    dir.hueplane("lab run -f all.yaml --on soft --traffic p0=rate:1G --duration-us 100").fails(
+        3,
+        "network 'blue': port 'to-right' is a tunnel: `hueplane lab` measures networks without them",
+    );
 }
 
 #[test]
