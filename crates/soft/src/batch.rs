@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
+use hue_planes::Loss;
 use hue_substrate::SwitchCounts;
 use hue_tables::Vid;
 
@@ -32,6 +33,19 @@ pub struct Output<'a> {
     pub fate: Fate,
     /// Its bytes: rewritten when forwarded, else unchanged.
     pub bytes: &'a [u8],
+    /// What happened to it after its plane.
+    pub after: After,
+}
+
+/// What happens to a packet after its plane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum After {
+    /// What the verdict says: it leaves by its port, goes to the control plane, or is dropped.
+    Verdict,
+    /// It went into a tunnel, or came out of one. The next output with it is that of the other network.
+    Tunnel,
+    /// A tunnel lost it.
+    Lost(Loss),
 }
 
 impl Batch {
@@ -51,6 +65,11 @@ impl Batch {
         self.buffer.extend_from_slice(bytes);
         self.frames.push(Frame::new(port, time_ns, start, len));
         true
+    }
+
+    /// The buffer, and one frame of it, below [`Batch::len`].
+    pub(crate) fn one(&mut self, index: usize) -> (&mut Vec<u8>, &mut Frame) {
+        (&mut self.buffer, &mut self.frames[index])
     }
 
     /// Removes all frames, keeps the memory.
@@ -74,7 +93,7 @@ impl Batch {
 
 impl Soft {
     /// Passes on a fate; one that sends a frame to several ports once for each of them.
-    fn spread(&self, fate: Fate, mut each: impl FnMut(Fate)) {
+    pub(crate) fn spread(&self, fate: Fate, mut each: impl FnMut(Fate)) {
         let Fate::Network { vid, vport, outcome, .. } = fate else { return each(fate) };
         if !outcome.is_flood() {
             return each(fate);
@@ -107,6 +126,9 @@ impl Soft {
 
     /// The same; returns the time that processing took, without that of `each`.
     pub fn run_timed(&mut self, batch: &mut Batch, mut each: impl FnMut(Output<'_>)) -> Duration {
+        if self.has_tunnels() {
+            return self.run_through_tunnels(batch, each);
+        }
         let (mut done, mut took) = (0, Duration::ZERO);
         while done < batch.frames.len() {
             let begun = Instant::now();
@@ -121,6 +143,7 @@ impl Soft {
                     time_ns: frame.time_ns,
                     fate,
                     bytes,
+                    after: After::Verdict,
                 };
                 if frame.fate != Fate::Flooded {
                     self.spread(frame.fate, |fate| each(output(fate, own)));

@@ -25,6 +25,7 @@ use hue_substrate::SubstrateError;
 use hue_tables::layout::Runs;
 use hue_tables::{Account, Dag, Delta, Limits, Reader, TableError, Vid};
 
+use crate::carry::Carry;
 use crate::flood::{COPIES_MAX, Copies, FloodCopy};
 use crate::frame::{Fate, Frame};
 use crate::lines::{Collect, Line, LinesOf, NO_ORIGIN, Origin, Run, count};
@@ -81,6 +82,7 @@ const _: () = assert!(NETWORKS_MAX <= SLOT as usize && LISTS <= RARE as usize &&
 pub struct Soft {
     pub(crate) engine: Engine,
     pub(crate) dag: Dag,
+    pub(crate) carry: Carry,
 }
 
 /// One worker's part: takes frames through the stages.
@@ -296,7 +298,7 @@ impl Soft {
     pub fn new(limits: Limits) -> Result<Self, TableError> {
         let dag = Dag::new(limits)?;
         let engine = Engine::new(dag.reader()?);
-        Ok(Self { engine, dag })
+        Ok(Self { engine, dag, carry: Carry::default() })
     }
 
     /// Passes frames of `buffer` through all stages: sets the fate of each frame, and rewrites the bytes of forwarded

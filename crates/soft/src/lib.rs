@@ -5,6 +5,7 @@
 //! so the same frames give the same bytes.
 
 mod batch;
+mod carry;
 mod engine;
 mod explain;
 mod flood;
@@ -16,8 +17,10 @@ mod matching;
 mod network;
 mod policies;
 mod switch;
+mod tunnels;
 
-pub use batch::{Batch, Output};
+pub use batch::{After, Batch, Output};
+pub use carry::{PASSAGES_MAX, Passage, TunnelCounts};
 pub use engine::{BATCH_MAX, NETWORKS_MAX, Soft};
 pub use explain::{NetworkTrace, Trace};
 pub use flood::{COPIES_MAX, FloodCopy};

@@ -1,12 +1,13 @@
 //! Loads configuration files into a substrate, for the commands that need one.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
 
 use anstyle::{RgbColor, Style};
 use hue_control::{Names, compile};
 use hue_demux::PortId;
-use hue_intent::{Intent, Name};
 use hue_soft::Soft;
 use hue_substrate::{Program, Substrate};
 use hue_tables::{Limits, Vid};
@@ -19,6 +20,8 @@ use crate::print::styled;
 pub struct Networks {
     pub programs: Vec<Program>,
     pub names: Names,
+    /// The virtual port of each network's address.
+    addresses: HashMap<(Vid, IpAddr), u16>,
 }
 
 /// The software substrate with all networks loaded.
@@ -31,17 +34,19 @@ impl Engine {
     /// Reads, checks, compiles and loads files.
     pub fn load(files: &[PathBuf]) -> Result<Self, Failure> {
         let networks = Networks::compile(files)?;
-        let soft = loaded(&networks.programs)?;
+        let soft = loaded(&networks)?;
         Ok(Self { soft, networks })
     }
 }
 
-/// The software substrate with these programs. It reserves address space for their routes only, because they do not change.
-pub fn loaded(programs: &[Program]) -> Result<Soft, Failure> {
+/// The software substrate with these networks. It reserves address space for their routes only, because they do not change.
+pub fn loaded(networks: &Networks) -> Result<Soft, Failure> {
+    let Networks { programs, addresses, .. } = networks;
     let ipv4: usize = programs.iter().map(|program| program.entries.lpm32().len()).sum();
     let all: usize = programs.iter().map(|program| program.entries.len()).sum();
     let mut soft = Soft::new(Limits::for_routes(programs.len(), ipv4, all - ipv4))?;
     soft.load(programs)?;
+    soft.join_tunnels(|vid, address| addresses.get(&(vid, address)).copied());
     Ok(soft)
 }
 
@@ -53,26 +58,33 @@ impl Deref for Engine {
     }
 }
 
-/// A network with a tunnel, and its port.
-fn first_tunnel(intent: &Intent) -> Option<(&str, &Name)> {
-    let ports =
-        intent.networks.iter().flat_map(|one| one.spec.ports.iter().map(move |port| (one.name(), port)));
-    let mut tunnels = ports.filter(|(_, port)| port.tunnel().is_some());
-    tunnels.next().map(|(network, port)| (network, &port.name))
-}
-
 impl Networks {
-    /// Reads, checks and compiles files. Tunnels are refused: they need the routes that a carrier has live.
+    /// Reads, checks and compiles files.
     pub fn compile(files: &[PathBuf]) -> Result<Self, Failure> {
         let intent = documents::load(files)?;
-        if let Some((network, port)) = first_tunnel(&intent) {
+        let compiled = compile(&intent)?;
+        let mut addresses = HashMap::new();
+        for program in &compiled.programs {
+            let network = intent.networks.iter().find(|network| network.name() == program.name);
+            let ports = network.into_iter().flat_map(|network| network.spec.ports.iter().zip(0u16..));
+            for (port, vport) in ports {
+                addresses.extend(port.addresses.iter().map(|own| ((program.vid, own.address), vport)));
+            }
+        }
+        Ok(Self { programs: compiled.programs, names: compiled.names, addresses })
+    }
+
+    /// Refuses networks with tunnels; `instead` says what can be done.
+    pub fn without_tunnels(self, instead: &str) -> Result<Self, Failure> {
+        let ports = self.programs.iter().flat_map(|one| one.ports.iter().map(move |port| (one, port)));
+        let tunnel = ports.into_iter().find(|(_, port)| port.tunnel.is_some());
+        if let Some((network, port)) = tunnel {
             return Err(Failure::Input(format!(
-                "network '{network}': port '{port}' is a tunnel, and tunnels run in the daemon only: use `hueplane up`, \
-                 or leave the port out"
+                "network '{}': port '{}' is a tunnel: {instead}, or leave the port out",
+                network.name, port.name
             )));
         }
-        let compiled = compile(&intent)?;
-        Ok(Self { programs: compiled.programs, names: compiled.names })
+        Ok(self)
     }
 
     /// The port with a name; `what` is the argument that names it.

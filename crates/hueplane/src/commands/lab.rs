@@ -27,6 +27,9 @@ use crate::cli::{LabCommand, LabRun, NamedTraffic, On};
 use crate::failure::Failure;
 use crate::print::{Align, DIM, columns, grouped, result, styled};
 
+/// What to do with networks that have tunnels.
+const NO_TUNNELS: &str = "`hueplane lab` measures networks without them: use `hueplane run`";
+
 /// The result of `lab run`.
 #[derive(Serialize)]
 struct Report<'a> {
@@ -144,7 +147,7 @@ pub fn run(command: &LabCommand) -> Result<(), Failure> {
 }
 
 fn run_card(args: &LabRun) -> Result<(), Failure> {
-    let networks = Networks::compile(&args.files.files)?;
+    let networks = Networks::compile(&args.files.files)?.without_tunnels(NO_TUNNELS)?;
     let streams = streams(&networks, args)?;
     let wave = args.wave.clone().map(|file| Wave { file, cycles: args.wave_cycles.unwrap_or((0, u64::MAX)) });
     let experiment = Experiment { streams, duration_us: args.duration_us, line: args.line, wave };

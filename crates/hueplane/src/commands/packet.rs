@@ -4,6 +4,8 @@
 use std::net::IpAddr;
 
 use hue_demux::PortId;
+use hue_planes::Verdict;
+use hue_soft::{NetworkTrace, Passage};
 use hue_substrate::Program;
 use hue_tables::Vid;
 use hueplaned::api::Trace;
@@ -21,15 +23,35 @@ pub struct Explained {
     /// The explanation, in the format of the API.
     #[serde(flatten)]
     pub trace: Trace,
-    /// What happens to it after each link inside the node that it crosses.
+    /// What happens to it after each link inside the node that it crosses, and each tunnel into or out of which it goes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub crossed: Vec<Trace>,
 }
 
-/// Explains a frame that arrives on `port`.
-pub fn explain(engine: &mut Engine, port: PortId, time_ns: u64, frame: &[u8]) -> Trace {
+/// Explains a frame that arrives on `port`; returns what the networks do with it too.
+pub fn explain(engine: &Engine, port: PortId, time_ns: u64, frame: &[u8]) -> (Trace, Vec<NetworkTrace>) {
     let trace = engine.soft.explain(port, time_ns, frame);
-    explained(&*engine, port, frame, trace)
+    let networks = trace.networks.clone();
+    (explained(engine, port, frame, trace), networks)
+}
+
+/// Explains what a tunnel does with a packet, and the network behind it.
+pub fn explain_passage(engine: &Engine, passage: Passage) -> (Trace, Vec<NetworkTrace>) {
+    let Passage { end, port, stages, bytes, next } = passage;
+    let (networks, lost) = match next {
+        Ok(network) => (vec![network], None),
+        Err(loss) => (Vec::new(), Some(loss)),
+    };
+    let trace = hue_soft::Trace { stages, unclaimed: None, networks: networks.clone() };
+    let mut trace = explained(engine, port, &bytes, trace);
+    let program = engine.program(end.vid);
+    let end = program.and_then(|program| program.ports.get(usize::from(end.vport)));
+    trace.in_port = end.map_or_else(|| "?".to_owned(), |end| end.name.clone());
+    if let Some(loss) = lost {
+        trace.verdict = Some(Verdict::Drop.name().to_owned());
+        trace.reason = Some(loss.name().to_owned());
+    }
+    (trace, networks)
 }
 
 impl Words for Engine {

@@ -1,18 +1,20 @@
 //! `hueplane run`: runs captures through networks, and writes captures.
 //!
 //! Flow: captures → merged by time → runner, in batches → a file for each port, and one for punted packets. What leaves
-//! through an end of a link also enters again at its other end.
+//! through an end of a link also enters again at its other end. Tunnels are the engine's: a packet is through all of its
+//! tunnels before the next one.
 //! Errors that can be detected early (configuration, port names, output directory, captures) are reported
 //! before any packet is processed. The files get their names after the last packet.
 
 use hue_demux::PortId;
 use hue_ports::{Frame, MergedCaptures, OutputDir};
+use hue_soft::TunnelCounts;
 use serde::Serialize;
 
 use super::counts::Counts;
 use super::engine::Networks;
 use super::runner::{CardReport, Runner};
-use crate::cli::Run;
+use crate::cli::{On, Run};
 use crate::failure::Failure;
 use crate::print::{Align, DIM, columns, grouped, result, styled};
 use crate::progress;
@@ -35,12 +37,25 @@ struct NetworkReport<'a> {
     forward: u64,
     punt: u64,
     drop: Counts<'a, u64>,
+    /// Of the punted packets, those that went on into the networks of tunnels.
+    #[serde(skip_serializing_if = "is_zero")]
+    to_tunnels: u64,
+    /// Packets that tunnels lost, by reason.
+    #[serde(skip_serializing_if = "Counts::is_empty")]
+    losses: Counts<'a, u64>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Runs the command.
 pub fn run(args: &Run) -> Result<(), Failure> {
-    let networks = Networks::compile(&args.files.files)?;
-    let mut runner = Runner::start(args, &networks.programs)?;
+    let mut networks = Networks::compile(&args.files.files)?;
+    if args.on == On::Card {
+        networks = networks.without_tunnels("the card has none: use `--on soft`")?;
+    }
+    let mut runner = Runner::start(args, &networks)?;
     let mut ports = Vec::with_capacity(args.inputs.len());
     for input in &args.inputs {
         ports.push(networks.port(&format!("--in {}={}", input.name, input.file.display()), &input.name)?);
@@ -144,7 +159,11 @@ fn report<'a>(networks: &'a Networks, runner: &mut Runner) -> Result<Report<'a>,
         let Some(counters) = runner.counters(program.vid)? else { continue };
         let drop = Counts(counters.drops().map(|(outcome, count)| (outcome.name(), count)).collect());
         let (received, forward, punt) = (counters.received(), counters.forwarded(), counters.punted());
-        list.push((program.name.as_str(), NetworkReport { received, forward, punt, drop }));
+        let TunnelCounts { to_tunnels, losses } = runner.tunnel_counts(program.vid);
+        let losses = losses.iter().filter(|(_, count)| *count > 0).map(|(loss, count)| (loss.name(), count));
+        let losses = Counts(losses.collect());
+        let report = NetworkReport { received, forward, punt, drop, to_tunnels, losses };
+        list.push((program.name.as_str(), report));
     }
     let unclaimed = runner.unclaimed()?;
     let unclaimed =
@@ -167,7 +186,17 @@ fn table(networks: &Networks, report: &Report<'_>) -> String {
         (grouped(counts.total()), list.join(", "))
     };
     let rows = networks.programs.iter().zip(&report.networks.0).map(|(program, (_, network))| {
-        let (dropped, why) = reasons(&network.drop);
+        let (dropped, mut why) = reasons(&network.drop);
+        let (_, lost) = reasons(&network.losses);
+        let tunnels = grouped(network.to_tunnels);
+        for (text, has) in [
+            (format!("punted into tunnels {tunnels}"), network.to_tunnels > 0),
+            (format!("lost: {lost}"), !network.losses.is_empty()),
+        ] {
+            if has {
+                why = if why.is_empty() { text } else { format!("{why}; {text}") };
+            }
+        }
         let numbers = [network.received, network.forward, network.punt].map(grouped);
         [networks.painted(program.vid)].into_iter().chain(numbers).chain([dropped, why]).collect()
     });

@@ -7,12 +7,12 @@ use std::time::Instant;
 use hue_card::{Card, Offered, Twin, Way};
 use hue_demux::PortId;
 use hue_planes::{Counters, UnclaimedCounters, Verdict};
-use hue_soft::{Batch, Fate, Soft};
+use hue_soft::{After, Batch, Fate, Soft, TunnelCounts};
 use hue_substrate::{Program, Substrate};
 use hue_tables::Vid;
 use serde::Serialize;
 
-use super::engine::loaded;
+use super::engine::{Networks, loaded};
 use crate::cli::{On, Run};
 use crate::failure::Failure;
 use crate::print::grouped;
@@ -84,15 +84,15 @@ pub struct OnCard {
 
 impl Runner {
     /// Loads the networks into the substrate given by the arguments.
-    pub fn start(args: &Run, programs: &[Program]) -> Result<Self, Failure> {
+    pub fn start(args: &Run, networks: &Networks) -> Result<Self, Failure> {
         match args.on {
             On::Soft => {
                 if args.wave.is_some() {
                     return Err(Failure::Usage("--wave requires --on card".to_owned()));
                 }
-                Ok(Self::Soft { soft: Box::new(loaded(programs)?), batch: Batch::new() })
+                Ok(Self::Soft { soft: Box::new(loaded(networks)?), batch: Batch::new() })
             }
-            On::Card => Ok(Self::Card(Box::new(OnCard::start(args, programs)?))),
+            On::Card => Ok(Self::Card(Box::new(OnCard::start(args, &networks.programs)?))),
         }
     }
 
@@ -126,6 +126,10 @@ impl Runner {
             Self::Soft { soft, batch } => {
                 soft.run(batch, |output| {
                     let Fate::Network { outcome, egress, .. } = output.fate else { return };
+                    // What a tunnel took or lost goes nowhere else.
+                    if output.after != After::Verdict {
+                        return;
+                    }
                     let port = match outcome.verdict() {
                         Verdict::Forward => Some(egress),
                         Verdict::Punt => None,
@@ -146,6 +150,14 @@ impl Runner {
             Self::Soft { soft, .. } => soft.counters(vid),
             Self::Card(on) => on.card.read_counters(vid)?,
         })
+    }
+
+    /// What tunnels did with the packets of a network.
+    pub fn tunnel_counts(&self, vid: Vid) -> TunnelCounts {
+        match self {
+            Self::Soft { soft, .. } => soft.tunnel_counts(vid),
+            Self::Card(_) => TunnelCounts::default(),
+        }
     }
 
     /// Counters of frames that belong to no network.

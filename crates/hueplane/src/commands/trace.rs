@@ -8,19 +8,20 @@ use std::path::Path;
 use hue_demux::PortId;
 use hue_planes::Verdict;
 use hue_ports::CaptureReader;
+use hue_soft::NetworkTrace;
 use hueplaned::api::{InNetwork, Step, Trace, TraceRequest};
 use hueplaned::client::Client;
 
 use super::engine::Engine;
 use super::live;
-use super::packet::{Explained, explain, hex, unhex};
+use super::packet::{Explained, explain, explain_passage, hex, unhex};
 use crate::cli::{self, Connection};
 use crate::failure::Failure;
 use crate::print::{self, BOLD, DIM, GREEN, List, RED, YELLOW, result, styled};
 
 /// Bytes in a line of the hexadecimal dump.
 const DUMP_BYTES: usize = 16;
-/// Most links of which a trace is shown: a packet crosses no more with the largest TTL.
+/// Most links and passages of tunnels of which a trace is shown.
 const CROSSINGS_MAX: usize = 255;
 
 /// Source of explanations: the networks of files, or the running daemon.
@@ -38,6 +39,14 @@ enum Explainer<'a> {
     },
 }
 
+/// Where a packet goes on inside the node.
+enum Onward {
+    /// Over a link: the port at its other end, and the frame there.
+    Link { port: String, frame: Vec<u8> },
+    /// Into or out of a tunnel.
+    Tunnel(Trace, Vec<NetworkTrace>),
+}
+
 impl<'a> Explainer<'a> {
     fn new(args: &'a cli::Trace, connection: &Connection) -> Result<Self, Failure> {
         if args.live {
@@ -53,20 +62,28 @@ impl<'a> Explainer<'a> {
     }
 
     /// Explains one frame; `packet` is its number in a capture, counted from 1.
-    fn explain(&mut self, time_ns: u64, frame: &[u8], packet: Option<u64>) -> Result<Explained, Failure> {
-        let trace = self.on_port(None, time_ns, frame)?;
+    fn explain(&self, time_ns: u64, frame: &[u8], packet: Option<u64>) -> Result<Explained, Failure> {
+        let (trace, networks) = self.on_port(None, time_ns, frame)?;
         let mut crossed = Vec::new();
-        let mut next = VecDeque::from(self.onto_links(&trace));
-        while let Some((port, frame)) = next.pop_front().filter(|_| crossed.len() < CROSSINGS_MAX) {
-            let trace = self.on_port(Some(&port), time_ns, &frame)?;
-            next.extend(self.onto_links(&trace));
+        let mut next = VecDeque::from(self.onwards(&trace, &networks, time_ns));
+        while let Some(onward) = next.pop_front().filter(|_| crossed.len() < CROSSINGS_MAX) {
+            let (trace, networks) = match onward {
+                Onward::Link { port, frame } => self.on_port(Some(&port), time_ns, &frame)?,
+                Onward::Tunnel(trace, networks) => (trace, networks),
+            };
+            next.extend(self.onwards(&trace, &networks, time_ns));
             crossed.push(trace);
         }
         Ok(Explained { packet, trace, crossed })
     }
 
     /// Explains a frame that arrives on a port; by default the port that the user named.
-    fn on_port(&mut self, port: Option<&str>, time_ns: u64, frame: &[u8]) -> Result<Trace, Failure> {
+    fn on_port(
+        &self,
+        port: Option<&str>,
+        time_ns: u64,
+        frame: &[u8],
+    ) -> Result<(Trace, Vec<NetworkTrace>), Failure> {
         match self {
             Self::Files { engine, port: named } => {
                 let port = port.map_or(Ok(*named), |port| engine.port(port, port))?;
@@ -74,13 +91,25 @@ impl<'a> Explainer<'a> {
             }
             Self::Daemon { client, port: named, .. } => {
                 let request = TraceRequest { port: port.unwrap_or(named).to_owned(), frame: hex(frame) };
-                Ok(client.trace(&request)?)
+                Ok((client.trace(&request)?, Vec::new()))
             }
         }
     }
 
-    /// The frames that leave onto links inside the node: the port at the other end, and the frame.
-    fn onto_links(&self, trace: &Trace) -> Vec<(String, Vec<u8>)> {
+    /// Where the packets of a trace go on inside the node. The daemon does not explain tunnels.
+    fn onwards(&self, trace: &Trace, networks: &[NetworkTrace], time_ns: u64) -> Vec<Onward> {
+        let mut onwards = self.onto_links(trace);
+        if let Self::Files { engine, .. } = self {
+            for passage in networks.iter().flat_map(|one| engine.soft.explain_tunnels(one, time_ns)) {
+                let (trace, networks) = explain_passage(engine, passage);
+                onwards.push(Onward::Tunnel(trace, networks));
+            }
+        }
+        onwards
+    }
+
+    /// The frames that leave onto links inside the node.
+    fn onto_links(&self, trace: &Trace) -> Vec<Onward> {
         let forwarded = trace.networks.iter().filter(|network| network.verdict == Verdict::Forward.name());
         let crossing = forwarded.filter_map(|network| {
             let out = network.out_port.as_deref()?;
@@ -91,7 +120,7 @@ impl<'a> Explainer<'a> {
                 }
                 Self::Daemon { peers, .. } => peers.get(out)?.clone(),
             };
-            Some((peer, unhex(&network.bytes).ok()?))
+            Some(Onward::Link { port: peer, frame: unhex(&network.bytes).ok()? })
         });
         crossing.collect()
     }
@@ -113,7 +142,7 @@ impl<'a> Explainer<'a> {
 
 /// Runs the command.
 pub fn run(args: &cli::Trace, connection: &Connection) -> Result<(), Failure> {
-    let mut explainer = Explainer::new(args, connection)?;
+    let explainer = Explainer::new(args, connection)?;
     let format = args.output.format;
     if let Some(hex) = &args.hex {
         let frame = unhex(hex).map_err(|fault| Failure::Usage(format!("--hex: {fault}")))?;
@@ -125,15 +154,15 @@ pub fn run(args: &cli::Trace, connection: &Connection) -> Result<(), Failure> {
     };
     match args.packet {
         Some(number) => {
-            let explained = one(&mut explainer, path, number)?;
+            let explained = one(&explainer, path, number)?;
             result(format, &explained, || text(&explainer, &explained))
         }
-        None => all(args, &mut explainer, path),
+        None => all(args, &explainer, path),
     }
 }
 
 /// Explains packet `number` (counted from 1) of a capture.
-fn one(explainer: &mut Explainer<'_>, path: &Path, number: u64) -> Result<Explained, Failure> {
+fn one(explainer: &Explainer<'_>, path: &Path, number: u64) -> Result<Explained, Failure> {
     let mut reader = CaptureReader::open(path)?;
     let mut explained = None;
     while reader.packets() < number {
@@ -154,7 +183,7 @@ fn one(explainer: &mut Explainer<'_>, path: &Path, number: u64) -> Result<Explai
 }
 
 /// Explains all packets of a capture, one after another.
-fn all(args: &cli::Trace, explainer: &mut Explainer<'_>, path: &Path) -> Result<(), Failure> {
+fn all(args: &cli::Trace, explainer: &Explainer<'_>, path: &Path) -> Result<(), Failure> {
     hue_ports::scan(path)?; // detects damage before anything is printed
     let mut reader = CaptureReader::open(path)?;
     let mut list = List::begin(args.output.format, "")?;
@@ -177,7 +206,9 @@ fn text(explainer: &Explainer<'_>, explained: &Explained) -> String {
     let mut out = String::new();
     part(&mut out, explainer, &packet, &explained.trace);
     for trace in &explained.crossed {
-        part(&mut out, explainer, "over the link:", trace);
+        let by_tunnel = trace.stages.first().is_some_and(|step| step.stage == "tunnel");
+        let what = if by_tunnel { "through the tunnel:" } else { "over the link:" };
+        part(&mut out, explainer, what, trace);
     }
     out
 }
@@ -187,7 +218,8 @@ fn part(out: &mut String, explainer: &Explainer<'_>, what: &str, explained: &Tra
     let title = format!("{what} on {}, {} bytes", explained.in_port, explained.length);
     let _ = writeln!(out, "{}", styled(BOLD, title));
     explained.stages.iter().for_each(|step| line(out, 2, step));
-    if let Some(reason) = &explained.unclaimed {
+    let lost = explained.reason.as_ref().filter(|_| explained.networks.is_empty());
+    if let Some(reason) = explained.unclaimed.as_ref().or(lost) {
         let _ = writeln!(out, "  {:<9} {}", "verdict", styled(RED, format!("drop {reason}")));
     }
     explained.networks.iter().for_each(|network| section(out, explainer, network));

@@ -22,6 +22,7 @@ mod table;
 mod table_random;
 mod topology;
 mod trace;
+mod tunnels;
 /// The daemon of the API tests.
 #[path = "../../../hueplaned/tests/hueplaned/world.rs"]
 mod world;

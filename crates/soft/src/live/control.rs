@@ -37,10 +37,10 @@ use super::steering::{Link, NO_HOME, Steering, VportLinks};
 use super::totals::{
     NetworkTotals, PORT_WORDS, PortEntry, PortState, PortTotals, TotalsReader, WORKER_WORDS, WorkerTotals,
 };
-use super::tunnels::{End, Tunnels};
 use super::worker::{Job, Parts, Worker};
 use crate::engine::Soft;
 use crate::switch::MacRow;
+use crate::tunnels::Tunnels;
 
 /// A port that failed while it ran; it is closed, and down until it is added again.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,6 +67,8 @@ pub struct Live {
     ports: BTreeMap<PortId, PortControl>,
     pub(super) totals: TotalsReader,
     pub(super) steering: Arc<Steering>,
+    /// Whether the tunnels in `steering` are not those of the present networks and addresses.
+    pub(super) tunnels_stale: bool,
     /// NICs beside ports: pairs of port and NIC.
     nics: Vec<(PortId, PortId)>,
     /// Networks that use the NICs.
@@ -150,6 +152,7 @@ impl Live {
             ports: BTreeMap::new(),
             totals,
             steering: Arc::new(Steering::empty()),
+            tunnels_stale: false,
             nics: Vec::new(),
             on_nics: OnNics::default(),
             events: Some(events),
@@ -487,6 +490,7 @@ impl Live {
             return;
         }
         settings.addresses = Some(addresses.clone());
+        self.tunnels_stale = true;
         let _ = self.ask_home(vid, move |worker| worker.set_own(vid, &addresses));
         let _ = self.steer();
     }
@@ -686,7 +690,10 @@ impl Live {
         });
         let demux = self.model.engine.demux.clone();
         let beside = Beside::new(&self.nics, &self.model.engine.networks, &self.on_nics);
-        let tunnels = Arc::new(Tunnels::new(self.tunnel_ends()));
+        let tunnels = match std::mem::take(&mut self.tunnels_stale) {
+            true => Arc::new(Tunnels::of(&self.model.engine.networks, |vid, own| self.near(vid, own))),
+            false => self.steering.tunnels.clone(),
+        };
         let steering = Steering::new(demux, network_homes, port_homes, beside, tunnels, vports, self.links());
         self.steering = Arc::new(steering);
         for worker in 0..self.workers.len() {
@@ -696,22 +703,10 @@ impl Live {
         Ok(())
     }
 
-    fn tunnel_ends(&self) -> impl Iterator<Item = End<'_>> {
-        self.model.engine.networks.iter().flat_map(|network| {
-            let ports = network.shape.ports.iter().zip(0u16..);
-            ports.filter_map(|(port, vport)| {
-                let tunnel = port.tunnel?;
-                let known = self.settings.get(&tunnel.over).and_then(|settings| settings.addresses.as_ref());
-                let near = known.into_iter().flatten().find(|(_, address, _)| *address == tunnel.local);
-                Some(End {
-                    target: Target { vid: network.vid, vport },
-                    tunnel,
-                    mac: port.mac,
-                    rows: &network.shape.rows,
-                    over_vport: near.map_or(0, |(vport, ..)| *vport),
-                })
-            })
-        })
+    /// The virtual port of a network that has an address.
+    fn near(&self, vid: Vid, address: IpAddr) -> Option<u16> {
+        let known = self.settings.get(&vid)?.addresses.as_ref()?;
+        known.iter().find(|(_, own, _)| *own == address).map(|(vport, ..)| *vport)
     }
 
     fn links(&self) -> impl Iterator<Item = (Vid, VportLinks)> + '_ {

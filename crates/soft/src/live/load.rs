@@ -204,6 +204,7 @@ impl Substrate for Live {
         self.hold(&changed, true)?;
         let taken = self.model.load_keeping(programs, &keep);
         if taken.is_ok() {
+            self.tunnels_stale = true;
             keep.iter().for_each(|vid| self.repair_hops(*vid));
             for program in programs {
                 self.install(program)?;
@@ -226,6 +227,7 @@ impl Substrate for Live {
         self.model.unload(vids).inspect_err(|_| {
             let _ = self.hold(vids, false);
         })?;
+        self.tunnels_stale = true;
         self.steer().map_err(broken)?;
         for vid in vids.iter().copied() {
             for worker in 0..self.workers() {

@@ -18,7 +18,6 @@ mod load;
 mod network;
 mod steering;
 mod totals;
-mod tunnels;
 mod worker;
 
 pub use capture::{CAPTURE_FRAMES_MAX, CaptureFilter, CaptureStream, Captured, CapturedFrame, Direction};

@@ -20,7 +20,7 @@ use hue_tables::Vid;
 use hue_wire::{Mac, arp, ethernet, icmpv6, ip, ipv4, ipv6, ndp};
 
 use super::beside::{Beside, OnNics};
-use super::tunnels::Tunnels;
+use crate::tunnels::Tunnels;
 
 /// Marks ports and networks without a home worker.
 pub(crate) const NO_HOME: u8 = u8::MAX;

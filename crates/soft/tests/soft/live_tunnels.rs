@@ -1,12 +1,15 @@
-//! Networks with tunnels over another network, on one worker and on two.
+//! Networks with tunnels over another network: on one worker, on two, and offline.
 
 use hue_demux::tunnel::{Dscp, Encapsulation, IPIP_PEER, Tunnel};
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Loss};
-use hue_substrate::{Program, Substrate};
-use hue_wire::{checksum, vxlan::Vni};
+use hue_planes::{Adjacency, Loss, l2};
+use hue_soft::{After, Batch, Fate, PASSAGES_MAX, Soft};
+use hue_substrate::{Entries, Program, Substrate};
+use hue_tables::Prefix4;
+use hue_wire::{Mac, checksum, vxlan::Vni};
 
-use crate::common::{mac, packet, program, vid};
+use crate::common::{hop, mac, packet, program, soft, vid};
+use crate::l2::{frame, host, switch};
 use crate::world::{World, until, world};
 
 const CARRIER: u16 = 3;
@@ -129,10 +132,8 @@ fn frames_of_vxlan_go_out_and_come_in() {
     }
 }
 
-#[test]
-fn what_belongs_to_no_tunnel_is_counted_and_reaches_nobody() {
-    let mut world = both(2);
-    let control = world.tap(CARRIER, 1);
+/// Packets to the carrier's port 1 that belong to no tunnel, and why.
+fn hostile() -> Vec<(Vec<u8>, Loss)> {
     let inner = packet(mac(2, 2), [10, 2, 9, 9]);
     let ip = &inner[14..];
     let mut fragment = outer(REMOTE, 4, 0, ip);
@@ -145,7 +146,7 @@ fn what_belongs_to_no_tunnel_is_counted_and_reaches_nobody() {
     wrong_sum[6..8].copy_from_slice(&[1, 2]);
     let mut long = ip.to_vec();
     long[2..4].copy_from_slice(&[0, 33]);
-    let hostile = [
+    vec![
         (outer([10, 2, 0, 8], 4, 0, ip), Loss::TunnelStranger),
         (outer([10, 2, 0, 8], 17, 0, &datagram(8, 7, &inner)), Loss::TunnelStranger),
         (outer(REMOTE, 17, 0, &datagram(8, 6, &inner)), Loss::TunnelStranger),
@@ -158,13 +159,21 @@ fn what_belongs_to_no_tunnel_is_counted_and_reaches_nobody() {
         (outer(REMOTE, 4, 3, ip), Loss::TunnelEcn),
         (outer(REMOTE, 17, 0, &wrong_sum), Loss::TunnelChecksum),
         (fragment, Loss::TunnelFragment),
-    ];
+    ]
+}
+
+#[test]
+fn what_belongs_to_no_tunnel_is_counted_and_reaches_nobody() {
+    let mut world = both(2);
+    let control = world.tap(CARRIER, 1);
+    let hostile = hostile();
     for (frame, loss) in &hostile {
         let before = world.totals(CARRIER).losses.get(*loss);
         world.feed(1, frame);
         until(loss.name(), || world.totals(CARRIER).losses.get(*loss) == before + 1);
     }
     // Reserved bits are ignored (RFC 7348), and other packets for the router itself go to its control plane.
+    let inner = packet(mac(2, 2), [10, 2, 9, 9]);
     world.feed(1, &outer(REMOTE, 17, 0, &datagram(0xff, 7, &inner)));
     taken(&world, 0);
     world.feed(1, &outer(REMOTE, 17, 0, &[0xc0, 1, 0, 53, 0, 8, 0, 0]));
@@ -192,8 +201,129 @@ fn a_tunnel_without_its_carrier_is_down() {
     sums_of(&world, &[1, CARRIER]);
 }
 
+/// Packets enter the carrier at the virtual port that has the near address, and stay there when ports change.
+#[test]
+fn the_near_end_follows_its_address() {
+    let mut world = both(1);
+    let sends = |world: &World, expected: [u64; 3]| {
+        world.feed(0, &packet(mac(1, 0), [10, 2, 0, 5]));
+        taken(world, 1);
+        until("the packet to be counted", || {
+            let ports = world.totals(CARRIER).ports;
+            ports.iter().map(|port| port.received_packets).eq(expected)
+        });
+    };
+    sends(&world, [1, 0, 0]);
+    world.live.set_addresses(vid(CARRIER), &[(0, [10, 9, 0, 1], 16), (2, LOCAL, 8)]);
+    sends(&world, [1, 0, 1]);
+    world.live.remove_port(PortId::new(2));
+    sends(&world, [1, 0, 2]);
+    world.live.set_addresses(vid(CARRIER), &[(1, LOCAL, 8)]);
+    sends(&world, [1, 1, 2]);
+    // A carrier that is loaded again has no addresses until they are set.
+    world.live.unload(&[vid(CARRIER)]).unwrap();
+    world.live.load(&[program(CARRIER)]).unwrap();
+    sends(&world, [1, 0, 0]);
+}
+
 fn sums_of(world: &World, ids: &[u16]) {
     for id in ids {
         until("the sums", || world.totals(*id).check().is_ok());
     }
+}
+
+/// What left by ports offline.
+fn run_offline(soft: &mut Soft, port: u8, frame: &[u8]) -> Vec<(usize, Vec<u8>)> {
+    let (mut batch, mut left) = (Batch::new(), Vec::new());
+    assert!(batch.push(PortId::new(port), 0, frame));
+    soft.run(&mut batch, |output| {
+        if let Fate::Network { outcome, egress, .. } = output.fate
+            && outcome.is_forward()
+            && output.after == After::Verdict
+        {
+            left.push((egress.index(), output.bytes.to_vec()));
+        }
+    });
+    left
+}
+
+#[test]
+fn offline_has_the_bytes_outcomes_and_losses_of_a_running_system() {
+    let world = both(1);
+    let mut soft = soft();
+    soft.load(&[passenger(1, Encapsulation::Ipip), passenger(2, vxlan(7)), program(CARRIER)]).unwrap();
+    soft.join_tunnels(|_, _| None);
+    let mut frames = vec![
+        (0, packet(mac(1, 0), [10, 2, 0, 5])),
+        (0, packet(mac(2, 0), [10, 7, 0, 5])),
+        (1, outer(REMOTE, 4, 0, &packet(mac(9, 9), [10, 9, 9, 9])[14..])),
+        // It comes by the tunnel and leaves by it.
+        (1, outer(REMOTE, 4, 0, &packet(mac(9, 9), [10, 2, 9, 9])[14..])),
+        (1, outer(REMOTE, 17, 0, &datagram(8, 7, &packet(mac(2, 2), [10, 2, 9, 9])))),
+        (1, outer(REMOTE, 17, 0, &[0xc0, 1, 0, 53, 0, 8, 0, 0])),
+    ];
+    frames.extend(hostile().into_iter().map(|(frame, _)| (1, frame)));
+    let mut forwarded = 0;
+    for (port, frame) in frames {
+        world.feed(port, &frame);
+        for (port, bytes) in run_offline(&mut soft, port, &frame) {
+            assert_eq!(taken(&world, port), bytes);
+            forwarded += 1;
+        }
+        for id in [1, 2, CARRIER] {
+            let counts = soft.tunnel_counts(vid(id));
+            until("the same counters", || {
+                let totals = world.totals(id);
+                Some(totals.outcomes) == soft.counters(vid(id))
+                    && totals.to_tunnel_packets == counts.to_tunnels
+                    && Loss::ALL.iter().all(|loss| {
+                        *loss == Loss::ControlAbsent || totals.losses.get(*loss) == counts.losses.get(*loss)
+                    })
+            });
+        }
+    }
+    assert_eq!(forwarded, 5);
+}
+
+/// A switch with a port of the node and two tunnels, which lead to the other one.
+fn in_a_circle(id: u16, first: u8, [local, remote]: [[u8; 4]; 2]) -> Program {
+    let mut program = switch(id, first, 3, l2::Settings::default(), &[]);
+    for at in 1..3 {
+        let port = PortId::tunnel(at as u8 - 1).unwrap();
+        let tunnel = Tunnel {
+            over: vid(CARRIER),
+            encapsulation: vxlan(at as u32),
+            local: local.into(),
+            remote: remote.into(),
+            ttl: 64,
+            dscp: Dscp::Inherit,
+        };
+        program.ports[at].port = port;
+        program.ports[at].tunnel = Some(tunnel);
+        program.rows[at].select = Match::Port(port);
+        program.next_hops[at] = Adjacency::out(port, 1500);
+    }
+    program
+}
+
+/// Documents cannot say this, programs can.
+#[test]
+fn a_flood_in_a_circle_ends_offline() {
+    let ends = [LOCAL, [10, 0, 0, 2]];
+    let mut carrier = program(CARRIER);
+    let Entries::Lpm32(routes) = &mut carrier.entries else { unreachable!("a network of IPv4") };
+    routes.retain(|(prefix, _)| prefix.len() < 32);
+    routes.extend(ends.map(|end| (Prefix4::containing(u32::from_be_bytes(end), 32), hop(0))));
+    let mut soft = soft();
+    soft.load(&[in_a_circle(1, 10, ends), in_a_circle(2, 20, [ends[1], ends[0]]), carrier]).unwrap();
+    soft.join_tunnels(|_, _| None);
+    let frame = frame(Mac([0xff; 6]), host(1), 60);
+    let left = run_offline(&mut soft, 10, &frame);
+    assert!(!left.is_empty() && left.iter().all(|(_, bytes)| *bytes == frame), "{}", left.len());
+    let counts = [1, 2, CARRIER].map(|id| soft.tunnel_counts(vid(id)));
+    let lost: u64 = counts.iter().map(|counts| counts.losses.get(Loss::QueueFull)).sum();
+    let carried = soft.counters(vid(CARRIER)).unwrap();
+    // Every passage is one of the carrier's packets, or a packet that it gave to a network, or lost.
+    assert_eq!((carried.received() + counts[2].to_tunnels) as usize, PASSAGES_MAX);
+    assert_eq!(lost, 2, "both ways around");
 }

@@ -9,7 +9,7 @@ use hue_lab::{
 use hue_ports::{Frame, OutputDir, Resolution};
 use serde::Serialize;
 
-use super::{Quantiles, Rates, commit, port_names, round, streams, warn_of_cut};
+use super::{NO_TUNNELS, Quantiles, Rates, commit, port_names, round, streams, warn_of_cut};
 use crate::cli::{LabRun, NamedInterface, NamedTraffic};
 use crate::commands::counts::Counts;
 use crate::commands::engine::Networks;
@@ -82,7 +82,7 @@ struct StreamReport<'a> {
 
 /// Runs the command.
 pub fn run(args: &LabRun) -> Result<(), Failure> {
-    let networks = Networks::compile(&args.files.files)?;
+    let networks = Networks::compile(&args.files.files)?.without_tunnels(NO_TUNNELS)?;
     let streams = streams(&networks, args)?;
     let cable = |one: &NamedInterface| {
         let port = networks.port("--live", &one.port)?;

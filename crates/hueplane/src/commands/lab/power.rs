@@ -8,6 +8,7 @@ use hue_lab::{Experiment, Stream};
 use hue_substrate::{Program, Substrate};
 use serde::Serialize;
 
+use super::NO_TUNNELS;
 use crate::cli::LabPower;
 use crate::commands::counts::Counts;
 use crate::commands::engine::Networks;
@@ -38,7 +39,7 @@ struct State<'a> {
 
 /// Runs the command.
 pub fn run(args: &LabPower) -> Result<(), Failure> {
-    let networks = Networks::compile(&args.files.files)?;
+    let networks = Networks::compile(&args.files.files)?.without_tunnels(NO_TUNNELS)?;
     let mut streams = Vec::with_capacity(args.traffic.len());
     for one in &args.traffic {
         let port = networks.port("--traffic", &one.port)?;

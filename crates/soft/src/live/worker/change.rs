@@ -20,11 +20,11 @@ use super::super::control::PortEvent;
 use super::super::network::{LiveNetwork, NO_TAP, PuntLimit, Queued, Waiting};
 use super::super::steering::Steering;
 use super::super::totals::{PortEntry, PortState, port_totals, port_words};
-use super::tunnels::FROM_TUNNEL;
 use super::{LivePort, LiveTap, NO_PORT, RECEIVE_MAX, RECEIVE_OPEN_MAX, TAP_TOKENS, Worker};
 use crate::explain::State;
 use crate::network::{Hops, Network};
 use crate::switch::MacRow;
+use crate::tunnels::FROM_TUNNEL;
 
 /// A network to install: its program without routes and next hops, and the remaining data.
 pub(crate) struct Installation {

@@ -5,7 +5,6 @@
 //! networks' limits, weights and counters apply, each to its own packets, and a queue that is full loses only packets
 //! of its own network. See ADR 0059.
 
-use hue_demux::tunnel::{Encapsulation, Fault, Outer};
 use hue_demux::{PortId, Target};
 use hue_planes::Loss;
 use hue_ports::Packet;
@@ -16,14 +15,10 @@ use hue_wire::ethernet;
 use super::super::steering::GroupFrame;
 use super::Worker;
 use crate::engine::{place, slot_of};
+use crate::tunnels::FROM_TUNNEL;
 
 /// The packets of a tunnel have passed the port at which they arrived: they count at none.
 const NO_PLACE: usize = usize::MAX;
-
-/// The port of packets in the queue of the network that carries their tunnel; their class names the network with the tunnel.
-/// It is no physical port.
-pub(super) const FROM_TUNNEL: PortId = PortId::new(u8::MAX);
-const _: () = assert!(FROM_TUNNEL.is_tunnel());
 
 /// What becomes of a frame for a virtual port without a port here.
 pub(super) enum Out {
@@ -60,28 +55,19 @@ impl Worker {
             return Out::Done;
         }
         let len = packet.len;
-        let Ok(made) = way.tunnel.encapsulate(packet.bytes(&self.pool)) else {
-            self.lose(slot, Loss::TunnelNotIp, Some(packet));
-            return Out::Done;
-        };
-        let (headers, payload) = (made.headers(), made.payload.clone());
-        let begin = packet.start as usize + payload.start;
-        let room = begin.saturating_sub(self.pool.floor(&packet.slot) as usize);
-        if room < headers.len() {
-            self.lose(slot, Loss::TunnelNested, Some(packet));
-            return Out::Done;
-        }
         let key = self.followed_key(slot, &packet);
-        let start = begin - headers.len();
-        if let Some(place) = self.pool.bytes_mut().get_mut(start..begin) {
-            place.copy_from_slice(headers);
-            // The namespace takes frames for its own address only: it resolves the neighbour of a punted packet.
-            if let Some(destination) = place.first_chunk_mut::<6>() {
-                *destination = mac.0;
+        let (begin, floor) = (packet.start as usize, self.pool.floor(&packet.slot) as usize);
+        let frame = begin..begin + len as usize;
+        match way.put_in(self.pool.bytes_mut(), frame, floor, mac) {
+            Ok(place) => {
+                packet.start = place.start as u32; // within the pool, as before
+                packet.len = place.len() as u32;
+            }
+            Err(loss) => {
+                self.lose(slot, loss, Some(packet));
+                return Out::Done;
             }
         }
-        packet.start = start as u32; // within the pool, as before
-        packet.len = (headers.len() + payload.len()) as u32;
         self.count_sent(slot, vport, len);
         self.ended(slot, key, Ending::Left);
         if let Some(network) = self.networks.get_mut(slot) {
@@ -89,7 +75,7 @@ impl Worker {
         }
         // The times of a network's packets do not decrease.
         packet.time_ns = self.now_ns;
-        packet.class = vid.get();
+        packet.class = vid.get(); // of the network with the tunnel, see `left_carrier`
         self.enqueue(None, over, FROM_TUNNEL, way.over_vport, packet);
         Out::Done
     }
@@ -110,50 +96,27 @@ impl Worker {
     pub(super) fn tunnel_in(&mut self, slot: usize, mut packet: Packet) -> Result<(), Packet> {
         let Some(network) = self.networks.get(slot) else { return Err(packet) };
         let over = network.vid;
-        let tunnels = &self.steering.tunnels;
-        let Some(outer) = Outer::parse(packet.bytes(&self.pool), |kind| tunnels.carries(over, kind)) else {
-            return Err(packet);
-        };
-        let outer = match outer {
-            Ok(outer) => outer,
-            Err(fault) => {
-                self.lose(slot, loss_of(fault), Some(packet));
-                return Ok(());
-            }
-        };
-        let Some(mac) = tunnels.ways_in(over, &outer).next().map(|way| way.mac) else {
-            self.lose(slot, Loss::TunnelStranger, Some(packet));
-            return Ok(());
-        };
         let key = self.followed_key(slot, &packet);
-        let inner = match outer.decapsulate(packet.bytes_mut(&mut self.pool), mac) {
-            Ok(inner) => inner,
-            Err(fault) => {
-                self.lose(slot, loss_of(fault), Some(packet));
+        let taken = self.steering.tunnels.take_out(over, packet.bytes_mut(&mut self.pool));
+        let Some(taken) = taken else { return Err(packet) };
+        let (target, inner) = match taken {
+            Ok(taken) => taken,
+            Err(loss) => {
+                // Its bytes may be others by now, so its key is that of before.
+                self.lose(slot, loss, None);
+                self.ended(slot, key, Ending::of_loss(loss));
+                self.pool.give(packet.slot);
                 return Ok(());
             }
         };
         packet.start += inner.start as u32; // within the frame
         packet.len = inner.len() as u32;
-        let frame = packet.bytes(&self.pool);
-        let way = self.steering.tunnels.ways_in(over, &outer).find(|way| way.accepts(frame)).copied();
-        let Some(way) = way else {
-            self.lose(slot, Loss::TunnelStranger, None);
-            self.ended(slot, key, Ending::Lost(Loss::TunnelStranger));
-            self.pool.give(packet.slot);
-            return Ok(());
-        };
-        if let Some(place) = packet.bytes_mut(&mut self.pool).get_mut(..6)
-            && outer.encapsulation == Encapsulation::Ipip
-        {
-            place.copy_from_slice(&way.mac.0);
-        }
         if let Some(network) = self.networks.get_mut(slot) {
             network.ledger.to_tunnel_packets += 1;
         }
         self.ended(slot, key, Ending::Left);
         packet.time_ns = self.now_ns;
-        self.arrive_by_tunnel(way.target, packet);
+        self.arrive_by_tunnel(target, packet);
         Ok(())
     }
 
@@ -173,14 +136,5 @@ impl Worker {
             }
         }
         self.claim(NO_PLACE, port, target, packet);
-    }
-}
-
-const fn loss_of(fault: Fault) -> Loss {
-    match fault {
-        Fault::Fragment => Loss::TunnelFragment,
-        Fault::Header => Loss::TunnelHeader,
-        Fault::Ecn => Loss::TunnelEcn,
-        Fault::Checksum => Loss::TunnelChecksum,
     }
 }
