@@ -9,7 +9,7 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
@@ -20,7 +20,7 @@ use hue_substrate::{Program, Substrate, VirtualPort};
 use hue_tables::{Limits, Prefix4};
 use hue_wire::Mac;
 
-use common::{Error, Null, Random, one_worker, packet, processor_ns, program, router_mac, spread};
+use common::{Error, Flow, Null, Random, one_worker, packet, processor_ns, program, router_mac, spread};
 
 const PORTS: u8 = 4;
 const PACKET_BYTES: usize = 64;
@@ -63,7 +63,7 @@ struct Bench {
     thread: String,
     on: Arc<AtomicBool>,
     /// Packets that were sent.
-    left: Arc<AtomicU64>,
+    flow: Flow,
     soft: Soft,
     templates: Vec<Vec<Vec<u8>>>,
     buffer: Vec<u8>,
@@ -76,10 +76,10 @@ impl Bench {
         let programs = (1..=networks).map(network).collect::<Result<Vec<_>, _>>()?;
         let (mut live, thread) = one_worker()?;
         live.load(&programs)?;
-        let (on, left) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (on, flow) = (Arc::new(AtomicBool::new(false)), Flow::default());
         let templates: Vec<_> = (0..PORTS).map(|port| packets(port, networks)).collect();
         for port in 0..PORTS {
-            let null = Null::new(&templates[usize::from(port)], &on, &left);
+            let null = Null::new(&templates[usize::from(port)], &on, &flow);
             live.add_port(PortId::new(port), |_| Ok(Box::new(null)))?;
         }
         let mut soft = Soft::new(Limits::default())?;
@@ -90,7 +90,7 @@ impl Bench {
             live,
             thread,
             on,
-            left,
+            flow,
             soft,
             templates,
             buffer,
@@ -101,12 +101,12 @@ impl Bench {
 
     fn live(&mut self) -> Result<(), Error> {
         // The kernel updates the time of a thread when it sleeps, so both are read when there is no work.
-        let (before, start) = (self.left.load(Ordering::Relaxed), processor_ns(&self.thread)?);
+        let (before, start) = (self.flow.left(), processor_ns(&self.thread)?);
         self.on.store(true, Ordering::Relaxed);
         std::thread::sleep(ROUND);
         self.on.store(false, Ordering::Relaxed);
         std::thread::sleep(ROUND / 5);
-        let (after, end) = (self.left.load(Ordering::Relaxed), processor_ns(&self.thread)?);
+        let (after, end) = (self.flow.left(), processor_ns(&self.thread)?);
         if after > before {
             self.live_ns.push((end - start) as f64 / (after - before) as f64);
         }

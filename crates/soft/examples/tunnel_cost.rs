@@ -12,7 +12,7 @@ mod common;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hue_demux::PortId;
@@ -24,7 +24,7 @@ use hue_tables::{Prefix4, Vid};
 use hue_wire::vxlan::Vni;
 use hue_wire::{Mac, vxlan};
 
-use common::{Error, Null, Random, one_worker, packet, processor_ns, program, router_mac, spread};
+use common::{Error, Flow, Null, Random, one_worker, packet, processor_ns, program, router_mac, spread};
 
 /// Different frames of a port.
 const FRAMES: usize = 512;
@@ -134,7 +134,7 @@ struct Case {
     live: Live,
     thread: String,
     on: Arc<AtomicBool>,
-    left: Arc<AtomicU64>,
+    flow: Flow,
     ns: Vec<f64>,
 }
 
@@ -142,14 +142,14 @@ impl Case {
     fn new(way: Way, encapsulation: Encapsulation, bytes: usize) -> Result<Self, Error> {
         let (mut live, thread) = one_worker()?;
         live.load(&programs(encapsulation)?)?;
-        let (on, left) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (on, flow) = (Arc::new(AtomicBool::new(false)), Flow::default());
         let first: u8 = if way.comes_by_tunnel() { 2 } else { 0 };
         for port in 0..4u8 {
             let frames = match port.checked_sub(first) {
                 Some(side @ (0 | 1)) => frames(way, encapsulation, side, bytes)?,
                 _ => Vec::new(),
             };
-            let null = Null::new(&frames, &on, &left);
+            let null = Null::new(&frames, &on, &flow);
             live.add_port(PortId::new(port), |_| Ok(Box::new(null)))?;
         }
         let tunnel = match encapsulation {
@@ -158,17 +158,17 @@ impl Case {
             Encapsulation::Vxlan { .. } => ", vxlan",
         };
         let name = format!("{bytes:4} bytes, {}{tunnel}", way.name());
-        Ok(Self { name, way, live, thread, on, left, ns: Vec::new() })
+        Ok(Self { name, way, live, thread, on, flow, ns: Vec::new() })
     }
 
     fn round(&mut self) -> Result<(), Error> {
         // The worker sleeps before both readings.
-        let (before, start) = (self.left.load(Ordering::Relaxed), processor_ns(&self.thread)?);
+        let (before, start) = (self.flow.left(), processor_ns(&self.thread)?);
         self.on.store(true, Ordering::Relaxed);
         std::thread::sleep(ROUND);
         self.on.store(false, Ordering::Relaxed);
         std::thread::sleep(ROUND / 4);
-        let (after, end) = (self.left.load(Ordering::Relaxed), processor_ns(&self.thread)?);
+        let (after, end) = (self.flow.left(), processor_ns(&self.thread)?);
         if after > before {
             self.ns.push((end - start) as f64 / (after - before) as f64);
         }

@@ -79,7 +79,30 @@ pub fn packet(bytes: usize, to: Mac, (top, low): (u8, u8)) -> Vec<u8> {
     frame
 }
 
-/// Always has frames to receive while it is on, and accepts all frames to send.
+/// Frames of ports that share a [`Flow`] and are in the system at the same time, at most: fewer than fit into a network's queue, so
+/// that none is lost and each costs its whole way.
+const INSIDE_MAX: u64 = 256;
+
+/// Frames that came by ports and left by them.
+#[derive(Clone, Default)]
+pub struct Flow {
+    came: Arc<AtomicU64>,
+    left: Arc<AtomicU64>,
+}
+
+impl Flow {
+    /// Frames that left.
+    pub fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// Frames that came and did not leave.
+    pub fn inside(&self) -> u64 {
+        self.came.load(Ordering::Relaxed).saturating_sub(self.left())
+    }
+}
+
+/// Has frames to receive while it is on and not too many are inside, and accepts all frames to send.
 pub struct Null {
     /// Different frames of one length, one behind the other.
     frames: Vec<u8>,
@@ -87,21 +110,20 @@ pub struct Null {
     /// Where the next one begins.
     next: usize,
     on: Arc<AtomicBool>,
-    /// Frames that were sent, of all ports with this counter.
-    left: Arc<AtomicU64>,
+    flow: Flow,
     counters: DriverCounters,
     sent: Vec<Packet>,
 }
 
 impl Null {
     /// Without frames it receives nothing.
-    pub fn new(frames: &[Vec<u8>], on: &Arc<AtomicBool>, left: &Arc<AtomicU64>) -> Self {
+    pub fn new(frames: &[Vec<u8>], on: &Arc<AtomicBool>, flow: &Flow) -> Self {
         Self {
             frames: frames.concat(),
             frame_bytes: frames.first().map_or(0, Vec::len),
             next: 0,
             on: on.clone(),
-            left: left.clone(),
+            flow: flow.clone(),
             counters: DriverCounters::default(),
             sent: Vec::with_capacity(1024),
         }
@@ -123,8 +145,10 @@ impl Port for Null {
         if self.frames.is_empty() || !self.on.load(Ordering::Relaxed) {
             return Ok(0);
         }
-        for count in 0..limit {
+        let most = INSIDE_MAX.saturating_sub(self.flow.inside()).min(limit as u64) as usize;
+        for count in 0..most {
             let Some(slot) = pool.take() else { return Ok(count) };
+            self.flow.came.fetch_add(1, Ordering::Relaxed);
             self.counters.received_packets += 1;
             let start = pool.start(&slot);
             let (at, end) = (start as usize, start as usize + self.frame_bytes);
@@ -136,7 +160,7 @@ impl Port for Null {
             }
             into.push(Packet { slot, start, len: self.frame_bytes as u32, time_ns: now_ns, class: 0 });
         }
-        Ok(limit)
+        Ok(most)
     }
 
     fn send(&mut self, _pool: &mut Pool, packet: Packet) -> Result<(), Packet> {
@@ -146,7 +170,7 @@ impl Port for Null {
 
     fn flush(&mut self, pool: &mut Pool) -> Result<(), PortError> {
         self.counters.sent_packets += self.sent.len() as u64;
-        self.left.fetch_add(self.sent.len() as u64, Ordering::Relaxed);
+        self.flow.left.fetch_add(self.sent.len() as u64, Ordering::Relaxed);
         self.sent.drain(..).for_each(|packet| pool.give(packet.slot));
         Ok(())
     }

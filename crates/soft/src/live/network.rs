@@ -93,6 +93,9 @@ pub(crate) struct LiveNetwork {
     pub moved_hosts: Vec<(Mac, u16)>,
     /// Whether some of the packets for itself may be those of tunnels.
     pub carries_tunnels: bool,
+    /// Bytes that it can still hand to each other thread, if it carries tunnels: found for the batch `way_at`.
+    pub way: usize,
+    pub way_at: u64,
     /// Its packets in the queues of networks that carry its tunnels.
     pub aboard: u32,
     pub punt: PuntLimit,
@@ -156,6 +159,8 @@ impl LiveNetwork {
             on_two_wires: false,
             moved_hosts: Vec::new(),
             carries_tunnels: false,
+            way: usize::MAX,
+            way_at: 0,
             aboard: 0,
             punt: PuntLimit::new(PUNT_DEFAULT),
             guard: Guard::default(),
@@ -229,10 +234,11 @@ impl LiveNetwork {
     }
 
     /// Whether the queue accepts another frame while `slots_free` packet slots are free. Its length stays below half
-    /// of them, so that neither one network nor several together use up the packet memory.
+    /// of them, so that neither one network nor several together use up the packet memory. What comes to a carrier of tunnels gets
+    /// half of its queue only: the other half is for what leaves by the tunnels, which has cost work already.
     #[inline(always)]
     pub fn has_room(&self, slots_free: usize) -> bool {
-        self.queue.len() < QUEUE_FRAMES_MAX.min(slots_free / 2)
+        self.queue.len() < QUEUE_FRAMES_MAX.min(slots_free / 2) >> u32::from(self.carries_tunnels)
     }
 
     /// Whether the queue of this carrier of tunnels accepts another packet from a network that has `aboard` packets in it: at

@@ -138,6 +138,8 @@ pub(crate) struct Worker {
     networks: Vec<LiveNetwork>,
     /// Places of networks with frames, in the order of their turns.
     schedule: VecDeque<u16>,
+    /// Batches that were collected.
+    batches: u64,
     /// Places of networks whose counters changed.
     dirty: Vec<u16>,
     ports: Vec<LivePort>,
@@ -188,6 +190,7 @@ impl Worker {
             steering: Arc::new(Steering::empty()),
             networks: Vec::new(),
             schedule: VecDeque::new(),
+            batches: 0,
             dirty: Vec::new(),
             ports: Vec::new(),
             port_at: vec![NO_PORT; PortId::COUNT].into_boxed_slice(),

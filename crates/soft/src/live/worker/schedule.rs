@@ -54,6 +54,7 @@ impl Worker {
     /// Fills the batch. Control planes' frames are sent at once, fences are returned. Returns whether there was any of these, or a
     /// network waits for room on its way out.
     fn collect(&mut self) -> bool {
+        self.batches += 1;
         let mut consumed = Consumed::default();
         let (mut taken, mut controls, mut waits) = (0, 0, 0);
         'batch: while taken < BATCH_MAX && waits < self.schedule.len() {
@@ -62,14 +63,10 @@ impl Worker {
                 self.schedule.pop_front();
                 continue;
             };
-            let mut way = usize::MAX;
-            if network.carries_tunnels {
-                way = self.free_way(slot);
-                if way < FRAME_COST_MAX {
-                    waits += 1;
-                    self.schedule.rotate_left(1);
-                    continue;
-                }
+            if network.carries_tunnels && !self.has_way(slot) {
+                waits += 1;
+                self.schedule.rotate_left(1);
+                continue;
             }
             waits = 0;
             let Some(network) = self.networks.get_mut(usize::from(slot)) else { break };
@@ -96,13 +93,14 @@ impl Worker {
                     continue;
                 }
                 let cost = cost(next.packet.len);
-                way = way.saturating_sub(RECORD_BYTES + next.packet.len as usize);
-                if cost > network.deficit || way == 0 {
+                let has_way = !network.carries_tunnels || network.way >= FRAME_COST_MAX;
+                if cost > network.deficit || !has_way {
                     network.served = cost <= network.deficit;
                     self.schedule.rotate_left(1);
                     break;
                 }
                 network.deficit -= cost;
+                network.way = network.way.saturating_sub(RECORD_BYTES + next.packet.len as usize);
                 let Some(queued) = network.queue.pop_front() else { break };
                 taken += 1;
                 if queued.what == Waiting::Control {
@@ -117,18 +115,17 @@ impl Worker {
         controls > 0 || waits > 0
     }
 
-    /// Bytes that a network which carries tunnels can hand to other threads now; 0 if the batch already has some of its frames.
-    /// What it sends through ports of the card waits in its queue until there is room, instead of being lost: of the queue, each
-    /// network with a tunnel has a share, but not of the way behind it.
-    #[cold]
+    /// Whether a network that carries tunnels can hand a frame to any other thread now, beside its frames in the batch. What it sends
+    /// through ports of the card waits in its queue until there is room, instead of being lost: of the queue, each network with a
+    /// tunnel has a share, but not of the way behind it.
     #[inline(never)]
-    fn free_way(&self, slot: u16) -> usize {
-        if self.batch.claims.iter().any(|claim| claim.slot == slot) {
-            return 0;
+    fn has_way(&mut self, slot: u16) -> bool {
+        let Some(network) = self.networks.get_mut(usize::from(slot)) else { return true };
+        if network.way_at != self.batches {
+            let ways = self.peers.iter().flatten().map(|peer| peer.out.free(network.vid));
+            (network.way, network.way_at) = (ways.min().unwrap_or(usize::MAX), self.batches);
         }
-        let Some(network) = self.networks.get(usize::from(slot)) else { return usize::MAX };
-        let ways = self.peers.iter().flatten().map(|peer| peer.out.free(network.vid));
-        ways.min().unwrap_or(usize::MAX)
+        network.way >= FRAME_COST_MAX
     }
 
     #[inline(always)]
