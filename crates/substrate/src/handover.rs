@@ -268,14 +268,18 @@ impl Outgoing {
         }
     }
 
-    /// Bytes that a network can hand over now, records included, before the ring refuses some.
+    /// Bytes that a network can hand over now, records included, before the ring refuses some. `None` if others fill most of the ring
+    /// and the network has nothing in it: whoever waits for room must not wait for them.
     #[must_use]
-    pub fn free(&self, vid: Vid) -> usize {
+    pub fn free(&self, vid: Vid) -> Option<usize> {
         let room = self.ring.room();
-        let Some(given) = self.given.get(vid.index()) else { return 0 };
+        let given = self.given.get(vid.index())?;
         let held = given.wrapping_sub(self.taken.of(vid).load(Ordering::Acquire)) as usize;
+        if held == 0 && room < RING_BYTES / 2 {
+            return None;
+        }
         // A push takes from the room, half of which is the network's: x bytes fit if held + x <= (room - x) / 2.
-        (room / 2).saturating_sub(held) / 3 * 2
+        Some((room / 2).saturating_sub(held) / 3 * 2)
     }
 
     /// Hands over debts with their record ([`Record::of_debts`]); returns `false` if the network has no room left in
@@ -490,11 +494,15 @@ mod tests {
     /// What the ring says to be free it takes, also beside frames of others.
     #[test]
     fn free_bytes_are_taken() {
-        for (held, others) in [(0, 0), (100, 0), (0, 300), (50, 300), (200, 100)] {
+        for (held, others) in [(0, 0), (100, 0), (0, 300), (0, 600), (50, 300), (200, 100)] {
             let (mut out, _into) = ring();
             assert!((0..held).all(|_| out.push(&record(1), &[0; 1000])));
             let _ = (0..others).take_while(|_| out.push(&record(2), &[0; 1000])).count();
-            let (free, mut given) = (out.free(record(1).vid), 0);
+            let Some(free) = out.free(record(1).vid) else {
+                assert!(held == 0 && others > 0, "{held} {others}");
+                continue;
+            };
+            let mut given = 0;
             while given + RECORD_BYTES + 1514 <= free {
                 assert!(out.push(&record(1), &[0; 1514]), "{given} of {free}, {held} {others}");
                 given += RECORD_BYTES + 1514;

@@ -122,7 +122,7 @@ impl Worker {
     fn has_way(&mut self, slot: u16) -> bool {
         let Some(network) = self.networks.get_mut(usize::from(slot)) else { return true };
         if network.way_at != self.batches {
-            let ways = self.peers.iter().flatten().map(|peer| peer.out.free(network.vid));
+            let ways = self.peers.iter().flatten().filter_map(|peer| peer.out.free(network.vid));
             (network.way, network.way_at) = (ways.min().unwrap_or(usize::MAX), self.batches);
         }
         network.way >= FRAME_COST_MAX
