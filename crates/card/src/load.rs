@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use hue_demux::PortId;
 use hue_planes::group::Slots;
 use hue_planes::{Counters, Keys, Kind, UnclaimedCounters};
 use hue_substrate::{
@@ -29,6 +30,7 @@ use crate::registers::Registers;
 use crate::routes::{Held, HopRows, Roots, Shared, Switch, write_words};
 use crate::rows::Row;
 use crate::stations::{Learner, Stations};
+use crate::tunnels::forget_tunnel_counts;
 
 /// The writes for one program, once all checks have passed.
 struct Change {
@@ -121,7 +123,8 @@ impl<R: Registers> Card<R> {
         let others = on_card.filter(|other| other.vid != vid);
         let description = self.device.get_mut().description();
         check_kind(program, description)?;
-        check_stations(description, others.chain([program]))?;
+        check_stations(description, others.clone().chain([program]))?;
+        check_tunnels(description, others.chain([program]))?;
         if self.banks.is_some() {
             return self.take_banks(vid);
         }
@@ -183,6 +186,7 @@ impl<R: Registers> Card<R> {
                 self.adopt(vid, &[], 0);
             }
             self.write_stations(usize::MAX, 0).map_err(broken)?;
+            self.settle_tunnels(Some(vid)).map_err(broken)?;
         }
         let Self { device, networks, shared, .. } = self;
         let loaded = networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
@@ -203,7 +207,8 @@ impl<R: Registers> Card<R> {
         } else {
             self.forget_learnt(vid);
         }
-        written.map_err(broken)
+        written.map_err(broken)?;
+        self.settle_tunnels(None).map_err(broken)
     }
 
     /// Writes about `words` deferred words of tables of networks in software, and returns whether any may be left.
@@ -243,6 +248,7 @@ impl<R: Registers> Card<R> {
         }
         let gone = self.write(changes, software, claimed).map_err(broken)?;
         self.leave_banks(gone).map_err(broken)?;
+        self.settle_tunnels(None).map_err(broken)?;
         self.write_gates().map_err(broken)?;
         self.write_quanta().map_err(broken)
     }
@@ -265,7 +271,8 @@ impl<R: Registers> Card<R> {
         demux_of(others.iter().map(|loaded| Claims::from(loaded.program())), programs)?;
         if !software {
             let on_card = others.iter().filter(|loaded| !loaded.software).map(|loaded| loaded.program());
-            check_stations(description, on_card.chain(programs))?;
+            check_stations(description, on_card.clone().chain(programs))?;
+            check_tunnels(description, on_card.chain(programs))?;
         }
         let mut nets = vec![false; description.nets as usize];
         let mut planes = vec![false; description.planes as usize];
@@ -559,6 +566,8 @@ impl<R: Registers> Card<R> {
             Some(shared) => held.for_each(|(_, held)| shared.remove(held)),
             None => self.leave_banks(held.collect()).map_err(broken)?,
         }
+        // Before another network gets the index.
+        self.settle_tunnels(None).map_err(broken)?;
         // The gate must be open when the next network uses this plane.
         self.write_gates().map_err(broken)?;
         self.write_quanta().map_err(broken)
@@ -635,6 +644,7 @@ fn forget_counters<R: Registers>(device: &mut Device<R>, net: u8) -> Result<(), 
     if device.description().station_rows > 0 {
         device.take_row::<CopiesRow>(net.into())?;
     }
+    forget_tunnel_counts(device, net)?;
     let ports = device.description().mac_ports + device.description().cpu_queues;
     for port in 0..ports {
         device.take_row::<OutDropsRow>(out_drops_row(port, net))?;
@@ -702,8 +712,8 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
         // An image of an earlier version does not know gates: it would let the network's packets pass.
         room(description, name, "clock gates of networks", 1, u32::from(description.version.1 >= 2))?;
     }
-    if let Some(port) = program.ports.iter().find(|port| u32::from(port.port.get()) >= description.mac_ports)
-    {
+    let is_missing = |port: PortId| !port.is_tunnel() && u32::from(port.get()) >= description.mac_ports;
+    if let Some(port) = program.ports.iter().find(|port| is_missing(port.port)) {
         return Err(SubstrateError::Port {
             name: name.clone(),
             substrate: format!("image {}", description.name),
@@ -739,6 +749,23 @@ fn check_stations<'a>(
     for program in programs.filter(|program| decides(description, program)) {
         needed += program.addresses_max();
         room(description, &program.name, "MAC addresses, static and learnt ones", needed, max)?;
+    }
+    Ok(())
+}
+
+/// Checks whether there is room for the tunnels of all networks on the card, and whether it can have them.
+fn check_tunnels<'a>(
+    description: &Description,
+    programs: impl Iterator<Item = &'a Program>,
+) -> Result<(), SubstrateError> {
+    let mut needed = 0;
+    for program in programs {
+        let count = program.tunnels().count();
+        if program.settings.learning().is_some() {
+            room(description, &program.name, "tunnels of a network that learns", count, 0)?;
+        }
+        needed += count;
+        room(description, &program.name, "tunnels", needed, description.tunnels_max())?;
     }
     Ok(())
 }

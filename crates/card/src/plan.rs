@@ -228,14 +228,19 @@ pub fn route_changes(before: Option<&Program>, after: &Program) -> Vec<hue_table
     changes
 }
 
-/// Converts a next hop. A group is a row of GROUP, and has no row of its own here.
+/// The port of next hops that lead to a tunnel on the card.
+pub const TUNNEL_PORT: u8 = 4;
+
+/// Converts a next hop. A group is a row of GROUP, and has no row of its own here. Software resolves those that lead to a tunnel,
+/// unless the tunnel is on the card (`Loaded::hop`).
 pub fn hop(row: &Adjacency) -> HopRow {
     if row.kind() == AdjacencyKind::Group {
         return HopRow::default();
     }
+    let forwards_by_tunnel = row.port().is_tunnel() && row.kind() == AdjacencyKind::Forward;
     HopRow {
-        kind: row.kind() as u8,
-        port: row.port().get(),
+        kind: if forwards_by_tunnel { AdjacencyKind::Glean } else { row.kind() } as u8,
+        port: if row.port().is_tunnel() { 0 } else { row.port().get() },
         mtu: row.mtu_bytes(),
         dst: row.dst().to_u64(),
         src: row.src().to_u64(),
