@@ -272,14 +272,18 @@ impl Outgoing {
     /// and the network has nothing in it: whoever waits for room must not wait for them.
     #[must_use]
     pub fn free(&self, vid: Vid) -> Option<usize> {
-        let room = self.ring.room();
-        let given = self.given.get(vid.index())?;
-        let held = given.wrapping_sub(self.taken.of(vid).load(Ordering::Acquire)) as usize;
+        let (room, held) = (self.ring.room(), self.held(vid)?);
         if held == 0 && room < RING_BYTES / 2 {
             return None;
         }
         // A push takes from the room, half of which is the network's: x bytes fit if held + x <= (room - x) / 2.
         Some((room / 2).saturating_sub(held) / 3 * 2)
+    }
+
+    /// Bytes of a network in the ring, records included.
+    fn held(&self, vid: Vid) -> Option<usize> {
+        let given = self.given.get(vid.index())?;
+        Some(given.wrapping_sub(self.taken.of(vid).load(Ordering::Acquire)) as usize)
     }
 
     /// Hands over debts with their record ([`Record::of_debts`]); returns `false` if the network has no room left in
@@ -309,8 +313,7 @@ impl Outgoing {
     pub fn push(&mut self, record: &Record, bytes: &[u8]) -> bool {
         let cost = RECORD_BYTES + bytes.len();
         let room = self.ring.room();
-        let Some(given) = self.given.get_mut(record.vid.index()) else { return false };
-        let held = given.wrapping_sub(self.taken.of(record.vid).load(Ordering::Acquire)) as usize;
+        let Some(held) = self.held(record.vid) else { return false };
         if cost > room || held.saturating_add(cost) > (room / 2).max(cost) {
             return false;
         }
@@ -318,7 +321,9 @@ impl Outgoing {
         if !self.ring.write(&[&record.encode(), bytes]) {
             return false; // there was room
         }
-        *given = given.wrapping_add(cost as u32);
+        if let Some(given) = self.given.get_mut(record.vid.index()) {
+            *given = given.wrapping_add(cost as u32);
+        }
         true
     }
 }

@@ -64,10 +64,8 @@ impl Networks {
         let intent = documents::load(files)?;
         let compiled = compile(&intent)?;
         let mut addresses = HashMap::new();
-        for program in &compiled.programs {
-            let network = intent.networks.iter().find(|network| network.name() == program.name);
-            let ports = network.into_iter().flat_map(|network| network.spec.ports.iter().zip(0u16..));
-            for (port, vport) in ports {
+        for (network, program) in intent.networks.iter().zip(&compiled.programs) {
+            for (port, vport) in network.spec.ports.iter().zip(0u16..) {
                 addresses.extend(port.addresses.iter().map(|own| ((program.vid, own.address), vport)));
             }
         }
@@ -76,9 +74,8 @@ impl Networks {
 
     /// Refuses networks with tunnels; `instead` says what can be done.
     pub fn without_tunnels(self, instead: &str) -> Result<Self, Failure> {
-        let ports = self.programs.iter().flat_map(|one| one.ports.iter().map(move |port| (one, port)));
-        let tunnel = ports.into_iter().find(|(_, port)| port.tunnel.is_some());
-        if let Some((network, port)) = tunnel {
+        let mut ports = self.programs.iter().flat_map(|one| one.ports.iter().map(move |port| (one, port)));
+        if let Some((network, port)) = ports.find(|(_, port)| port.tunnel.is_some()) {
             return Err(Failure::Input(format!(
                 "network '{}': port '{}' is a tunnel: {instead}, or leave the port out",
                 network.name, port.name

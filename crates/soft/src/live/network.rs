@@ -7,9 +7,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hue_demux::PortId;
-use hue_planes::{Meter, Rate, RateLimit};
+use hue_planes::{FRAME_BYTES_MAX, Meter, Rate, RateLimit};
 use hue_ports::Packet;
 use hue_substrate::Program;
+use hue_substrate::handover::RECORD_BYTES;
 use hue_tables::Vid;
 use hue_wire::Mac;
 
@@ -19,6 +20,8 @@ use super::totals::Ledger;
 
 /// Most frames in a network's queue; fewer while packet memory is short.
 pub(crate) const QUEUE_FRAMES_MAX: usize = 1024;
+/// What the longest frame takes on the way to another thread, bytes.
+const FRAME_COST_MAX: usize = RECORD_BYTES + FRAME_BYTES_MAX;
 /// Additional places for fences. A moving network has one fence at a time, but it may be sent again.
 const QUEUE_FENCES: usize = 8;
 /// Allowance of a network of weight 1 in one turn, in the units of [`cost`].
@@ -231,6 +234,12 @@ impl LiveNetwork {
             self.scheduled = true;
             schedule.push_back(slot as u16); // below NETWORKS_MAX
         }
+    }
+
+    /// Whether any frame may leave for another thread now: unless the network carries tunnels, always.
+    #[inline(always)]
+    pub fn has_way(&self) -> bool {
+        !self.carries_tunnels || self.way >= FRAME_COST_MAX
     }
 
     /// Whether the queue accepts another frame while `slots_free` packet slots are free. Its length stays below half

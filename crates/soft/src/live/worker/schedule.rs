@@ -5,16 +5,12 @@
 //! of a core. A network whose queue is empty gives up its deficit, but keeps its debts. A batch may end in the middle of a turn; the next
 //! batch continues it.
 
-use hue_planes::FRAME_BYTES_MAX;
 use hue_substrate::handover::RECORD_BYTES;
 
 use super::super::network::{Queued, Waiting, cost};
 use super::Worker;
 use crate::engine::{BATCH_MAX, Claimed};
 use crate::frame::Frame;
-
-/// What the longest frame takes on the way to another thread.
-const FRAME_COST_MAX: usize = RECORD_BYTES + FRAME_BYTES_MAX;
 
 /// Packets of one port and class that left the queues and were not reported to the port yet.
 #[derive(Default)]
@@ -59,17 +55,22 @@ impl Worker {
         let (mut taken, mut controls, mut waits) = (0, 0, 0);
         'batch: while taken < BATCH_MAX && waits < self.schedule.len() {
             let Some(slot) = self.schedule.front().copied() else { break };
-            let Some(network) = self.networks.get(usize::from(slot)) else {
+            let Some(network) = self.networks.get_mut(usize::from(slot)) else {
                 self.schedule.pop_front();
                 continue;
             };
-            if network.carries_tunnels && !self.has_way(slot) {
+            // What a carrier sends through ports of the card waits in its queue until there is room, instead of being lost: of the
+            // queue, each network with a tunnel has a share, but not of the way behind it.
+            if network.carries_tunnels && network.way_at != self.batches {
+                let ways = self.peers.iter().flatten().filter_map(|peer| peer.out.free(network.vid));
+                (network.way, network.way_at) = (ways.min().unwrap_or(usize::MAX), self.batches);
+            }
+            if !network.has_way() {
                 waits += 1;
                 self.schedule.rotate_left(1);
                 continue;
             }
             waits = 0;
-            let Some(network) = self.networks.get_mut(usize::from(slot)) else { break };
             if !network.served {
                 network.served = true;
                 network.deficit += network.quantum;
@@ -93,14 +94,15 @@ impl Worker {
                     continue;
                 }
                 let cost = cost(next.packet.len);
-                let has_way = !network.carries_tunnels || network.way >= FRAME_COST_MAX;
-                if cost > network.deficit || !has_way {
+                if cost > network.deficit || !network.has_way() {
                     network.served = cost <= network.deficit;
                     self.schedule.rotate_left(1);
                     break;
                 }
                 network.deficit -= cost;
-                network.way = network.way.saturating_sub(RECORD_BYTES + next.packet.len as usize);
+                if network.carries_tunnels {
+                    network.way = network.way.saturating_sub(RECORD_BYTES + next.packet.len as usize);
+                }
                 let Some(queued) = network.queue.pop_front() else { break };
                 taken += 1;
                 if queued.what == Waiting::Control {
@@ -113,19 +115,6 @@ impl Worker {
         }
         self.tell(&consumed);
         controls > 0 || waits > 0
-    }
-
-    /// Whether a network that carries tunnels can hand a frame to any other thread now, beside its frames in the batch. What it sends
-    /// through ports of the card waits in its queue until there is room, instead of being lost: of the queue, each network with a
-    /// tunnel has a share, but not of the way behind it.
-    #[inline(never)]
-    fn has_way(&mut self, slot: u16) -> bool {
-        let Some(network) = self.networks.get_mut(usize::from(slot)) else { return true };
-        if network.way_at != self.batches {
-            let ways = self.peers.iter().flatten().filter_map(|peer| peer.out.free(network.vid));
-            (network.way, network.way_at) = (ways.min().unwrap_or(usize::MAX), self.batches);
-        }
-        network.way >= FRAME_COST_MAX
     }
 
     #[inline(always)]
