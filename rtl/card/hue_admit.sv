@@ -105,7 +105,8 @@ module hue_admit
   assign to_cpu = port >= 3'(MacPorts);
   assign bytes = 15'(sent_len(s_verdict_i.note, s_verdict_i.len)) + (to_cpu ? 15'(CpuHeaderBytes) : 15'd0);
   always_comb begin
-    in.sends = s_verdict_i.verdict == VerdictForward || s_verdict_i.verdict == VerdictPunt;
+    // The loop has its own room (hue_loop).
+    in.sends = (s_verdict_i.verdict == VerdictForward || s_verdict_i.verdict == VerdictPunt) && s_verdict_i.tunnel == TunnelNone;
     in.grows = to_cpu;
     in.note = s_verdict_i.note;
     in.extra = to_cpu || s_verdict_i.more || s_verdict_i.ports != '0;

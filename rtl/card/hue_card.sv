@@ -2,7 +2,8 @@
 //
 // MAC ports ────────────────────────┐             ┌─ flood ─┐                                                            ┌─ MAC ports
 // CPU queues ─ cpu_join ─ cpu_strip ┴ input queues ┴ arbiter ┴ gather ─ stages ─ copies ─ admit ─ scatter ─ cpu_insert ─ output queues ─ CPU queues
-//                                                                 └───── packet buffer ─────┘
+//                                                       │         └───── packet buffer ─────┘        │
+//                                                       └── loop_join ─ input queue ─ tunnel ─ loop ──┘ (images with tunnels)
 //
 // Streams are AXI-Stream. No beat is empty, with one exception: a frame of no bytes is one beat in which no byte is kept. The
 // first byte of a frame is the lowest byte of its first beat. Time and tag of a frame are sampled with its first beat; the tag
@@ -26,6 +27,7 @@ module hue_card
   parameter int unsigned SelectRows = 256,
   parameter int unsigned MacRows = 0,
   parameter int unsigned StationRows = 0,
+  parameter int unsigned TunnelRows = 0,
   parameter int unsigned AttachRows = 256,
   parameter int unsigned RouteRows = 0,
   parameter int unsigned LocalRows = 0,
@@ -44,11 +46,12 @@ module hue_card
   // Slots of groups of next hops: a power of two, or 0 for none. They need layout sram and kind ipv6.
   parameter int unsigned SlotRows = 0,
   parameter logic [127:0] ImageName = '0,
-  // Capacities: bytes and frames of one input queue, bytes of group frames that wait to be copied, of the packet buffer, and of
-  // all output queues together.
+  // Capacities: bytes and frames of one input queue, bytes of group frames that wait to be copied, of frames in the loop (with
+  // tunnels), of the packet buffer, and of all output queues together.
   parameter int unsigned InputBytes = 16384,
   parameter int unsigned InputFrames = InputBytes / 64,
   parameter int unsigned FloodBytes = 16384,
+  parameter int unsigned LoopBytes = 65536,
   parameter int unsigned BufferBytes = 32768,
   parameter int unsigned OutputBytes = 131072,
   // Whether the frames of the output queues are in external memory, in cells of 256 bytes instead of 64.
@@ -127,9 +130,17 @@ module hue_card
   localparam int unsigned QueueBits = $clog2(Ports) + (Nets > 1 ? $clog2(Nets) : 1);
   localparam int unsigned CountBits = $clog2(OutputBytes / CellBytes) + 1;
 
+  // The loop: what it hands to the arbiter, and the queues that may offer frames meanwhile.
+  logic                       j_valid, j_ready, j_last, loop_idle, loop_error, loop_waits;
+  logic [DataBits-1:0]        j_data;
+  logic [2:0]                 j_port;
+  hue_arrival_t               j_arrival;
+  logic [InputQueues-1:0]     q_offers;
+
   // Registers
   tbl_req_t    tbl_req;
-  tbl_rsp_t    tbl_rsp, stages_rsp, flood_rsp, queues_rsp, counters_rsp;
+  logic [15:0] loop_came, loop_left;
+  tbl_rsp_t    tbl_rsp, stages_rsp, flood_rsp, queues_rsp, counters_rsp, loop_rsp;
   logic [7:0]  out_hold_net;
   logic [NetsMax-1:0] out_waits;
   logic        offline, pause, gated_to_cpu, hold, out_hold, accepted, retired, stages_error, flood_error, queue_drop;
@@ -164,7 +175,7 @@ module hue_card
 
   hue_regs #(
     .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .Nets(Nets),
-    .SelectRows(SelectRows), .MacRows(MacRows), .StationRows(StationRows), .AttachRows(AttachRows), .RouteRows(RouteRows),
+    .SelectRows(SelectRows), .MacRows(MacRows), .StationRows(StationRows), .TunnelRows(TunnelRows), .AttachRows(AttachRows), .RouteRows(RouteRows),
     .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
     .SramWords(SramWords), .CamRows(CamRows), .SlotRows(SlotRows), .OutputBytes(OutputBytes), .ImageName(ImageName)
@@ -178,11 +189,11 @@ module hue_card
     .tbl_req_o(tbl_req), .tbl_rsp_i(tbl_rsp),
     .offline_o(offline), .pause_o(pause), .gates_o(gates), .gated_to_cpu_o(gated_to_cpu), .hold_o(hold),
     .out_hold_o(out_hold), .out_hold_net_o(out_hold_net), .out_waits_i(out_waits),
-    .accepted_i(accepted), .retired_i(retired), .ingress_idle_i(ingress_idle_o), .idle_i(idle_o),
-    .memory_error_i(stages_error || flood_error), .sram_state_i(sram_state), .sram_fault_clear_o(sram_fault_clear),
+    .accepted_i(accepted), .retired_i(retired), .loop_came_i(loop_came), .loop_left_i(loop_left), .ingress_idle_i(ingress_idle_o), .idle_i(idle_o),
+    .memory_error_i(stages_error || flood_error || loop_error), .sram_state_i(sram_state), .sram_fault_clear_o(sram_fault_clear),
     .queue_drop_i(queue_drop), .irq_o
   );
-  assign tbl_rsp = stages_rsp | flood_rsp | queues_rsp | counters_rsp;
+  assign tbl_rsp = stages_rsp | flood_rsp | queues_rsp | counters_rsp | loop_rsp;
 
   // Frames are accepted once the counters are cleared.
   logic counters_ready, counters_ready_soon, open_q;
@@ -309,9 +320,9 @@ module hue_card
 
   hue_arbiter #(.BusBytes(BusBytes)) u_arbiter (
     .clk_i, .rst_ni, .hold_i(hold), .pause_i(pause), .backlog_i(backlog_q), .full_i(flood_full),
-    .s_valid_i(q_valid), .s_ready_o(q_ready), .s_data_i(q_data), .s_last_i(q_last), .s_arrival_i(q_arrival),
-    .s_class_i(q_class[MacPorts-1:0]), .s_cpu_port_i(q_port[MacPorts]), .c_valid_i(c_valid), .c_ready_o(c_ready), .c_data_i(c_data),
-    .c_last_i(c_last), .c_port_i(c_port), .c_arrival_i(c_arrival),
+    .s_valid_i(q_offers), .s_ready_o(q_ready), .s_data_i(q_data), .s_last_i(q_last), .s_arrival_i(q_arrival),
+    .s_class_i(q_class[MacPorts-1:0]), .s_cpu_port_i(q_port[MacPorts]), .c_valid_i(j_valid), .c_ready_o(j_ready), .c_data_i(j_data),
+    .c_last_i(j_last), .c_port_i(j_port), .c_arrival_i(j_arrival),
     .m_valid_o(a_valid), .m_ready_i(a_ready), .m_data_o(a_data), .m_first_o(a_first), .m_last_o(a_last),
     .m_group_o(a_group), .m_port_o(a_port), .m_arrival_o(a_arrival), .begun_o(accepted), .idle_o(arbiter_idle)
   );
@@ -391,7 +402,7 @@ module hue_card
     .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows),
     .StationRows(StationRows), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows), .Level0Words(Level0Words),
     .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows), .SlotRows(SlotRows)
+    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows), .SlotRows(SlotRows), .Tunnels(TunnelRows != 0)
   ) u_stages (
     .clk_i, .rst_ni,
     .head_valid_i(head_valid), .head_ready_o(head_ready), .head_i(head),
@@ -443,6 +454,8 @@ module hue_card
   logic [ByteBits-1:0] d_bytes, o_bytes;
   hue_departure_t      d_departure, o_departure;
   hue_cpu_header_t     d_header;
+  logic [1:0]          d_tunnel;   // tunnel_e
+  logic                d_loop, loop_ready, insert_ready;
 
   hue_scatter #(.BusBytes(BusBytes), .FilledBits(FilledBits)) u_scatter (
     .clk_i, .rst_ni,
@@ -451,16 +464,147 @@ module hue_card
     .filled_i(filled), .read_o(body_read), .offset_o(body_offset), .data_i(body_rdata),
     .release_o(body_release), .release_beats_o(body_beats),
     .m_valid_o(d_valid), .m_ready_i(d_ready), .m_data_o(d_data), .m_last_o(d_last), .m_bytes_o(d_bytes),
-    .m_departure_o(d_departure), .m_to_cpu_o(d_to_cpu), .m_header_o(d_header), .idle_o(scatter_idle)
+    .m_departure_o(d_departure), .m_to_cpu_o(d_to_cpu), .m_tunnel_o(d_tunnel), .m_header_o(d_header), .idle_o(scatter_idle)
   );
 
   hue_cpu_insert #(.BusBytes(BusBytes)) u_insert (
     .clk_i, .rst_ni,
-    .s_valid_i(d_valid), .s_ready_o(d_ready), .s_data_i(d_data), .s_last_i(d_last), .s_bytes_i(d_bytes),
+    .s_valid_i(d_valid && !d_loop), .s_ready_o(insert_ready), .s_data_i(d_data), .s_last_i(d_last), .s_bytes_i(d_bytes),
     .s_departure_i(d_departure), .s_to_cpu_i(d_to_cpu), .s_header_i(d_header),
     .m_valid_o(o_valid), .m_ready_i(o_ready), .m_data_o(o_data), .m_last_o(o_last), .m_bytes_o(o_bytes),
     .m_departure_o(o_departure)
   );
+
+  assign d_ready = d_loop ? loop_ready : insert_ready;
+
+  // The loop: frames that enter tunnels, or may come out of them, pass the stages again.
+  if (TunnelRows != 0) begin : g_loop
+    localparam int unsigned CountedRows = 4;
+    logic                l_valid, l_ready, l_last, t_valid, t_ready, t_last, n_valid, n_ready, n_last;
+    logic [DataBits-1:0] l_data, t_data, n_data;
+    logic [ByteBits-1:0] t_bytes;
+    hue_loop_t           d_item, l_item;
+    hue_arrival_t        t_arrival, n_arrival;
+    logic [2:0]          t_port, t_port_q, n_port;
+    logic                crowded, loop_dropped, loop_loses, fifo_idle, tunnel_idle, queue_idle_n, tunnel_event, t_inside_q;
+    logic [7:0]          loop_dropped_net, event_net;
+    logic [31:0]         loop_dropped_tag;
+    logic [1:0]          event_row;
+    tbl_rsp_t            tunnel_rsp, count_rsp;
+
+    assign d_loop = d_tunnel != TunnelNone;
+    assign d_item = '{
+      tunnel: d_tunnel, net: d_header.net, vport: d_header.vport, port_in: d_header.port_in[2:0], tag: d_departure.tag, len: d_departure.len
+    };
+    hue_loop #(.BusBytes(BusBytes), .Nets(Nets), .Words(LoopBytes / BusBytes)) u_loop (
+      .clk_i, .rst_ni, .offline_i(offline),
+      .s_valid_i(d_valid && d_loop), .s_ready_o(loop_ready), .s_data_i(d_data), .s_last_i(d_last), .s_item_i(d_item),
+      .m_valid_o(l_valid), .m_ready_i(l_ready), .m_data_o(l_data), .m_last_o(l_last), .m_item_o(l_item),
+      .dropped_o(loop_dropped), .dropped_net_o(loop_dropped_net), .dropped_tag_o(loop_dropped_tag), .loses_o(loop_loses), .crowded_o(crowded), .idle_o(fifo_idle)
+    );
+    hue_tunnel #(.BusBytes(BusBytes), .Rows(TunnelRows)) u_tunnel (
+      .clk_i, .rst_ni, .tbl_req_i(tbl_req), .tbl_rsp_o(tunnel_rsp), .error_o(loop_error),
+      .s_valid_i(l_valid), .s_ready_o(l_ready), .s_data_i(l_data), .s_last_i(l_last), .s_item_i(l_item),
+      .m_valid_o(t_valid), .m_ready_i(t_ready), .m_data_o(t_data), .m_last_o(t_last), .m_bytes_o(t_bytes), .m_arrival_o(t_arrival),
+      .m_port_o(t_port), .event_o(tunnel_event), .event_net_o(event_net), .event_row_o(event_row), .idle_o(tunnel_idle)
+    );
+
+    // The queue makes a frame whole again before the arbiter takes it. The port needs three bits, so it travels in the place of the time,
+    // which the arbiter sets.
+    hue_arrival_t t_record, n_record;
+    hue_class_t   unused_class;
+    logic         unused_taken, unused_dropped;
+    logic [15:0]  unused_bytes;
+    logic [1:0]   unused_port, unused_port_taken;
+    always_comb begin
+      t_record = t_arrival;
+      t_record.time_ns = 64'(t_port);
+      n_arrival = n_record;
+      n_arrival.time_ns = '0;
+    end
+    assign n_port = n_record.time_ns[2:0];
+    hue_input_queue #(.BusBytes(BusBytes), .Beats(InputBytes / BusBytes), .Frames(InputFrames)) u_queue (
+      .clk_i, .rst_ni, .offline_i(1'b1),
+      .s_valid_i(t_valid), .s_ready_o(t_ready), .s_data_i(t_data), .s_bytes_i(t_bytes), .s_last_i(t_last), .s_arrival_i(t_record),
+      .s_port_i(2'd0),
+      .m_valid_o(n_valid), .m_ready_i(n_ready), .m_data_o(n_data), .m_last_o(n_last), .m_arrival_o(n_record), .m_port_o(unused_port),
+      .m_class_o(unused_class), .taken_o(unused_taken), .taken_bytes_o(unused_bytes), .taken_port_o(unused_port_taken),
+      .dropped_o(unused_dropped), .idle_o(queue_idle_n)
+    );
+    hue_loop_join #(.BusBytes(BusBytes)) u_join_loop (
+      .clk_i, .rst_ni, .crowded_i(loop_waits),
+      .l_valid_i(n_valid), .l_ready_o(n_ready), .l_data_i(n_data), .l_last_i(n_last), .l_port_i(n_port), .l_arrival_i(n_arrival),
+      .c_valid_i(c_valid), .c_ready_o(c_ready), .c_data_i(c_data), .c_last_i(c_last), .c_port_i(c_port), .c_arrival_i(c_arrival),
+      .m_valid_o(j_valid), .m_ready_i(j_ready), .m_data_o(j_data), .m_last_o(j_last), .m_port_o(j_port), .m_arrival_o(j_arrival)
+    );
+
+    // While the loop is crowded and lines can wait, only frames of the loop begin: what is in the stages then finds room in it.
+    logic [InputQueues-1:0] q_inside_q;
+    always_ff @(posedge clk_i) begin
+      loop_waits <= rst_ni && pause && crowded;
+      if (!rst_ni) q_inside_q <= '0;
+      else for (int unsigned q = 0; q < InputQueues; q++) if (q_offers[q] && q_ready[q]) q_inside_q[q] <= !q_last[q];
+    end
+    assign q_offers = q_valid & (q_inside_q | {InputQueues{!loop_waits}});
+    assign loop_idle = fifo_idle && tunnel_idle && queue_idle_n;
+
+    // Frames that came, and that left in their order: one that is lost counts when no frame before it waits in the queue.
+    logic        lost_now;
+    logic [15:0] lost_q;
+    assign lost_now = tunnel_event && event_row == 2'd3;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) {loop_came, loop_left, lost_q} <= '0;
+      else begin
+        loop_came <= loop_came + 16'(loop_ready && d_valid && d_loop && d_last && !loop_loses);
+        loop_left <= loop_left + 16'(n_valid && n_ready && n_last) + (queue_idle_n ? lost_q : '0);
+        lost_q    <= (queue_idle_n ? '0 : lost_q) + 16'(lost_now);
+      end
+    end
+
+    // Counters. Events wait while the host is at a counter: a frame of the loop has two beats, so there are fewer than clocks.
+    logic event_any, event_ready, count_ready, count_q, drop_waits_q, event_valid;
+    logic [7:0] drop_net_q;
+    logic [9:0] event_in, event_out;
+    logic [4:0] unused_room;
+    always_ff @(posedge clk_i) begin
+      count_q <= rst_ni && count_ready;
+      if (!rst_ni) drop_waits_q <= 1'b0;
+      else if (loop_dropped) drop_waits_q <= 1'b1;
+      else if (!tunnel_event) drop_waits_q <= 1'b0;
+      if (loop_dropped) drop_net_q <= loop_dropped_net;
+    end
+    assign event_any = tunnel_event || drop_waits_q;
+    assign event_in  = tunnel_event ? {event_net, event_row} : {drop_net_q, 2'd2};
+    hue_fifo #(.Depth(16), .Bits(10)) u_events (
+      .clk_i, .rst_ni, .valid_i(event_any), .ready_o(event_ready), .data_i(event_in),
+      .valid_o(event_valid), .ready_i(count_q), .data_o(event_out), .room_o(unused_room)
+    );
+    localparam int unsigned CountBits2 = $clog2(Nets * CountedRows);
+    hue_counter_table #(.Id(hue_regs_pkg::TABLE_TUNNEL_COUNT), .Rows(Nets * CountedRows)) u_count (
+      .clk_i, .rst_ni, .tbl_req_i(tbl_req), .tbl_rsp_o(count_rsp), .ready_o(count_ready),
+      .valid_i(event_valid && count_q), .addr_i(CountBits2'(event_out)), .add_i(16'd1)
+    );
+    assign loop_rsp = tunnel_rsp | count_rsp;
+    logic unused_loop;
+    assign unused_loop = ^{unused_room, loop_dropped_tag, unused_class, unused_taken, unused_dropped, unused_bytes, unused_port, unused_port_taken};
+`ifndef SYNTHESIS
+    a_events_have_room: assert property (@(posedge clk_i) disable iff (!rst_ni) event_any |-> event_ready);
+    a_one_drop_waits: assert property (@(posedge clk_i) disable iff (!rst_ni) loop_dropped && drop_waits_q |-> !tunnel_event);
+`endif
+  end else begin : g_no_loop
+    assign {j_valid, j_data, j_last, j_port, j_arrival} = {c_valid, c_data, c_last, c_port, c_arrival};
+    assign c_ready    = j_ready;
+    assign q_offers   = q_valid;
+    assign d_loop     = 1'b0;
+    assign loop_ready = 1'b0;
+    assign loop_idle  = 1'b1;
+    assign loop_error = 1'b0;
+    assign loop_waits = 1'b0;
+    assign loop_rsp   = '0;
+    assign {loop_came, loop_left} = '0;
+    logic unused_loop;
+    assign unused_loop = ^{d_tunnel, loop_waits, LoopBytes == 0};
+  end
 
   // Output queues to ports
   logic                            out_none;
@@ -495,7 +639,7 @@ module hue_card
   );
   assign queue_drop = out_dropped || rx_dropped != '0 || flood_dropped != '0;
 
-  assign ingress_idle_o = &queue_idle && join_idle && strip_idle && arbiter_idle && flood_idle && gather_idle;
+  assign ingress_idle_o = &queue_idle && join_idle && strip_idle && arbiter_idle && flood_idle && gather_idle && loop_idle;
   assign idle_o = ingress_idle_o && stages_idle && admit_idle && scatter_idle && !tag_valid && admit_empty && out_none;
 
   logic unused;
@@ -504,7 +648,7 @@ module hue_card
 `ifndef SYNTHESIS
   a_tag_with_verdict: assert property (@(posedge clk_i) disable iff (!rst_ni) tag_take |-> tag_valid);
   a_one_answer: assert property (@(posedge clk_i) disable iff (!rst_ni)
-    $onehot0({stages_rsp.done, flood_rsp.done, queues_rsp.done, counters_rsp.done}));
+    $onehot0({stages_rsp.done, flood_rsp.done, queues_rsp.done, counters_rsp.done, loop_rsp.done}));
 `endif
 
 endmodule

@@ -32,6 +32,7 @@ module hue_regs #(
   parameter int unsigned CamRows = 0,
   parameter int unsigned SlotRows = 0,
   parameter int unsigned StationRows = 0,
+  parameter int unsigned TunnelRows = 0,
   parameter int unsigned OutputBytes = 131072,
   // Up to 16 ASCII characters, the first in the low byte.
   parameter logic [127:0] ImageName = '0
@@ -71,6 +72,8 @@ module hue_regs #(
   // Pulses: a record entered the stages; the last verdict of a record left them.
   input  logic        accepted_i,
   input  logic        retired_i,
+  input  logic [15:0] loop_came_i,      // frames that entered the loop, and that left it
+  input  logic [15:0] loop_left_i,
   input  logic        ingress_idle_i,
   input  logic        idle_i,
   input  logic        memory_error_i,
@@ -269,6 +272,8 @@ module hue_regs #(
       ADDR_CAM_ROWS:         reg_rdata = 32'(CamRows);
       ADDR_SLOT_ROWS:        reg_rdata = 32'(SlotRows);
       ADDR_STATION_ROWS:     reg_rdata = 32'(StationRows);
+      ADDR_TUNNEL_ROWS:      reg_rdata = 32'(TunnelRows);
+      ADDR_LOOP_FRAMES:      reg_rdata = {loop_left_i, loop_came_i};
       ADDR_SRAM_FAULT:       reg_rdata = 32'(sram_fault);
       ADDR_SRAM_FAULTS:      reg_rdata = sram_state_i.fault_count;
       ADDR_SRAM_READS:       reg_rdata = sram_reads_q;

@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h00040007;
+  localparam logic [31:0] RESET_VERSION = 32'h00040008;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -98,6 +98,10 @@ package hue_regs_pkg;
   localparam logic [31:0] RESET_BURST_PLACE = 32'h00000000;
   localparam logic [23:0] ADDR_BURST_STATUS = 24'h000144;
   localparam logic [31:0] RESET_BURST_STATUS = 32'h00000000;
+  localparam logic [23:0] ADDR_TUNNEL_ROWS = 24'h000150;
+  localparam logic [31:0] RESET_TUNNEL_ROWS = 32'h00000000;
+  localparam logic [23:0] ADDR_LOOP_FRAMES = 24'h000154;
+  localparam logic [31:0] RESET_LOOP_FRAMES = 32'h00000000;
   localparam logic [23:0] ADDR_BURST_WORD = 24'h000180;
   localparam int unsigned COUNT_BURST_WORD = 16;
   localparam logic [31:0] RESET_BURST_WORD = 32'h00000000;
@@ -289,6 +293,13 @@ package hue_regs_pkg;
     logic [23:0] index;
   } reg_burst_status_t;
   typedef struct packed {
+    logic [31:0] rows;
+  } reg_tunnel_rows_t;
+  typedef struct packed {
+    logic [15:0] left;
+    logic [15:0] came;
+  } reg_loop_frames_t;
+  typedef struct packed {
     logic [31:0] value;
   } reg_burst_word_t;
 
@@ -322,6 +333,9 @@ package hue_regs_pkg;
   localparam logic [7:0] TABLE_COPIES = 8'd28;
   localparam logic [7:0] TABLE_GROUP = 8'd29;
   localparam logic [7:0] TABLE_SLOT = 8'd30;
+  localparam logic [7:0] TABLE_TUNNEL = 8'd31;
+  localparam logic [7:0] TABLE_TUNNEL_NEAR = 8'd32;
+  localparam logic [7:0] TABLE_TUNNEL_COUNT = 8'd33;
   typedef struct packed {
     logic [7:0]  vport;
     logic [7:0]  net;
@@ -345,6 +359,8 @@ package hue_regs_pkg;
     logic [15:0] start;
   } row_attach_head_t;
   typedef struct packed {
+    logic        carries_vxlan;
+    logic        carries_ipip;
     logic [35:0] root_ipv6;
     logic [4:0]  kind;
     logic        gated;
@@ -480,5 +496,30 @@ package hue_regs_pkg;
     logic [15:0] hop;
     logic [7:0]  net;
   } row_slot_t;
+  typedef struct packed {
+    logic        any_mac;
+    logic [63:0] remote_high;
+    logic [63:0] remote_low;
+    logic [23:0] vni;
+    logic        wide;
+    logic        vxlan;
+    logic [7:0]  over_vport;
+    logic [7:0]  over;
+    logic        valid;
+  } row_tunnel_t;
+  typedef struct packed {
+    logic [5:0]  dscp;
+    logic        dscp_fixed;
+    logic [7:0]  ttl;
+    logic [7:0]  vport;
+    logic [7:0]  net;
+    logic [47:0] over_mac;
+    logic [47:0] mac;
+    logic [63:0] local_high;
+    logic [63:0] local_low;
+  } row_tunnel_near_t;
+  typedef struct packed {
+    logic [63:0] value;
+  } row_tunnel_count_t;
 endpackage
 /* verilator lint_on UNUSEDPARAM */

@@ -38,6 +38,7 @@ module hue_scatter
   output logic [ByteBits-1:0]   m_bytes_o,      // BusBytes unless last
   output hue_departure_t        m_departure_o,  // stable over the frame; len without the CPU header
   output logic                  m_to_cpu_o,
+  output logic [1:0]            m_tunnel_o,     // tunnel_e: the frame is for the loop, whatever its port
   output hue_cpu_header_t       m_header_o,     // sent before the frame when m_to_cpu_o
   output logic                  idle_o
 );
@@ -70,6 +71,7 @@ module hue_scatter
     logic [2:0]  port_out;
     logic [13:0] len;
     logic        note;
+    logic [1:0]  tunnel;
     logic [1:0]  edit;      // EditNone unless forwarded
     logic [95:0] macs;
     logic [7:0]  ttl;
@@ -106,6 +108,7 @@ module hue_scatter
       r_q.index <= index_q;
       r_q.tag <= v.note ? '0 : tag_i;  // a note is no packet of the network
       r_q.note <= v.note;
+      r_q.tunnel <= v.tunnel;
       r_q.verdict <= v.verdict;
       r_q.outcome <= v.outcome;
       r_q.net <= v.net;
@@ -171,6 +174,7 @@ module hue_scatter
     logic [2:0]            port_out;
     logic [13:0]           len;
     logic                  note;
+    logic [1:0]            tunnel;
   } out_t;
   out_t out, sent;
   always_comb begin
@@ -187,6 +191,7 @@ module hue_scatter
     out.port_out = r_q.port_out;
     out.len = r_q.len;
     out.note = r_q.note;
+    out.tunnel = r_q.tunnel;
   end
 
   hue_fifo #(.Depth(OutDepth), .Bits($bits(out_t))) u_out (
@@ -197,7 +202,8 @@ module hue_scatter
   assign m_data_o = sent.data;
   assign m_last_o = sent.last;
   assign m_bytes_o = sent.bytes;
-  assign m_to_cpu_o = m_departure_o.port >= 3'(MacPorts);
+  assign m_tunnel_o = sent.tunnel;
+  assign m_to_cpu_o = m_departure_o.port >= 3'(MacPorts) && sent.tunnel == TunnelNone;
   always_comb begin
     m_departure_o.port = sent.verdict == VerdictPunt ? 3'(MacPorts) + 3'(sent.net[1:0]) : sent.port_out;
     m_departure_o.net = sent.net;

@@ -25,6 +25,7 @@ package hue_pkg;
   localparam logic [15:0] EthertypeIpv6 = 16'h86dd;
   localparam logic [7:0]  ProtocolIpip = 8'd4;
   localparam logic [7:0]  ProtocolUdp = 8'd17;
+  localparam logic [7:0]  ProtocolIpv6 = 8'd41;
   localparam logic [15:0] VxlanPort = 16'd4789;
 
   // What an input queue knows about a frame, and hue_flood about a copy, beside the body.
@@ -107,7 +108,26 @@ package hue_pkg;
     logic [MacPorts-1:0] ports;   // of a copy of a flood: all ports that get one
     logic                note;    // the driver gets a copy, because the table does not say where the sender is; for one copy: it is this
     logic                more;    // of a copy: another copy of the same frame follows
+    logic [1:0]          tunnel;  // tunnel_e: where a frame goes that does not leave the card now
   } hue_verdict_t;
+
+  // Tunnels (ADR 0065). A frame that enters one, or may come out of one, goes to the loop (hue_loop, hue_tunnel) and passes the stages
+  // again.
+  typedef enum logic [1:0] {
+    TunnelNone = 2'd0,
+    TunnelOut  = 2'd1,  // forwarded by a tunnel, whose row is the lowest byte of the source MAC address that scatter wrote
+    TunnelIn   = 2'd2   // punted, for the router itself: perhaps a packet of a tunnel that the network carries
+  } tunnel_e;
+
+  // What the loop knows about a frame, beside the body.
+  typedef struct packed {
+    logic [1:0]  tunnel;
+    logic [7:0]  net;          // the network that it comes from, whose share of the loop it uses
+    logic [7:0]  vport;
+    logic [2:0]  port_in;
+    logic [31:0] tag;
+    logic [13:0] len;
+  } hue_loop_t;
 
   // What scatter writes into a forwarded frame.
   typedef enum logic [1:0] {

@@ -16,7 +16,8 @@ module hue_network
 #(
     parameter int unsigned Nets  = 16,
     parameter int unsigned Kinds = 2,   // bit KIND_*: the image has this kind
-    parameter bit          HasGroups = 1'b0  // the image has groups of next hops, for which packets need a hash
+    parameter bit          HasGroups = 1'b0, // the image has groups of next hops, for which packets need a hash
+    parameter bit          Tunnels = 1'b0   // the image has tunnels
 ) (
     input  logic        clk_i,
     input  logic        rst_ni,
@@ -48,8 +49,11 @@ module hue_network
   end
 
   row_network_t row, row_q;
-  // The second root is the last field of a row; only images with kind dual have it.
-  localparam int unsigned RowBits = $bits(row_network_t) - (HasDual ? 0 : $bits(row.root_ipv6));
+  // The last fields of a row are in images that need them: the second root with kind dual, and behind it the two for tunnels.
+  localparam int unsigned RowBits = $bits(row_network_t) - (Tunnels ? 0 : 2 + (HasDual ? 0 : $bits(row.root_ipv6)));
+  if (Tunnels && !HasDual) begin : gen_check_tunnels
+    $fatal(1, "hue_network: tunnels need kind dual, whose head vectors they read");
+  end
   logic [RowBits-1:0] data, unused_data;
   assign row = row_network_t'($bits(row_network_t)'(data));
   logic unused_write, unused_parity, in1_range_q, in_range_q, valid1_q, valid2_q;
@@ -119,6 +123,24 @@ module hue_network
   end else begin : gen_no_hash
     assign {ipv4_hash, ipv6_hash} = '0;
   end
+  // Packets that may come out of a tunnel, by fixed places: others go to software. hue_tunnel reads the rest.
+  logic tunnel;
+  if (Tunnels) begin : gen_tunnels
+    logic wide, vxlan, ipip, vxlan_q, ipip_q;
+    logic [7:0] protocol;
+    logic [15:0] port;
+    assign wide     = {head_i.bytes[12], head_i.bytes[13]} == EthertypeIpv6;
+    assign protocol = wide ? head_i.bytes[20] : head_i.bytes[23];
+    assign port     = wide ? {head_i.bytes[56], head_i.bytes[57]} : {head_i.bytes[36], head_i.bytes[37]};
+    assign ipip     = protocol == ProtocolIpip || protocol == ProtocolIpv6;
+    assign vxlan    = protocol == ProtocolUdp && port == VxlanPort;
+    always_ff @(posedge clk_i) if (en_i) {vxlan_q, ipip_q} <= {vxlan, ipip};
+    assign tunnel   = (vxlan_q && row_q.carries_vxlan) || (ipip_q && row_q.carries_ipip);
+  end else begin : gen_no_tunnels
+    logic unused_carries;
+    assign unused_carries = row_q.carries_vxlan ^ row_q.carries_ipip;
+    assign tunnel = 1'b0;
+  end
   question_t ipv4_question, dual_question;
   logic [35:0] dual_root;
   logic [4:0] dual_kind;
@@ -158,6 +180,7 @@ module hue_network
     named.root      = is_dual ? dual_root : row_q.root;
     named.hop_base  = row_q.hop_base;
     named.hop_count = row_q.hop_count;
+    named.tunnel    = tunnel;
     named.kind      = is_dual ? dual_kind : row_q.kind;
     named.dual      = is_dual && claimed;
 `ifdef HUE_PLANT_NETWORK_KIND

@@ -60,7 +60,7 @@ module hue_select
     s0.packet.port_in   = head_i.port;
     s0.packet.port_out  = head_i.cpu_out;
     s0.packet.net       = head_i.from_cpu || head_i.copy ? head_i.net : '0;
-    s0.packet.vport     = head_i.copy ? head_i.vport : '0;
+    s0.packet.vport     = head_i.from_cpu || head_i.copy ? head_i.vport : '0;
     s0.packet.len       = head_i.len;
     s0.ipv4             = checked;
     s0.packet.decided   = 1'b1;
@@ -79,7 +79,8 @@ module hue_select
 `else
       s0.copy           = head_i.copy;
 `endif
-      s0.asks           = !head_i.dst_mac[40];  // the first byte's lowest bit (IEEE 802 §8.2)
+      // The first byte's lowest bit (IEEE 802 §8.2). A frame of a tunnel comes with its network like a copy, whatever its address.
+      s0.asks           = !head_i.dst_mac[40] && !head_i.copy;
     end
   end
 

@@ -121,7 +121,7 @@ module hue_admit_formal
 
   logic sends;
   hue_verdict_t as_came;
-  assign sends = mark_q.verdict == VerdictForward || mark_q.verdict == VerdictPunt;
+  assign sends = (mark_q.verdict == VerdictForward || mark_q.verdict == VerdictPunt) && mark_q.tunnel == TunnelNone;
   always_comb begin
     assume (rst_ni == begun_q);
     if (begun_q && stalled_q) assume (s_valid_i && s_verdict_i == verdict_q);

@@ -11,7 +11,8 @@ module hue_network_formal
   import hue_regs_pkg::*;
   import hue_stages_pkg::*;
 #(
-  parameter int unsigned Nets = 4
+  parameter int unsigned Nets = 4,
+  parameter bit          Tunnels = 1'b0
 ) (
   input logic                clk_i,
   input logic                rst_ni,
@@ -77,7 +78,7 @@ module hue_network_formal
   end
 
   for (genvar s = 0; s < 2; s++) begin : g_side
-    hue_network #(.Nets(Nets), .Kinds(Kinds), .HasGroups(1'b1)) u_dut (
+    hue_network #(.Nets(Nets), .Kinds(Kinds), .HasGroups(1'b1), .Tunnels(Tunnels)) u_dut (
       .clk_i, .rst_ni, .tbl_req_i(request[s]), .tbl_rsp_o(response[s]), .error_o(error[s]), .wait_o(waits[s]),
       .gates_i(gates[s]), .gated_to_cpu_i(to_cpu_q), .en_i, .valid_i(valid[s]), .packet_i(in[s]), .ipv4_i(in_ipv4[s]), .time_ns_i,
       .head_take_o(take[s]), .head_i(head[s]),
@@ -106,6 +107,8 @@ module hue_network_formal
     logic [63:0]  time_ns;
     logic [HashBits-1:0] ipv4_hash;
     logic [HashBits-1:0] ipv6_hash;
+    logic         ipip;   // the packet may be of a tunnel of this type
+    logic         vxlan;
   } entry_t;
   logic         written_q, wrote;
   entry_t [3:1] entry_q;
@@ -132,7 +135,8 @@ module hue_network_formal
       kind: !whose ? '0 : six ? 5'(hue_kinds_pkg::KIND_IPV6) : dual ? 5'(hue_kinds_pkg::KIND_IPV4) : r.kind,
       question: !whose ? '0 : six || r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6 : r.kind == 5'(hue_kinds_pkg::KIND_L2) ? entry.l2 :
                 ipv4_question(entry.ipv4, r.forward_martians),
-      flood: p.flood, ports: p.ports, note: p.note
+      flood: p.flood, ports: p.ports, note: p.note,
+      tunnel: whose && ((r.carries_ipip && entry.ipip) || (r.carries_vxlan && entry.vxlan))
     };
     becomes.question.hash = !whose ? '0 : becomes.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6_hash :
                             becomes.kind == 5'(hue_kinds_pkg::KIND_IPV4) ? entry.ipv4_hash : '0;
@@ -176,6 +180,20 @@ module hue_network_formal
     asks: l2.asks, outcome: l2.outcome, total: 16'(l2.payload), ttl: '0, checksum: '0, key: {l2.dst, l2.src, 32'd0},
     hash: '0
   };
+  // The type of tunnel that the vector of A's packet says, in an image with tunnels.
+  logic ipip, vxlan;
+  if (Tunnels) begin : g_tunnels
+    logic        wide;
+    logic [7:0]  protocol;
+    logic [15:0] port;
+    assign wide = {head_q.bytes[12], head_q.bytes[13]} == EthertypeIpv6;
+    assign protocol = head_q.bytes[wide ? 20 : 23];
+    assign port = {head_q.bytes[wide ? 56 : 36], head_q.bytes[wide ? 57 : 37]};
+    assign ipip = protocol inside {8'd4, 8'd41};
+    assign vxlan = protocol == 8'd17 && port == 16'd4789;
+  end else begin : g_no_tunnels
+    assign {ipip, vxlan} = '0;
+  end
   // The hashes for A's packet, one clock after its vector.
   logic [HashBits-1:0] ipv4_hash, ipv6_hash;
   hue_toeplitz u_hash (.clk_i, .en_i, .head_i(head_q), .ipv4_o(ipv4_hash), .ipv6_o(ipv6_hash));
@@ -194,14 +212,17 @@ module hue_network_formal
       entry_q[2] <= entry_q[1];
       entry_q[2].ipv6 <= ipv6_question;
       entry_q[2].l2 <= l2_question;
+      {entry_q[2].ipip, entry_q[2].vxlan} <= {ipip, vxlan};
       entry_q[1] <= '{
         packet: in[0], ipv4: in_ipv4[0], ipv6: '0, l2: '0, row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i,
-        ipv4_hash: '0, ipv6_hash: '0
+        ipv4_hash: '0, ipv6_hash: '0, ipip: 1'b0, vxlan: 1'b0
       };
     end
     if (!rst_ni) begin
       net_q <= net_i;
       row_q <= row_i;
+      // Only images with tunnels have these fields.
+      if (!Tunnels) {row_q.carries_ipip, row_q.carries_vxlan} <= '0;
       gate_q <= gate_i;
       to_cpu_q <= gated_to_cpu_i;
       of_a_q <= 1'b0;
@@ -220,7 +241,7 @@ module hue_network_formal
     counts = out;
     for (int unsigned s = 0; s < 2; s++) begin
       if (out[s].verdict == VerdictUnclaimed && out[s].decided) begin
-        {counts[s].plane, counts[s].root, counts[s].hop_base, counts[s].hop_count, counts[s].kind, counts[s].question} = '0;
+        {counts[s].plane, counts[s].root, counts[s].hop_base, counts[s].hop_count, counts[s].kind, counts[s].question, counts[s].tunnel} = '0;
       end
     end
   end

@@ -37,7 +37,7 @@ module hue_routes_formal
   sram_state_t  sram_state_o;
   hue_routes #(
     .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .HopRows(HopRows), .SramWords(4), .Level0Words(LevelWords), .Level1Words(LevelWords),
-    .Level2Words(LevelWords), .Level3Words(LevelWords), .SlotRows(Sram ? 2 : 0)
+    .Level2Words(LevelWords), .Level3Words(LevelWords), .SlotRows(Sram ? 2 : 0), .Tunnels(Sram)
   ) u_dut (.*);
 
   // Stages that hold a packet, and the stage of the marked one. They move only in clocks with `en_i`.
@@ -195,11 +195,20 @@ module hue_routes_formal
     expected.verdict = packet_q.decided ? packet_q.verdict :
                        is_ipv6 ? ipv6_verdict(expected.outcome) : is_l2 ? l2_verdict(expected.outcome) :
                        ipv4_verdict(expected.outcome);
+    // A packet for the router itself may come out of a tunnel.
+    if (Sram && packet_q.tunnel && !packet_q.decided && packet_q.question.asks && expected.outcome == (is_ipv6 ? IPV6_LOCAL : IPV4_LOCAL)) begin
+      expected.tunnel = TunnelIn;
+    end
     if (Sram && packet_q.dual) expected.outcome = is_ipv6 ? dual_of_ipv6(expected.outcome) : dual_of_ipv4(expected.outcome);
     if (expected.verdict == VerdictPunt) expected.port_out = {1'b1, packet_q.net[1:0]};
     if (expected.verdict == VerdictForward) begin
       expected.edit = packet_q.decided || is_l2 ? EditNone : is_ipv6 ? EditIpv6 : EditIpv4;
       expected.port_out = packet_q.decided || is_l2 ? packet_q.port_out : hop.port;
+      // A next hop on a port that the card does not have leads into a tunnel: the frame goes to the loop, and to no port.
+      if (Sram && !packet_q.decided && !is_l2 && hop.port[2]) begin
+        expected.tunnel = TunnelOut;
+        expected.port_out = packet_q.port_in;
+      end
     end
   end
 

@@ -38,6 +38,7 @@ module hue_scatter_formal
   logic [ByteBits-1:0] m_bytes;
   logic [BusBits-1:0]  data_q, m_data;
   hue_departure_t  departure;
+  logic [1:0]      tunnel;
   hue_cpu_header_t header;
 
   hue_scatter #(.BusBytes(BusBytes), .FilledBits(4)) u_dut (
@@ -45,7 +46,7 @@ module hue_scatter_formal
     .tag_i(out_frame_q == frame_q ? tag_q : other_tag_i), .tag_take_o(tag_take), .filled_i(filled_q), .read_o(read),
     .offset_o(offset), .data_i(data_q), .release_o(release_), .release_beats_o(release_beats),
     .m_valid_o(m_valid), .m_ready_i(ready_i), .m_data_o(m_data), .m_last_o(m_last), .m_bytes_o(m_bytes),
-    .m_departure_o(departure), .m_to_cpu_o(m_to_cpu), .m_header_o(header), .idle_o(idle)
+    .m_departure_o(departure), .m_to_cpu_o(m_to_cpu), .m_tunnel_o(tunnel), .m_header_o(header), .idle_o(idle)
   );
   hue_stream_rules #(
     .Bits(BusBits + $bits(hue_departure_t) + 1 + $bits(hue_cpu_header_t)), .BusBytes(BusBytes)
@@ -150,7 +151,7 @@ module hue_scatter_formal
         assert (m_last == (14'(out_beat_q) * 14'(BusBytes) + 14'(m_bytes) == len));
         assert (departure.net == mark_q.net && departure.tag == (mark_q.note ? '0 : tag_q) && departure.len == len);
         assert (departure.port == (mark_q.verdict == VerdictPunt ? {1'b1, mark_q.net[1:0]} : mark_q.port_out));
-        assert (m_to_cpu == departure.port[2]);
+        assert (tunnel == mark_q.tunnel && m_to_cpu == (departure.port[2] && tunnel == TunnelNone));
         assert (header == hue_cpu_header_t'{
           vid: 16'(mark_q.vid), net: mark_q.net, vport: mark_q.vport, outcome: 8'(mark_q.outcome), port_in: 8'(mark_q.port_in),
           port_out: 8'(mark_q.port_out), flags: mark_q.note ? CpuFlagNote : '0, len: 16'(len), reserved: '0

@@ -64,7 +64,7 @@ module hue_select_formal
     end else if (32'(head_q.len) > FrameBytesMax) begin
       expected.outcome = hue_kinds_pkg::UNCLAIMED_TOO_LONG;
     end else if (head_q.from_cpu) begin
-      {expected.verdict, expected.outcome, expected.net} = {VerdictForward, OutcomeNone, head_q.net};
+      {expected.verdict, expected.outcome, expected.net, expected.vport} = {VerdictForward, OutcomeNone, head_q.net, head_q.vport};
     end else if (head_q.copy) begin
       {expected.vport, expected.net} = {head_q.vport, head_q.net};
     end else if (claimed) begin
@@ -79,7 +79,7 @@ module hue_select_formal
   // of the network's row are not known yet.
   function automatic packet_t counts(packet_t p);
     counts = p;
-    {counts.vid, counts.plane, counts.root, counts.hop_base, counts.hop_count, counts.kind, counts.dual, counts.question} = '0;
+    {counts.vid, counts.plane, counts.root, counts.hop_base, counts.hop_count, counts.kind, counts.dual, counts.question, counts.tunnel} = '0;
     if (!p.decided) {counts.verdict, counts.outcome} = {VerdictUnclaimed, 5'd0};
     if (p.decided && p.verdict == VerdictUnclaimed) {counts.net, counts.vport, counts.port_out} = '0;
   endfunction
@@ -110,7 +110,8 @@ module hue_select_formal
     assume (rst_ni == begun_q);
     if (wait_q) assume (!en_i);
     // Only group frames are copied.
-    if (valid_i && head_i.copy) assume (head_i.dst_mac[40] && !head_i.from_cpu);
+    // A copy of a group frame, or a frame of a tunnel.
+    if (valid_i && head_i.copy) assume (!head_i.from_cpu);
     if (begun_q && mine_now) assert (counts(packet_o) == counts(expected) && time_ns_o == head_q.time_ns);
     // The front of a packet that belongs to no network has no meaning.
     if (begun_q && mine_now && !(packet_o.decided && packet_o.verdict == VerdictUnclaimed)) assert (ipv4_o == checked);

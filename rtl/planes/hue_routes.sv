@@ -31,7 +31,8 @@ module hue_routes
     parameter int unsigned SramLatency = 4,
     parameter bit          SramZero    = 1'b1,
     parameter int unsigned CamRows     = 0,
-    parameter int unsigned SlotRows    = 0     // slots of groups of next hops; 0: the image has no groups
+    parameter int unsigned SlotRows    = 0,    // slots of groups of next hops; 0: the image has no groups
+    parameter bit          Tunnels     = 1'b0
 ) (
     input  logic         clk_i,
     input  logic         rst_ni,
@@ -98,6 +99,7 @@ module hue_routes
     logic                flood;
     logic [MacPorts-1:0] ports;
     logic                note;
+    logic                tunnel;
   } wait_t;
 
   // Next hop and packet as the tables return them, and after a register, because a row comes late in its clock.
@@ -126,6 +128,7 @@ module hue_routes
     in.flood    = HasL2 && packet_i.flood;
     in.ports    = HasL2 ? packet_i.ports : '0;
     in.note     = HasL2 && packet_i.note;
+    in.tunnel   = Tunnels && packet_i.tunnel;
     if (!packet_i.decided) begin
       in.outcome = packet_i.question.outcome;
       if (!packet_i.question.asks) begin
@@ -432,6 +435,13 @@ module hue_routes
       verdict_o.flood    <= found.flood;
       verdict_o.ports    <= found.ports;
       verdict_o.note     <= found.note;
+      if (Tunnels && !found.decided) begin
+        if (verdict == VerdictForward && hop.port[2]) begin
+          verdict_o.tunnel   <= TunnelOut;
+          verdict_o.port_out <= found.port_in;
+        end
+        if (outcome == outcomes.is_local && found.tunnel) verdict_o.tunnel <= TunnelIn;
+      end
       // What is written; without an edit these fields have no meaning.
       verdict_o.dst_mac  <= hop.dst;
       verdict_o.src_mac  <= hop.src;

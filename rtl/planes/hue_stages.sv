@@ -34,7 +34,8 @@ module hue_stages
     parameter int unsigned SramLatency = 4,
     parameter bit          SramZero    = 1'b1,
     parameter int unsigned CamRows     = 0,
-    parameter int unsigned SlotRows    = 0
+    parameter int unsigned SlotRows    = 0,
+    parameter bit          Tunnels     = 1'b0
 ) (
     input  logic         clk_i,
     input  logic         rst_ni,
@@ -98,7 +99,7 @@ module hue_stages
   );
   assign head_ready_o = en;
 
-  hue_network #(.Nets(Nets), .Kinds(Kinds), .HasGroups(SlotRows != 0)) u_network (
+  hue_network #(.Nets(Nets), .Kinds(Kinds), .HasGroups(SlotRows != 0), .Tunnels(Tunnels)) u_network (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(network_rsp), .error_o(network_error), .wait_o(network_wait),
     .gates_i(gates_q), .gated_to_cpu_i(gated_to_cpu_q),
     .en_i(en), .valid_i(select_valid), .packet_i(select_packet), .ipv4_i(select_ipv4), .time_ns_i(select_time),
@@ -141,7 +142,7 @@ module hue_stages
   hue_routes #(
     .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows), .SlotRows(SlotRows)
+    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows), .SlotRows(SlotRows), .Tunnels(Tunnels)
   ) u_routes (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(routes_rsp), .error_o(routes_error), .wait_o(routes_wait),
     .stall_o(routes_stall),
@@ -166,14 +167,16 @@ module hue_stages
   );
 
   // ---- counters, one clock later, because their memories are far away
-  logic claimed, returned, sent, received_q, sent_q, unclaimed_q;
+  logic claimed, returned, sent, back, received_q, sent_q, unclaimed_q;
   logic [NetBits-1:0] net_q;
   logic [4:0]  outcome_q;
   logic [13:0] len_q;
   assign claimed  = leaves && done.verdict != VerdictUnclaimed;
   // A flood of a network with a single port is sent nowhere.
-  assign sent     = claimed && done.verdict == VerdictForward && !(done.flood && done.ports == '0);
-  assign returned = sent && done.outcome == OutcomeNone;  // by a software plane: it was received and counted before
+  assign sent     = claimed && done.verdict == VerdictForward && !(done.flood && done.ports == '0) && !back;
+  // By a software plane, or a punt that came by no tunnel and goes on to the CPU: it was received and counted before.
+  assign returned = back || (sent && done.outcome == OutcomeNone);
+  assign back     = Tunnels && claimed && done.verdict == VerdictForward && done.outcome == OutcomeNone && done.port_out[2];
   always_ff @(posedge clk_i) begin
     if (!rst_ni) {received_q, sent_q, unclaimed_q} <= '0;
     else {received_q, sent_q, unclaimed_q} <= {claimed && !returned, sent, leaves && !claimed};

@@ -147,6 +147,7 @@ package hue_stages_pkg;
     logic [4:0]  kind;       // hue_kinds_pkg::KIND_*; that of the packet's family in a network of kind dual
     logic        dual;       // the network is of kind dual
     question_t   question;
+    logic        tunnel;     // if it is for the router itself, it may come out of a tunnel that the network carries
     // Valid behind hue_l2; zero for other kinds.
     logic                flood;   // as in hue_pkg::hue_verdict_t
     logic [MacPorts-1:0] ports;

@@ -2,7 +2,8 @@
 //! network is changed in `update`.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::IpAddr;
 
 use hue_planes::{Counters, Kind, OUTCOMES_MAX, Reason, Unclaimed, UnclaimedCounters};
 use hue_substrate::Program;
@@ -13,7 +14,7 @@ use crate::device::{Description, Device, Layout};
 use crate::error::CardError;
 use crate::generated::{
     self as regs, AttachHeadRow, AttachRow, BytesRow, CopiesRow, CountRow, GroupRow, MacRow, NetworkRow,
-    PortRow, QuantumRow, SelectRow, SramRow, StationRow, UnclaimedRow,
+    PortRow, QuantumRow, SelectRow, SramRow, StationRow, TunnelRow, UnclaimedRow,
 };
 use crate::left::Left;
 use crate::macs::Macs;
@@ -23,6 +24,7 @@ use crate::registers::Registers;
 use crate::routes::Shared;
 use crate::rows::Row;
 use crate::stations::Stations;
+use crate::tunnels::Tunnels;
 
 /// COUNT rows of a network.
 pub(crate) const COUNT_ROWS: u32 = 32;
@@ -56,6 +58,12 @@ pub struct Card<R> {
     pub(crate) attach: Vec<(AttachHeadRow, Vec<AttachRow>)>,
     /// Contents of STATION.
     pub(crate) stations: Stations,
+    /// The rows of tunnels.
+    pub(crate) tunnels: Tunnels,
+    /// The virtual port of a network that has an address.
+    pub(crate) near: HashMap<(Vid, IpAddr), u16>,
+    /// No tunnel gets a row.
+    pub(crate) tunnels_in_software: bool,
     /// Frames that left during a run of captures.
     pub(crate) left: Vec<Left>,
     /// Routes and next hops of all networks, if the image shares them.
@@ -99,6 +107,9 @@ impl<R: Registers> Card<R> {
                 (0..description.rows(GroupRow::TABLE))
                     .try_for_each(|row| device.write_row(row, &GroupRow::default()))?;
             }
+            for row in 0..description.tunnel_rows {
+                device.write_row(row, &TunnelRow::default())?;
+            }
             for row in 0..ports {
                 device.write_row(row, &AttachHeadRow::default())?;
             }
@@ -128,6 +139,9 @@ impl<R: Registers> Card<R> {
             networks: BTreeMap::new(),
             macs: Macs::new(description.mac_rows).unwrap_or_default(),
             stations: Stations::new(description.station_rows).unwrap_or_default(),
+            tunnels: Tunnels::new(description.tunnel_rows),
+            near: HashMap::new(),
+            tunnels_in_software: false,
             left: Vec::new(),
             select: vec![None; description.select_rows as usize],
             attach: vec![(AttachHeadRow::default(), Vec::new()); ports as usize],

@@ -24,8 +24,8 @@ pub struct ToCpu {
     pub vid: Vid,
     /// Index of the virtual port it arrived on.
     pub vport: u16,
-    /// Code of the plane's outcome, of the network's kind; 0 when no plane saw the frame: the plane is gated, or the
-    /// network runs in software.
+    /// Code of the plane's outcome, of the network's kind; 0 when no plane saw the frame (the plane is gated, or the network runs in
+    /// software), or when it is for the router itself and the card's loop has found no tunnel that it came by.
     pub code: u8,
     /// Port it arrived on.
     pub port_in: u8,

@@ -38,6 +38,8 @@ const NETS_MAX: u32 = 256;
 const UNCLAIMED_ROWS: u32 = hue_planes::Unclaimed::COUNT as u32 + 1;
 /// Most rows that a Conflict CAM can have.
 const CAM_ROWS_MAX: u32 = 1 << 12;
+/// Most tunnels: a next hop has a byte for the row.
+const TUNNEL_ROWS_MAX: u32 = 256;
 /// Most rows a table can have.
 const ROWS_MAX: u32 = 1 << 24;
 /// Most slots of groups that an image can have.
@@ -122,12 +124,17 @@ pub struct Description {
     pub cam_rows: u32,
     /// MAC addresses of all networks that learn (kind `l2`).
     pub station_rows: u32,
+    /// Tunnels of all networks.
+    #[serde(default)]
+    pub tunnel_rows: u32,
     /// Memory of the output queues, in bytes. One queue takes at most half of the space that the others leave free.
     pub out_bytes: u32,
 }
 
 /// Of a hundred rows of STATION, those that networks can set aside.
 const STATIONS_USABLE_PERCENT: u64 = 90;
+/// Rows of TUNNEL_COUNT of a network.
+pub const TUNNEL_COUNTED_ROWS: u32 = 4;
 
 impl Description {
     /// Single-address rows of each network that neighbours may use too. An image of an earlier version reserves these
@@ -172,6 +179,8 @@ impl Description {
             regs::GROUP if self.group_slots > 0 => self.hop_rows,
             regs::SLOT => self.group_slots,
             regs::STORM | regs::STORM_DEBT | regs::COPIES if self.station_rows > 0 => self.nets,
+            regs::TUNNEL | regs::TUNNEL_NEAR => self.tunnel_rows,
+            regs::TUNNEL_COUNT if self.tunnel_rows > 0 => self.nets * TUNNEL_COUNTED_ROWS,
             regs::COUNT => self.nets * 32,
             regs::BYTES => self.nets * 2,
             regs::PORT => ports * 8,
@@ -454,6 +463,10 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         ..7 => 0,
         _ => number("rows of SLOT", regs::SLOT_ROWS, 0, SLOT_ROWS_MAX)?,
     };
+    let tunnel_rows = match version.1 {
+        ..8 => 0,
+        _ => number("rows of TUNNEL", regs::TUNNEL_ROWS, 0, TUNNEL_ROWS_MAX)?,
+    };
     let route_rows = number("route rows", regs::ROUTE_ROWS, ternary.0, ternary.1)?;
     let local_rows = number("local rows", regs::LOCAL_ROWS, ternary.0, ternary.1)?;
     let mut level_words = [0; 4];
@@ -504,6 +517,7 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         sram_words,
         cam_rows,
         station_rows,
+        tunnel_rows,
         out_bytes,
     })
 }

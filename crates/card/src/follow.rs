@@ -141,6 +141,6 @@ impl<R: Registers> Card<R> {
             device.write_row(u32::from(loaded.place.net), &loaded.row(shared.roots(vid)))?;
         }
         shared.wait_from_now(device)?;
-        Ok(())
+        self.settle_tunnels(None)
     }
 }

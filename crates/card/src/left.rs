@@ -15,7 +15,8 @@ pub enum Way {
         vid: Vid,
         /// Index of the virtual port it arrived on.
         vport: u16,
-        /// Why; `None` when the network's plane is gated and its packets go to the control plane.
+        /// Why; `None` when the network's plane is gated and its packets go to the control plane, and for packets for the router itself
+        /// that went through the loop of tunnels.
         outcome: Option<Reason>,
     },
 }

@@ -7,6 +7,7 @@
 mod banks;
 mod bar;
 mod card;
+mod carrying;
 mod cpu;
 mod device;
 mod error;
@@ -31,12 +32,14 @@ mod routes;
 mod rows;
 mod runs;
 mod stations;
+mod tunnels;
 mod twin;
 mod update;
 mod weights;
 
 pub use bar::{BAR_BYTES_MIN, Bar, BarError};
 pub use card::{Card, Events};
+pub use carrying::TunnelCounts;
 pub use cpu::{ToCpu, from_plane};
 pub use device::{Description, Device, Layout, out_drops_row};
 pub use error::{CardError, NAME};

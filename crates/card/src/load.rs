@@ -30,6 +30,7 @@ use crate::registers::Registers;
 use crate::routes::{Held, HopRows, Roots, Shared, Switch, write_words};
 use crate::rows::Row;
 use crate::stations::{Learner, Stations};
+use crate::tunnels::forget_tunnel_counts;
 
 /// The writes for one program, once all checks have passed.
 struct Change {
@@ -123,6 +124,7 @@ impl<R: Registers> Card<R> {
         let description = self.device.get_mut().description();
         check_kind(program, description)?;
         check_stations(description, others.chain([program]))?;
+        check_floods(description, program)?;
         if self.banks.is_some() {
             return self.take_banks(vid);
         }
@@ -184,6 +186,7 @@ impl<R: Registers> Card<R> {
                 self.adopt(vid, &[], 0);
             }
             self.write_stations(usize::MAX, 0).map_err(broken)?;
+            self.settle_tunnels(Some(vid)).map_err(broken)?;
         }
         let Self { device, networks, shared, .. } = self;
         let loaded = networks.get_mut(&vid).ok_or(SubstrateError::Unknown(vid))?;
@@ -204,7 +207,8 @@ impl<R: Registers> Card<R> {
         } else {
             self.forget_learnt(vid);
         }
-        written.map_err(broken)
+        written.map_err(broken)?;
+        self.settle_tunnels(None).map_err(broken)
     }
 
     /// Writes about `words` deferred words of tables of networks in software, and returns whether any may be left.
@@ -244,6 +248,7 @@ impl<R: Registers> Card<R> {
         }
         let gone = self.write(changes, software, claimed).map_err(broken)?;
         self.leave_banks(gone).map_err(broken)?;
+        self.settle_tunnels(None).map_err(broken)?;
         self.write_gates().map_err(broken)?;
         self.write_quanta().map_err(broken)
     }
@@ -267,6 +272,7 @@ impl<R: Registers> Card<R> {
         if !software {
             let on_card = others.iter().filter(|loaded| !loaded.software).map(|loaded| loaded.program());
             check_stations(description, on_card.chain(programs))?;
+            programs.iter().try_for_each(|program| check_floods(description, program))?;
         }
         let mut nets = vec![false; description.nets as usize];
         let mut planes = vec![false; description.planes as usize];
@@ -560,6 +566,8 @@ impl<R: Registers> Card<R> {
             Some(shared) => held.for_each(|(_, held)| shared.remove(held)),
             None => self.leave_banks(held.collect()).map_err(broken)?,
         }
+        // Before another network gets the index.
+        self.settle_tunnels(None).map_err(broken)?;
         // The gate must be open when the next network uses this plane.
         self.write_gates().map_err(broken)?;
         self.write_quanta().map_err(broken)
@@ -636,6 +644,7 @@ fn forget_counters<R: Registers>(device: &mut Device<R>, net: u8) -> Result<(), 
     if device.description().station_rows > 0 {
         device.take_row::<CopiesRow>(net.into())?;
     }
+    forget_tunnel_counts(device, net)?;
     let ports = device.description().mac_ports + device.description().cpu_queues;
     for port in 0..ports {
         device.take_row::<OutDropsRow>(out_drops_row(port, net))?;
@@ -742,6 +751,12 @@ fn check_stations<'a>(
         room(description, &program.name, "MAC addresses, static and learnt ones", needed, max)?;
     }
     Ok(())
+}
+
+/// Refuses a network that learns and has tunnels: the card copies frames to its own ports only, so its floods would not reach them.
+fn check_floods(description: &Description, program: &Program) -> Result<(), SubstrateError> {
+    let tunnels = if program.settings.learning().is_some() { program.tunnels().count() } else { 0 };
+    room(description, &program.name, "tunnels of a network that learns", tunnels, 0)
 }
 
 /// Checks whether a plane with its own tables has enough rows.

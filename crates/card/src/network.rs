@@ -4,18 +4,19 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use hue_planes::group::Slots;
-use hue_planes::{Adjacency, Kind, Settings, l2};
+use hue_planes::{Adjacency, AdjacencyKind, Kind, Settings, l2};
 use hue_substrate::{Checked, HopChanges, Program, RouteKey};
 use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 
 use crate::device::Device;
 use crate::error::CardError;
-use crate::generated::NetworkRow;
-use crate::plan::{NO_PLANE, Place};
+use crate::generated::{HopRow, NetworkRow};
+use crate::plan::{self, NO_PLANE, Place};
 use crate::records::Mark;
 use crate::registers::Registers;
 use crate::routes::{Held, Roots};
 use crate::stations::Learner;
+use crate::tunnels::Ways;
 
 /// Index of each prefix in a program's routes, so that the cost of a change does not depend on the number of routes.
 /// Only the maps of the program's widths have any.
@@ -85,12 +86,24 @@ pub struct Loaded {
     /// When its next hops last grew or moved, if earlier records may still be in the stages. Those records hold a
     /// copy of the network's row that does not cover the new next hops.
     pub grown: Option<Mark>,
+    /// Its tunnels that are on the card.
+    pub ways: Ways,
 }
 
 impl Loaded {
     pub fn new(place: Place, software: bool, program: Program, held: Option<Held>) -> Self {
         let at = Positions { lpm32: positions(&program), lpm128: positions(&program) };
-        Self { place, software, program, at, held, learner: None, changed: None, grown: None }
+        Self {
+            place,
+            software,
+            program,
+            at,
+            held,
+            learner: None,
+            changed: None,
+            grown: None,
+            ways: Ways::default(),
+        }
     }
 
     /// Its program, with all changes.
@@ -101,7 +114,22 @@ impl Loaded {
     /// Its row; `roots` are its root items where tables are shared.
     pub fn row(&self, roots: Roots) -> NetworkRow {
         let hop_base = self.held.as_ref().map_or(0, |held| held.hops.start);
-        NetworkRow { software: self.software, ..row(self.place, &self.program, hop_base, roots) }
+        let (carries_ipip, carries_vxlan) = self.ways.carries;
+        let row = row(self.place, &self.program, hop_base, roots);
+        NetworkRow { software: self.software, carries_ipip, carries_vxlan, ..row }
+    }
+
+    /// The row of a next hop. One that leads to a tunnel which is not on the card is one that software resolves.
+    pub fn hop(&self, hop: &Adjacency) -> HopRow {
+        let mut row = plan::hop(hop);
+        let vport = self.program.ports.iter().zip(0u16..).find(|(port, _)| port.port == hop.port());
+        let way = vport.and_then(|(_, vport)| self.ways.out.get(&vport));
+        if let Some(place) = way.filter(|_| hop.kind() == AdjacencyKind::Forward && hop.port().is_tunnel()) {
+            row.kind = AdjacencyKind::Forward as u8;
+            row.port = plan::TUNNEL_PORT;
+            row.src = u64::from(*place);
+        }
+        row
     }
 
     /// What an update is checked against.
@@ -250,6 +278,8 @@ pub fn row(place: Place, program: &Program, hop_base: u32, roots: Roots) -> Netw
         gated: program.gated,
         kind: program.kind() as u8,
         root_ipv6: if program.kind() == Kind::Dual { roots.ipv6 } else { 0 },
+        carries_ipip: false,
+        carries_vxlan: false,
     }
 }
 

@@ -228,8 +228,11 @@ pub fn route_changes(before: Option<&Program>, after: &Program) -> Vec<hue_table
     changes
 }
 
+/// The port of next hops that lead to a tunnel on the card.
+pub const TUNNEL_PORT: u8 = 4;
+
 /// Converts a next hop. A group is a row of GROUP, and has no row of its own here. Packets for a tunnel are punted, because software
-/// decides them again and encapsulates them (ADR 0067).
+/// decides them again and encapsulates them (ADR 0067), unless the tunnel is on the card too (`Loaded::hop`).
 pub fn hop(row: &Adjacency) -> HopRow {
     if row.kind() == AdjacencyKind::Group {
         return HopRow::default();

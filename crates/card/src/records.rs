@@ -17,6 +17,14 @@ const HOLD_CLOCKS: u32 = (1 << 24) - 1;
 /// unless a port accepts no frames and nothing is dropped.
 const POLLS_MAX: usize = 10_000;
 
+/// Polls of the loop's counters before its frames count as stuck: a full loop takes some ten thousand clocks.
+const LOOP_POLLS_MAX: usize = 100_000;
+
+/// Frames that entered the loop, and that left it.
+const fn loop_frames(word: u32) -> (u16, u16) {
+    (word as u16, (word >> 16) as u16)
+}
+
 /// A point in time. Records accepted before it may refer to data that was replaced at that time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark(u32);
@@ -57,6 +65,21 @@ impl<R: Registers> Device<R> {
     pub(crate) fn wait_for(&mut self, mark: Mark) -> Result<(), CardError> {
         for _ in 0..POLLS_MAX {
             if self.records()?.have_passed(mark) {
+                return Ok(());
+            }
+        }
+        Err(CardError::Busy)
+    }
+
+    /// Waits until the frames that are in the loop of tunnels have left it.
+    ///
+    /// # Errors
+    /// `Busy` if they do not leave; `Access`.
+    pub(crate) fn wait_for_loop(&mut self) -> Result<(), CardError> {
+        let (came, _) = loop_frames(self.read(regs::LOOP_FRAMES)?);
+        for _ in 0..LOOP_POLLS_MAX {
+            let (_, left) = loop_frames(self.read(regs::LOOP_FRAMES)?);
+            if left.wrapping_sub(came) as i16 >= 0 {
                 return Ok(());
             }
         }

@@ -322,7 +322,7 @@ fn rows_of_hops<R: Registers>(
     for index in changed.chain(added.clone()) {
         let hop = hops.get(index).copied().unwrap_or(Adjacency::NONE);
         let row = run.start + index as u32;
-        device.write_row(row, &plan::hop(&hop))?;
+        device.write_row(row, &loaded.hop(&hop))?;
         let Some(groups) = shared.groups() else { continue };
         // The row of a group that stays one has to follow it to another place.
         let own = loaded.held.as_ref().filter(|_| hop.kind() == AdjacencyKind::Group);

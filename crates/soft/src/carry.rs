@@ -85,12 +85,17 @@ impl Soft {
     }
 
     /// Where a packet goes on if a tunnel takes it, with `room` bytes before it.
-    fn onward(&self, fate: Fate, bytes: &[u8], room: usize) -> Option<Result<Moving, Loss>> {
+    fn onward(
+        &self,
+        tunnels: &Tunnels,
+        fate: Fate,
+        bytes: &[u8],
+        room: usize,
+    ) -> Option<Result<Moving, Loss>> {
         let Fate::Network { vid, outcome, egress, .. } = fate else { return None };
-        let tunnels = &self.carry.tunnels;
         let copied = || [&vec![0; room], bytes].concat();
         if outcome.is_forward() && egress.is_tunnel() {
-            return Some(self.put_in(self.egress_of(fate), copied(), room));
+            return Some(self.put_in(tunnels, self.egress_of(fate), copied(), room));
         }
         if outcome.verdict() != Verdict::Punt || !outcome.is_own() || !tunnels.has(vid) {
             return None;
@@ -107,9 +112,15 @@ impl Soft {
     }
 
     /// Puts a frame, which `buffer` has from `room` on, into a tunnel.
-    fn put_in(&self, end: Option<Target>, mut buffer: Vec<u8>, room: usize) -> Result<Moving, Loss> {
+    fn put_in(
+        &self,
+        tunnels: &Tunnels,
+        end: Option<Target>,
+        mut buffer: Vec<u8>,
+        room: usize,
+    ) -> Result<Moving, Loss> {
         let end = end.ok_or(Loss::PortDown)?;
-        let way = self.carry.tunnels.out(end.vid, end.vport).ok_or(Loss::PortDown)?;
+        let way = tunnels.out(end.vid, end.vport).ok_or(Loss::PortDown)?;
         let target = Target { vid: way.tunnel.over, vport: way.over_vport };
         let carrier = self.network(target.vid).filter(|carrier| carrier.vid != end.vid);
         let port = carrier.and_then(|carrier| carrier.shape.ports.get(usize::from(target.vport)));
@@ -144,25 +155,76 @@ impl Soft {
                 let bytes = copy.bytes.unwrap_or(own);
                 self.after_plane(copy.fate, port, bytes, room, &mut passages, &mut tell);
             }
-            while let Some(moving) = passages.waiting.pop_front() {
-                let Moving { mut buffer, place: at, target, port, .. } = moving;
-                let slot = place(slot_of(&self.engine.slots, target.vid)) as u16; // below NETWORKS_MAX
-                let mut frames = [Frame::new(port, time_ns, at.start as u32, at.len() as u32)];
-                let claims = [Claimed { slot, vport: target.vport }];
-                let begun = Instant::now();
-                self.engine.process_claimed(&mut buffer, &mut frames, &claims);
-                took += begun.elapsed();
-                let bytes = buffer.get(at.clone()).unwrap_or_default();
-                self.after_plane(frames[0].fate, port, bytes, at.start, &mut passages, &mut tell);
-            }
-            for (vid, lost) in passages.counted {
-                let counts = self.carry.counts.entry(vid).or_default();
-                match lost {
-                    Some(loss) => counts.losses.add(loss, 1),
-                    None => counts.to_tunnels += 1,
-                }
+            took += self.carry_on(passages, time_ns, &mut tell);
+        }
+        took
+    }
+
+    /// Decides a packet that a card's plane passed to software, as a running node does: without design select and without the
+    /// network's rate limit, because the card has applied both. `each` gets its fate, and then those behind tunnels.
+    pub fn take_over(
+        &mut self,
+        target: Target,
+        time_ns: u64,
+        bytes: &[u8],
+        each: &mut impl FnMut(Output<'_>),
+    ) {
+        let slot = place(slot_of(&self.engine.slots, target.vid));
+        let Some(network) = self.engine.networks.get_mut(slot) else { return };
+        let Some(port) = network.shape.ports.get(usize::from(target.vport)).map(|port| port.port) else {
+            return;
+        };
+        let meter = network.meter.take();
+        let mut each = |output: Output<'_>| each(Output { time_ns, ..output });
+        let mut passages = Passages::default();
+        let room = HEADROOM_BYTES as usize;
+        let buffer = [&vec![0; room], bytes].concat();
+        let place = room..buffer.len();
+        self.pass(Moving { buffer, place, target, port, end: target }, time_ns, &mut passages, &mut each);
+        if let Some(network) = self.engine.networks.get_mut(slot) {
+            network.meter = meter;
+        }
+        self.carry_on(passages, time_ns, &mut each);
+    }
+
+    /// Takes packets through the next networks until none is left, and counts what tunnels did. Returns the time of the planes.
+    fn carry_on(
+        &mut self,
+        mut passages: Passages,
+        time_ns: u64,
+        tell: &mut impl FnMut(Output<'_>),
+    ) -> Duration {
+        let mut took = Duration::ZERO;
+        while let Some(moving) = passages.waiting.pop_front() {
+            took += self.pass(moving, time_ns, &mut passages, tell);
+        }
+        for (vid, lost) in passages.counted {
+            let counts = self.carry.counts.entry(vid).or_default();
+            match lost {
+                Some(loss) => counts.losses.add(loss, 1),
+                None => counts.to_tunnels += 1,
             }
         }
+        took
+    }
+
+    /// Takes a packet through the plane of one network. Returns the plane's time.
+    fn pass(
+        &mut self,
+        moving: Moving,
+        time_ns: u64,
+        passages: &mut Passages,
+        tell: &mut impl FnMut(Output<'_>),
+    ) -> Duration {
+        let Moving { mut buffer, place: at, target, port, .. } = moving;
+        let slot = place(slot_of(&self.engine.slots, target.vid)) as u16; // below NETWORKS_MAX
+        let mut frames = [Frame::new(port, time_ns, at.start as u32, at.len() as u32)];
+        let claims = [Claimed { slot, vport: target.vport }];
+        let begun = Instant::now();
+        self.engine.process_claimed(&mut buffer, &mut frames, &claims);
+        let took = begun.elapsed();
+        let bytes = buffer.get(at.clone()).unwrap_or_default();
+        self.after_plane(frames[0].fate, port, bytes, at.start, passages, tell);
         took
     }
 
@@ -177,7 +239,7 @@ impl Soft {
         tell: &mut impl FnMut(Output<'_>),
     ) {
         self.spread(fate, |fate| {
-            let onward = self.onward(fate, bytes, room);
+            let onward = self.onward(&self.carry.tunnels, fate, bytes, room);
             let after = onward.map_or(After::Verdict, |moving| passages.take(fate, moving));
             tell(Output { frame: 0, port, time_ns: 0, fate, bytes, after });
         });
@@ -187,15 +249,29 @@ impl Soft {
     /// it. Nothing if no tunnel takes it; several only if the packet goes to several ports.
     #[must_use]
     pub fn explain_tunnels(&self, trace: &NetworkTrace, time_ns: u64) -> Vec<Passage> {
+        let state = |vid, bytes: &[u8]| {
+            self.network(vid).map(|network| State::of(network, bytes)).unwrap_or_default()
+        };
+        self.explain_passages(&self.carry.tunnels, trace, time_ns, state)
+    }
+
+    /// The same for these tunnels. `state` is that of a network, for a packet.
+    pub(crate) fn explain_passages(
+        &self,
+        tunnels: &Tunnels,
+        trace: &NetworkTrace,
+        time_ns: u64,
+        state: impl Fn(Vid, &[u8]) -> State,
+    ) -> Vec<Passage> {
         let NetworkTrace { vid, vport, outcome, egress, .. } = *trace;
         let fate = Fate::Network { vid, vport, outcome, egress: egress.unwrap_or(FROM_TUNNEL) };
         let mut passages = Vec::new();
-        if !self.has_tunnels() {
+        if tunnels.is_empty() {
             return passages;
         }
         self.spread(fate, |fate| {
-            if let Some(moving) = self.onward(fate, &trace.bytes, HEADROOM_BYTES as usize) {
-                passages.push(self.explain_passage(fate, trace, moving, time_ns));
+            if let Some(moving) = self.onward(tunnels, fate, &trace.bytes, HEADROOM_BYTES as usize) {
+                passages.push(self.explain_passage(tunnels, (fate, trace), moving, time_ns, &state));
             }
         });
         passages
@@ -203,10 +279,11 @@ impl Soft {
 
     fn explain_passage(
         &self,
-        fate: Fate,
-        trace: &NetworkTrace,
+        tunnels: &Tunnels,
+        (fate, trace): (Fate, &NetworkTrace),
         moving: Result<Moving, Loss>,
         time_ns: u64,
+        state: &impl Fn(Vid, &[u8]) -> State,
     ) -> Passage {
         let here = Target { vid: trace.vid, vport: trace.vport };
         let lost = |end, loss: Loss| {
@@ -219,11 +296,10 @@ impl Soft {
         };
         let Moving { buffer, place, target, port, end } = moving;
         let bytes = buffer.get(place).unwrap_or_default();
-        let state = |vid| self.network(vid).map(|network| State::of(network, bytes)).unwrap_or_default();
-        let Some(next) = self.explain_one(target, time_ns, bytes, state) else {
+        let Some(next) = self.explain_one(target, time_ns, bytes, |vid| state(vid, bytes)) else {
             return lost(end, Loss::PortDown);
         };
-        let way = self.carry.tunnels.out(end.vid, end.vport);
+        let way = tunnels.out(end.vid, end.vport);
         let name = |vid| self.network(vid).map_or("?", |network| network.shape.name.as_str());
         let detail = way.map(|way| {
             let sense = if end == target { "out of" } else { "into" };

@@ -14,6 +14,7 @@ module hue_card #(
   parameter int unsigned SelectRows = 256,
   parameter int unsigned MacRows = 0,
   parameter int unsigned StationRows = 0,
+  parameter int unsigned TunnelRows = 0,
   parameter int unsigned AttachRows = 256,
   parameter int unsigned RouteRows = 0,
   parameter int unsigned LocalRows = 0,
@@ -84,7 +85,7 @@ module hue_card #(
 
   hue_regs #(
     .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes),
-    .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows), .StationRows(StationRows), .AttachRows(AttachRows), .RouteRows(RouteRows), .LocalRows(LocalRows),
+    .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows), .StationRows(StationRows), .TunnelRows(TunnelRows), .AttachRows(AttachRows), .RouteRows(RouteRows), .LocalRows(LocalRows),
     .HopRows(HopRowsHere), .Level0Words(Level0Words), .Level1Words(Level1Words),
     .Level2Words(Level2Words), .Level3Words(Level3Words), .SramWords(SramWords), .CamRows(CamRows), .SlotRows(SlotRows), .OutputBytes(OutputBytes),
     .ImageName(ImageName)
@@ -98,7 +99,7 @@ module hue_card #(
     .tbl_req_o(req), .tbl_rsp_i(rsp),
     .offline_o(offline), .pause_o(pause), .gates_o(gates), .gated_to_cpu_o(gated_to_cpu), .hold_o(hold),
     .out_hold_o(out_hold), .out_hold_net_o(out_hold_net), .out_waits_i('0),
-    .accepted_i(begin_frame), .retired_i(end_frame),
+    .accepted_i(begin_frame), .retired_i(end_frame), .loop_came_i('0), .loop_left_i('0),
     .ingress_idle_i(ingress_idle_o), .idle_i(idle_o),
     .memory_error_i(1'b0), .sram_state_i('0), .sram_fault_clear_o(sram_fault_clear), .queue_drop_i(1'b0), .irq_o
   );

@@ -28,7 +28,8 @@ module hue_stages
   parameter int unsigned SramLatency = 4,
   parameter bit          SramZero = 1'b1,
   parameter int unsigned CamRows = 0,
-  parameter int unsigned SlotRows = 0
+  parameter int unsigned SlotRows = 0,
+  parameter bit          Tunnels = 1'b0
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -110,7 +111,7 @@ module hue_stages
   assign sram_req_o = '0;
   assign sram_state_o = '0;
   logic unused;
-  assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, head_bytes_i, Kinds, Layout, Planes, Nets, SelectRows, MacRows, StationRows, RouteRows, LocalRows,
+  assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, head_bytes_i, Kinds, Layout, Planes, Nets, SelectRows, MacRows, StationRows, Tunnels, RouteRows, LocalRows,
                     HopRows, Level0Words, Level1Words, Level2Words, Level3Words, SramWords, SramLatency, SramZero, CamRows, SlotRows,
                     sram_rdata_i, sram_fault_clear_i};
 

@@ -9,11 +9,12 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00040007;
+pub const VERSION_RESET: u32 = 0x00040008;
 /// Rises when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK; 3: next
 /// hops of neighbours, in LOCAL; 4: the layout dir, with the tables CONFLICT and FILL; 5: kind l2, with the
 /// tables STATION, STORM, STORM_DEBT and COPIES; 6: kind dual, with a second root in NETWORK; 7: groups of
-/// next hops, with the tables GROUP and SLOT. Mask.
+/// next hops, with the tables GROUP and SLOT; 8: tunnels, with the tables TUNNEL, TUNNEL_NEAR and
+/// TUNNEL_COUNT. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Rises when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Since version 4, rows of NETWORK have the kind. Mask.
@@ -210,6 +211,18 @@ pub const BURST_STATUS_ERROR: u32 = 0x03000000;
 /// Words are waiting to be written. Mask.
 pub const BURST_STATUS_BUSY: u32 = 0x04000000;
 
+/// Rows of TUNNEL: Size of TUNNEL and TUNNEL_NEAR; 0 without tunnels.
+pub const TUNNEL_ROWS: u32 = 0x150;
+
+/// Frames in the loop: Frames that entered the loop of tunnels, and frames that left it, both modulo 2^16. A
+/// frame that was in the loop when `came` had the value c has left it when `left` has reached c. Then the
+/// loop has no frame of a network whose row was cleared before, and its index can be used again.
+pub const LOOP_FRAMES: u32 = 0x154;
+/// Frames that entered. Mask.
+pub const LOOP_FRAMES_CAME: u32 = 0x0000ffff;
+/// Frames that left, for the stages or lost. Mask.
+pub const LOOP_FRAMES_LEFT: u32 = 0xffff0000;
+
 /// Word of the burst: Writing adds a word to the burst. The number of the register gives bits 35 to 32 of
 /// the word, the data written gives the others. The write is not answered while there is no room, or while a
 /// command waits or runs. A later command waits for the word. So accesses keep their order.
@@ -303,7 +316,7 @@ pub const ATTACH: Table = Table { name: "attach", id: 2, bits: 17 };
 pub const ATTACH_HEAD: Table = Table { name: "attach_head", id: 3, bits: 32 };
 
 /// Networks. Index: network.
-pub const NETWORK: Table = Table { name: "network", id: 4, bits: 129 };
+pub const NETWORK: Table = Table { name: "network", id: 4, bits: 131 };
 
 /// Meters. Index: network.
 pub const METER: Table = Table { name: "meter", id: 5, bits: 162 };
@@ -380,6 +393,18 @@ pub const GROUP: Table = Table { name: "group", id: 29, bits: 21 };
 
 /// Slots of groups. Index: first slot of the group + lowest bits of the hash.
 pub const SLOT: Table = Table { name: "slot", id: 30, bits: 24 };
+
+/// Tunnels. Index: place: the Toeplitz hash (crates/wire/src/toeplitz.rs) of the far end, the near end (16
+/// bytes each), `vni` (3) and `over`, modulo the rows; or, if that is in use, the next one that is not.
+pub const TUNNEL: Table = Table { name: "tunnel", id: 31, bits: 172 };
+
+/// Near ends of tunnels. Index: as TUNNEL.
+pub const TUNNEL_NEAR: Table = Table { name: "tunnel_near", id: 32, bits: 255 };
+
+/// Packets in tunnels. Index: network * 4 + (0 left by a tunnel, 1 taken out of tunnels that the network
+/// carries, 2 lost: the network's share of the loop was full, 3 lost: not for this tunnel, or too long in
+/// it).
+pub const TUNNEL_COUNT: Table = Table { name: "tunnel_count", id: 33, bits: 64 };
 
 /// Design select: A rule that gives the network of a frame. Group frames use ATTACH instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -526,6 +551,11 @@ pub struct NetworkRow {
     /// Kind dual: root item of its routes for IPv6; `root` is that for IPv4. Images without this kind do not
     /// have the field.
     pub root_ipv6: u64,
+    /// Its packets for the router itself that are IP in IP are looked up in TUNNEL. Images without tunnels
+    /// do not have the field.
+    pub carries_ipip: bool,
+    /// Likewise those of UDP to port 4789 (VXLAN).
+    pub carries_vxlan: bool,
 }
 
 impl Row for NetworkRow {
@@ -544,6 +574,8 @@ impl Row for NetworkRow {
         put(&mut words, "network.gated", 87, 1, u64::from(self.gated))?;
         put(&mut words, "network.kind", 88, 5, u64::from(self.kind))?;
         put(&mut words, "network.root_ipv6", 93, 36, self.root_ipv6)?;
+        put(&mut words, "network.carries_ipip", 129, 1, u64::from(self.carries_ipip))?;
+        put(&mut words, "network.carries_vxlan", 130, 1, u64::from(self.carries_vxlan))?;
         Ok(words)
     }
 
@@ -560,6 +592,8 @@ impl Row for NetworkRow {
             gated: get(words, 87, 1) != 0,
             kind: get(words, 88, 5) as u8,
             root_ipv6: get(words, 93, 36),
+            carries_ipip: get(words, 129, 1) != 0,
+            carries_vxlan: get(words, 130, 1) != 0,
         }
     }
 }
@@ -647,7 +681,7 @@ impl Row for RouteRow {
 pub struct HopRow {
     /// 0: no route; 1: the router itself; 2: no neighbour yet; 3: forward.
     pub kind: u8,
-    /// Egress port.
+    /// Egress port. 4, in images with tunnels: the tunnel whose row in TUNNEL is the lowest byte of `src`.
     pub port: u8,
     /// MTU of the port, bytes of IP.
     pub mtu: u16,
@@ -1314,5 +1348,137 @@ impl Row for SlotRow {
 
     fn unpack(words: &Words) -> Self {
         Self { net: get(words, 0, 8) as u8, hop: get(words, 8, 16) as u16 }
+    }
+}
+
+/// Tunnels: A tunnel over another network, by what its packets have on the way in. A search ends at the
+/// first row that is not in use, so at least one has to be free. Next hops name rows on the way out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TunnelRow {
+    /// The row is in use.
+    pub valid: bool,
+    /// The network that carries the tunnel.
+    pub over: u8,
+    /// Its virtual port with the near end's address.
+    pub over_vport: u8,
+    /// VXLAN; otherwise IP in IP.
+    pub vxlan: bool,
+    /// The ends have IPv6 addresses.
+    pub wide: bool,
+    /// VNI; 0 for IP in IP.
+    pub vni: u32,
+    /// Address of the far end: its lower half, or IPv4.
+    pub remote_low: u64,
+    /// The upper half.
+    pub remote_high: u64,
+    /// VXLAN: frames to any MAC address enter; otherwise those to the virtual port's, and group frames.
+    pub any_mac: bool,
+}
+
+impl Row for TunnelRow {
+    const TABLE: Table = TUNNEL;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "tunnel.valid", 0, 1, u64::from(self.valid))?;
+        put(&mut words, "tunnel.over", 1, 8, u64::from(self.over))?;
+        put(&mut words, "tunnel.over_vport", 9, 8, u64::from(self.over_vport))?;
+        put(&mut words, "tunnel.vxlan", 17, 1, u64::from(self.vxlan))?;
+        put(&mut words, "tunnel.wide", 18, 1, u64::from(self.wide))?;
+        put(&mut words, "tunnel.vni", 19, 24, u64::from(self.vni))?;
+        put(&mut words, "tunnel.remote_low", 43, 64, self.remote_low)?;
+        put(&mut words, "tunnel.remote_high", 107, 64, self.remote_high)?;
+        put(&mut words, "tunnel.any_mac", 171, 1, u64::from(self.any_mac))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            valid: get(words, 0, 1) != 0,
+            over: get(words, 1, 8) as u8,
+            over_vport: get(words, 9, 8) as u8,
+            vxlan: get(words, 17, 1) != 0,
+            wide: get(words, 18, 1) != 0,
+            vni: get(words, 19, 24) as u32,
+            remote_low: get(words, 43, 64),
+            remote_high: get(words, 107, 64),
+            any_mac: get(words, 171, 1) != 0,
+        }
+    }
+}
+
+/// Near ends of tunnels: The network with the tunnel, and the rest of what its packets need on the way out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TunnelNearRow {
+    /// Address of the near end: its lower half, or IPv4.
+    pub local_low: u64,
+    /// The upper half.
+    pub local_high: u64,
+    /// MAC address of the virtual port that is the tunnel's end.
+    pub mac: u64,
+    /// MAC address of the carrier's virtual port.
+    pub over_mac: u64,
+    /// The network with the tunnel.
+    pub net: u8,
+    /// Its virtual port.
+    pub vport: u8,
+    /// TTL or hop limit of outer packets, before the carrier's plane decrements it.
+    pub ttl: u8,
+    /// Outer packets have the DSCP below; otherwise that of the inner packet.
+    pub dscp_fixed: bool,
+    /// DSCP.
+    pub dscp: u8,
+}
+
+impl Row for TunnelNearRow {
+    const TABLE: Table = TUNNEL_NEAR;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "tunnel_near.local_low", 0, 64, self.local_low)?;
+        put(&mut words, "tunnel_near.local_high", 64, 64, self.local_high)?;
+        put(&mut words, "tunnel_near.mac", 128, 48, self.mac)?;
+        put(&mut words, "tunnel_near.over_mac", 176, 48, self.over_mac)?;
+        put(&mut words, "tunnel_near.net", 224, 8, u64::from(self.net))?;
+        put(&mut words, "tunnel_near.vport", 232, 8, u64::from(self.vport))?;
+        put(&mut words, "tunnel_near.ttl", 240, 8, u64::from(self.ttl))?;
+        put(&mut words, "tunnel_near.dscp_fixed", 248, 1, u64::from(self.dscp_fixed))?;
+        put(&mut words, "tunnel_near.dscp", 249, 6, u64::from(self.dscp))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            local_low: get(words, 0, 64),
+            local_high: get(words, 64, 64),
+            mac: get(words, 128, 48),
+            over_mac: get(words, 176, 48),
+            net: get(words, 224, 8) as u8,
+            vport: get(words, 232, 8) as u8,
+            ttl: get(words, 240, 8) as u8,
+            dscp_fixed: get(words, 248, 1) != 0,
+            dscp: get(words, 249, 6) as u8,
+        }
+    }
+}
+
+/// Packets in tunnels: What the loop did with packets of a network.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct TunnelCountRow {
+    /// Packets.
+    pub value: u64,
+}
+
+impl Row for TunnelCountRow {
+    const TABLE: Table = TUNNEL_COUNT;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "tunnel_count.value", 0, 64, self.value)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { value: get(words, 0, 64) }
     }
 }

@@ -234,6 +234,7 @@ impl LiveCard {
 /// `Access`.
 pub fn make_live(card: &mut Card<Twin>) -> Result<(), CardError> {
     card.set_live()?;
+    card.leave_tunnels_to_software();
     // Ports pause instead of dropping: frames from wires wait in the rings of their sockets, where each network has
     // its share, and frames from workers in the workers' rings.
     card.device().write(regs::CONTROL, regs::CONTROL_PAUSE)

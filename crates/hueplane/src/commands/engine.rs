@@ -1,6 +1,6 @@
 //! Loads configuration files into a substrate, for the commands that need one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub struct Networks {
     pub programs: Vec<Program>,
     pub names: Names,
     /// The virtual port of each network's address.
-    addresses: HashMap<(Vid, IpAddr), u16>,
+    pub addresses: HashMap<(Vid, IpAddr), u16>,
 }
 
 /// The software substrate with all networks loaded.
@@ -34,20 +34,28 @@ impl Engine {
     /// Reads, checks, compiles and loads files.
     pub fn load(files: &[PathBuf]) -> Result<Self, Failure> {
         let networks = Networks::compile(files)?;
-        let soft = loaded(&networks)?;
+        let soft = loaded(&networks.programs, &networks)?;
         Ok(Self { soft, networks })
     }
 }
 
-/// The software substrate with these networks. It reserves address space for their routes only, because they do not change.
-pub fn loaded(networks: &Networks) -> Result<Soft, Failure> {
-    let Networks { programs, addresses, .. } = networks;
+/// The software substrate with these programs of `networks`. It reserves address space for their routes only, because they do not
+/// change.
+pub fn loaded(programs: &[Program], networks: &Networks) -> Result<Soft, Failure> {
     let ipv4: usize = programs.iter().map(|program| program.entries.lpm32().len()).sum();
     let all: usize = programs.iter().map(|program| program.entries.len()).sum();
     let mut soft = Soft::new(Limits::for_routes(programs.len(), ipv4, all - ipv4))?;
     soft.load(programs)?;
-    soft.join_tunnels(|vid, address| addresses.get(&(vid, address)).copied());
+    soft.join_tunnels(|vid, address| networks.addresses.get(&(vid, address)).copied());
     Ok(soft)
+}
+
+/// The networks that have tunnels, or carry those of others.
+pub fn with_tunnels(programs: &[Program]) -> Vec<Program> {
+    let carriers: HashSet<Vid> =
+        programs.iter().flat_map(|program| program.tunnels().map(|(_, tunnel)| tunnel.over)).collect();
+    let has = |program: &&Program| carriers.contains(&program.vid) || program.tunnels().next().is_some();
+    programs.iter().filter(has).cloned().collect()
 }
 
 impl Deref for Engine {
@@ -74,7 +82,17 @@ impl Networks {
 
     /// Refuses networks with tunnels; `instead` says what can be done.
     pub fn without_tunnels(self, instead: &str) -> Result<Self, Failure> {
-        let mut ports = self.programs.iter().flat_map(|one| one.ports.iter().map(move |port| (one, port)));
+        self.without_tunnels_of(|_| true, instead)
+    }
+
+    /// Refuses tunnels of some networks; `instead` says what can be done.
+    pub fn without_tunnels_of(
+        self,
+        which: impl Fn(&Program) -> bool,
+        instead: &str,
+    ) -> Result<Self, Failure> {
+        let programs = self.programs.iter().filter(|program| which(program));
+        let mut ports = programs.flat_map(|one| one.ports.iter().map(move |port| (one, port)));
         if let Some((network, port)) = ports.find(|(_, port)| port.tunnel.is_some()) {
             return Err(Failure::Input(format!(
                 "network '{}': port '{}' is a tunnel: {instead}, or leave the port out",

@@ -9,6 +9,7 @@
 use hue_demux::PortId;
 use hue_ports::{Frame, MergedCaptures, OutputDir};
 use hue_soft::TunnelCounts;
+use hue_substrate::Program;
 use serde::Serialize;
 
 use super::counts::Counts;
@@ -53,7 +54,8 @@ fn is_zero(count: &u64) -> bool {
 pub fn run(args: &Run) -> Result<(), Failure> {
     let mut networks = Networks::compile(&args.files.files)?;
     if args.on == On::Card {
-        networks = networks.without_tunnels("the card has none: use `--on soft`")?;
+        let learns = |program: &Program| program.settings.learning().is_some();
+        networks = networks.without_tunnels_of(learns, "the card cannot flood into one: use `--on soft`")?;
     }
     let mut runner = Runner::start(args, &networks)?;
     let mut ports = Vec::with_capacity(args.inputs.len());
@@ -159,7 +161,7 @@ fn report<'a>(networks: &'a Networks, runner: &mut Runner) -> Result<Report<'a>,
         let Some(counters) = runner.counters(program.vid)? else { continue };
         let drop = Counts(counters.drops().map(|(outcome, count)| (outcome.name(), count)).collect());
         let (received, forward, punt) = (counters.received(), counters.forwarded(), counters.punted());
-        let TunnelCounts { to_tunnels, losses } = runner.tunnel_counts(program.vid);
+        let TunnelCounts { to_tunnels, losses } = runner.tunnel_counts(program.vid)?;
         let losses = losses.iter().filter(|(_, count)| *count > 0).map(|(loss, count)| (loss.name(), count));
         let losses = Counts(losses.collect());
         let report = NetworkReport { received, forward, punt, drop, to_tunnels, losses };

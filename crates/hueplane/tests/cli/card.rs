@@ -25,7 +25,7 @@ pub fn images() -> &'static str {
 }
 
 /// Runs the same in software and on an image of the card; everything must be equal.
-fn both(dir: &Scratch, arguments: &str, image: &str) -> serde_json::Value {
+pub fn both(dir: &Scratch, arguments: &str, image: &str) -> serde_json::Value {
     let soft = dir.hueplane(&format!("run {arguments} --out soft -o json")).ok().json();
     let run = format!("run --on card --image {image} {arguments} --out card -o json");
     let mut card = dir.hueplane_env(&run, &[("HUEPLANE_IMAGES", images())]).ok().json();

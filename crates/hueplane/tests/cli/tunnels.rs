@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::card::both;
 use crate::support::{Scratch, checksum, hex, ipv4, mac, pcap};
 
 const WAN_RIGHT: &str = "02:00:00:00:00:02";
@@ -67,17 +68,34 @@ spec:
     - {port: hosts, address: 10.7.1.5, mac: "02:00:00:00:0b:05"}
 "#;
 
+/// A switch with a tunnel.
+const SWITCH: &str = r#"---
+apiVersion: hueplane/v1
+kind: Network
+metadata: {name: plum}
+spec:
+  plane: {kind: l2}
+  ports:
+    - {name: near, port: p3, mac: "02:00:00:00:09:01", mtu: 1450}
+    - {name: far, tunnel: {type: vxlan, local: 198.51.100.2, remote: 203.0.113.3, vni: 9}, over: wan}
+"#;
+
 fn scratch() -> Scratch {
     let dir = Scratch::new();
     dir.write("all.yaml", DOCUMENTS);
     dir
 }
 
-/// The packets that left by each port and that were punted, and the report, after frames that arrived at one port.
+/// The packets that left by each port and that were punted, and the report, after frames that arrived at one port. All is the same on a
+/// card without tunnels, of whose packets software decides all that enter or leave one, and on one with tunnels.
 fn run(dir: &Scratch, port: &str, frames: &[Vec<u8>]) -> ([Vec<Vec<u8>>; 4], Value) {
     let packets: Vec<_> = frames.iter().zip(1..).map(|(frame, at)| (at * 1000, frame.clone())).collect();
     dir.write("in.pcap", pcap(&packets));
-    let report = dir.hueplane(&format!("run -f all.yaml --in {port}=in.pcap --out out -o json")).ok().json();
+    let arguments = format!("-f all.yaml --in {port}=in.pcap");
+    let report = dir.hueplane(&format!("run {arguments} --out out -o json")).ok().json();
+    for image in ["default", "kinds"] {
+        both(dir, &arguments, image);
+    }
     let left = ["p0", "p1", "p2", "punt"].map(|name| {
         let packets = dir.packets(&format!("out/{name}.pcap")).into_iter();
         packets.map(|(_, bytes)| bytes).collect()
@@ -157,8 +175,17 @@ fn a_router_with_tunnels_on_both_sides_rewrites_outer_source_and_destination() {
     );
     let text = dir.hueplane("run -f all.yaml --in p0=in.pcap --out out").ok().stdout;
     assert!(text.contains("punted into tunnels 1"), "{text}");
-    dir.hueplane("run -f all.yaml --in p0=in.pcap --out card --on card")
-        .fails(3, "network 'blue': port 'to-right' is a tunnel: the card has none: use `--on soft`");
+    // The packet passes both tunnels on the card; without tunnels there, software decides it twice.
+    for (image, count) in [("kinds", 0), ("default", 1)] {
+        let card = both(&dir, "-f all.yaml --in p0=in.pcap", image);
+        assert_eq!(card["to_software"], count, "{image}");
+    }
+    dir.write("switch.yaml", format!("{DOCUMENTS}{SWITCH}"));
+    dir.hueplane("run -f switch.yaml --in p0=in.pcap --out card --on card").fails(
+        3,
+        "network 'plum': port 'far' is a tunnel: the card cannot flood into one: use `--on soft`, or leave the port out",
+    );
+    dir.hueplane("run -f switch.yaml --in p0=in.pcap --out soft --on soft").ok();
     dir.hueplane("lab run -f all.yaml --on soft --traffic p0=rate:1G --duration-us 100").fails(
         3,
         "network 'blue': port 'to-right' is a tunnel: `hueplane lab` measures networks without them",

@@ -12,6 +12,7 @@ mod generator;
 mod many;
 mod questions;
 mod software;
+mod tunnels;
 mod updates;
 mod watchdog;
 mod weights;
