@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use hue_demux::{Match, PortId, Row, inner_destination};
 use hue_planes::Stage;
 use hue_planes::Verdict;
-use hue_soft::{NetworkTrace, Trace as Explained};
+use hue_soft::{NetworkTrace, Passage, Trace as Explained};
 use hue_substrate::Program;
 use hue_tables::Vid;
 use hue_wire::Mac;
@@ -42,7 +42,22 @@ pub fn explained(words: &impl Words, port: PortId, frame: &[u8], trace: Explaine
         stages: steps(words, trace.stages),
         unclaimed: trace.unclaimed.map(|reason| reason.name().to_owned()),
         networks: networks.collect(),
+        passages: Vec::new(),
     }
+}
+
+/// Explains what a tunnel does with a packet, and the network behind it. Returns what that network does, too.
+pub fn explained_passage(words: &impl Words, passage: Passage) -> (Trace, Option<NetworkTrace>) {
+    let Passage { end, port, stages, bytes, next } = passage;
+    let networks = next.iter().cloned().collect();
+    let mut trace = explained(words, port, &bytes, Explained { stages, unclaimed: None, networks });
+    let end = words.program(end.vid).and_then(|program| program.ports.get(usize::from(end.vport)));
+    trace.in_port = end.map_or_else(|| "?".to_owned(), |end| end.name.clone());
+    if let Err(loss) = next {
+        trace.verdict = Some(Verdict::Drop.name().to_owned());
+        trace.reason = Some(loss.name().to_owned());
+    }
+    (trace, next.ok())
 }
 
 /// Names in a network, whose tunnels have ids of its own in place of a physical port's.

@@ -4,8 +4,7 @@
 use std::net::IpAddr;
 
 use hue_demux::PortId;
-use hue_planes::Verdict;
-use hue_soft::{NetworkTrace, Passage};
+use hue_soft::NetworkTrace;
 use hue_substrate::Program;
 use hue_tables::Vid;
 use hueplaned::api::Trace;
@@ -33,25 +32,6 @@ pub fn explain(engine: &Engine, port: PortId, time_ns: u64, frame: &[u8]) -> (Tr
     let trace = engine.soft.explain(port, time_ns, frame);
     let networks = trace.networks.clone();
     (explained(engine, port, frame, trace), networks)
-}
-
-/// Explains what a tunnel does with a packet, and the network behind it.
-pub fn explain_passage(engine: &Engine, passage: Passage) -> (Trace, Vec<NetworkTrace>) {
-    let Passage { end, port, stages, bytes, next } = passage;
-    let (networks, lost) = match next {
-        Ok(network) => (vec![network], None),
-        Err(loss) => (Vec::new(), Some(loss)),
-    };
-    let trace = hue_soft::Trace { stages, unclaimed: None, networks: networks.clone() };
-    let mut trace = explained(engine, port, &bytes, trace);
-    let program = engine.program(end.vid);
-    let end = program.and_then(|program| program.ports.get(usize::from(end.vport)));
-    trace.in_port = end.map_or_else(|| "?".to_owned(), |end| end.name.clone());
-    if let Some(loss) = lost {
-        trace.verdict = Some(Verdict::Drop.name().to_owned());
-        trace.reason = Some(loss.name().to_owned());
-    }
-    (trace, networks)
 }
 
 impl Words for Engine {

@@ -11,10 +11,11 @@ use hue_ports::CaptureReader;
 use hue_soft::NetworkTrace;
 use hueplaned::api::{InNetwork, Step, Trace, TraceRequest};
 use hueplaned::client::Client;
+use hueplaned::explain::explained_passage;
 
 use super::engine::Engine;
 use super::live;
-use super::packet::{Explained, explain, explain_passage, hex, unhex};
+use super::packet::{Explained, explain, hex, unhex};
 use crate::cli::{self, Connection};
 use crate::failure::Failure;
 use crate::print::{self, BOLD, DIM, GREEN, List, RED, YELLOW, result, styled};
@@ -63,15 +64,15 @@ impl<'a> Explainer<'a> {
 
     /// Explains one frame; `packet` is its number in a capture, counted from 1.
     fn explain(&self, time_ns: u64, frame: &[u8], packet: Option<u64>) -> Result<Explained, Failure> {
-        let (trace, networks) = self.on_port(None, time_ns, frame)?;
+        let (mut trace, networks) = self.on_port(None, time_ns, frame)?;
         let mut crossed = Vec::new();
-        let mut next = VecDeque::from(self.onwards(&trace, &networks, time_ns));
+        let mut next = VecDeque::from(self.onwards(&mut trace, &networks, time_ns));
         while let Some(onward) = next.pop_front().filter(|_| crossed.len() < CROSSINGS_MAX) {
-            let (trace, networks) = match onward {
+            let (mut trace, networks) = match onward {
                 Onward::Link { port, frame } => self.on_port(Some(&port), time_ns, &frame)?,
                 Onward::Tunnel(trace, networks) => (trace, networks),
             };
-            next.extend(self.onwards(&trace, &networks, time_ns));
+            next.extend(self.onwards(&mut trace, &networks, time_ns));
             crossed.push(trace);
         }
         Ok(Explained { packet, trace, crossed })
@@ -96,13 +97,19 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Where the packets of a trace go on inside the node. The daemon does not explain tunnels.
-    fn onwards(&self, trace: &Trace, networks: &[NetworkTrace], time_ns: u64) -> Vec<Onward> {
+    /// Where the packets of a trace go on inside the node. The daemon tells of all tunnels at once.
+    fn onwards(&self, trace: &mut Trace, networks: &[NetworkTrace], time_ns: u64) -> Vec<Onward> {
         let mut onwards = self.onto_links(trace);
-        if let Self::Files { engine, .. } = self {
-            for passage in networks.iter().flat_map(|one| engine.soft.explain_tunnels(one, time_ns)) {
-                let (trace, networks) = explain_passage(engine, passage);
-                onwards.push(Onward::Tunnel(trace, networks));
+        match self {
+            Self::Files { engine, .. } => {
+                for passage in networks.iter().flat_map(|one| engine.soft.explain_tunnels(one, time_ns)) {
+                    let (trace, network) = explained_passage(&**engine, passage);
+                    onwards.push(Onward::Tunnel(trace, network.into_iter().collect()));
+                }
+            }
+            Self::Daemon { .. } => {
+                let passages = std::mem::take(&mut trace.passages);
+                onwards.extend(passages.into_iter().map(|passage| Onward::Tunnel(passage, Vec::new())));
             }
         }
         onwards

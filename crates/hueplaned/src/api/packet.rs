@@ -65,6 +65,11 @@ pub struct Trace {
     pub reason: Option<String>,
     /// What each receiving network does with the frame; several only for group addresses.
     pub networks: Vec<InNetwork>,
+    /// What happens to it after each tunnel into or out of which it goes, in order; `in_port` is the virtual port at the tunnel's end.
+    /// A packet that the tunnel loses has no network, and the loss as `reason`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(no_recursion)]
+    pub passages: Vec<Trace>,
 }
 
 /// One stage of a trace.

@@ -200,6 +200,10 @@ pub(super) fn trace(caller: &Caller, mut trace: Trace) -> Trace {
         return trace;
     }
     trace.networks.retain(|network| caller.sees(&network.network));
+    let unseen = trace.networks.is_empty();
+    trace
+        .passages
+        .retain(|passage| !unseen && passage.networks.iter().any(|network| caller.sees(&network.network)));
     match trace.networks.as_slice() {
         [] => {
             trace.stages.truncate(1);

@@ -139,7 +139,8 @@ async fn to_a_tenant_other_networks_do_not_exist() {
     };
     let nobodys = trace("00", "p0").await;
     assert_eq!(trace("02", "p0").await, nobodys, "a frame of blue looks like nobody's");
-    assert!(trace("01", "p0").await.1.contains("red"));
+    let own = trace("01", "p0").await.1;
+    assert!(own.contains("red") && own.contains("passages") && !own.contains("blue"), "{own}");
     assert_eq!(trace("02", "p2-blue").await, trace("02", "p9").await);
 }
 

@@ -846,7 +846,7 @@ impl Backend for World {
             vec![step("frame", "bytes"), step("demux", if frame[0] == 2 { "row of blue" } else { "row" })];
         let (in_port, length) = (port.to_owned(), frame.len());
         let one = (networks.len() == 1).then(|| "drop".to_owned());
-        Ok(Trace {
+        let trace = Trace {
             in_port,
             length,
             bytes: "00".to_owned(),
@@ -855,7 +855,16 @@ impl Backend for World {
             verdict: one.clone(),
             reason: one,
             networks,
-        })
+            passages: vec![],
+        };
+        // Through a tunnel of each network.
+        let passage = |name: &str| Trace {
+            stages: vec![step("tunnel", name)],
+            networks: vec![in_network(name)],
+            ..trace.clone()
+        };
+        let passages = if trace.networks.is_empty() { vec![] } else { ["blue", "red"].map(passage).into() };
+        Ok(Trace { passages, ..trace })
     }
 
     async fn exec_info(&self, name: &str) -> Result<ExecInfo, Problem> {

@@ -17,7 +17,8 @@ use super::control::{Live, NetworkControl, Settings, broken};
 use super::steering::GroupFrame;
 use super::totals::{Ledger, NetworkEntry};
 use super::worker::Installation;
-use crate::explain::{Trace, stage};
+use crate::carry::Passage;
+use crate::explain::{NetworkTrace, State, Trace, stage};
 
 impl Live {
     /// Holds or releases networks that change.
@@ -135,10 +136,7 @@ impl Live {
                 (front, as_front.as_slice())
             }
         };
-        let state = |vid: Vid| {
-            let frame = frame.to_vec();
-            self.ask_home(vid, move |worker| worker.state(vid, &frame)).unwrap_or_default()
-        };
+        let state = |vid| self.state_for(vid, frame);
         let mut trace = match self.steering.arp_owner(port, frame) {
             None => self.model.explain_with(port, now_ns, frame, state),
             Some(target) => Trace {
@@ -174,6 +172,21 @@ impl Live {
             network.stages.push(stage("control", detail, Some(network.outcome.name())));
         }
         trace
+    }
+
+    /// Explains what tunnels would do now with a packet that a network sent or accepted as its own; see [`Soft::explain_tunnels`].
+    ///
+    /// [`Soft::explain_tunnels`]: crate::Soft::explain_tunnels
+    #[must_use]
+    pub fn explain_tunnels(&self, trace: &NetworkTrace, now_ns: u64) -> Vec<Passage> {
+        let state = |vid, frame: &[u8]| self.state_for(vid, frame);
+        self.model.explain_passages(&self.steering.tunnels, trace, now_ns, state)
+    }
+
+    /// What a network's home worker knows that a frame's way depends on.
+    fn state_for(&self, vid: Vid, frame: &[u8]) -> State {
+        let frame = frame.to_vec();
+        self.ask_home(vid, move |worker| worker.state(vid, &frame)).unwrap_or_default()
     }
 }
 

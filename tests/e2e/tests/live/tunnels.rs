@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use hue_e2e::document::all;
 use hue_e2e::frame::{self, Ends, Mac};
-use hue_e2e::lab::{Host, address6, text};
+use hue_e2e::lab::{Host, Pair, address6, text};
 use hue_e2e::traffic::Flow;
 use hue_e2e::{Cli, Daemon, Flood, Lab, Ovs, Raw, Sniffer, Space, can_run, ovs, shell, until};
 use serde_json::Value;
@@ -720,6 +720,8 @@ fn a_virtual_hop_rewrites_the_outer_addresses() {
     let shown = daemon.cli.exec(&lab.name("hop"), &["ip", "link", "show", "in"]).expect_ok().stdout;
     assert!(shown.contains("NOARP") && shown.contains("mtu 1480"), "{shown}");
 
+    is_traced(&lab, &daemon, &pair);
+
     let flows = [
         Flow::start(&pair.left, &pair.right, 300, 200),
         Flow::start(&pair.right, &pair.left, 300, 1200),
@@ -733,6 +735,40 @@ fn a_virtual_hop_rewrites_the_outer_addresses() {
     for address in far {
         until(&format!("{address} answers after a restart"), 20, || pair.left.ping(address, 1) == 1);
     }
+}
+
+/// `trace --live` follows a packet through tunnels: into the first one, and then, from the wire, out of it and into the next.
+fn is_traced(lab: &Lab, daemon: &Daemon, pair: &Pair) {
+    let trace = |port: usize, frame: &str| {
+        let json = daemon.cli.json(&["trace", "--live", "--in-port", &lab.ports()[port], "--hex", frame]);
+        let crossed = json["crossed"].as_array().cloned().unwrap_or_default();
+        let part = |one: &Value| {
+            let network = &one["networks"][0];
+            let detail = one["stages"][0]["detail"].as_str().unwrap_or("?").to_owned();
+            (detail, network["network"].clone(), network["verdict"].clone(), network["bytes"].clone())
+        };
+        crossed.iter().map(part).collect::<Vec<_>>()
+    };
+    let [west, east, left, hop] = ["west", "east", "left", "hop"].map(|name| lab.name(name));
+    let ends = Ends {
+        macs: [[2, 0x72, 1, 0, 1, 1], pair.left.mac],
+        addresses: [pair.left.address, pair.right.address],
+        ttl: 64,
+    };
+    let frame: String = frame::udp(ends, [7, 7], &[0; 20]).iter().map(|byte| format!("{byte:02x}")).collect();
+    let first = trace(2, &frame);
+    let [(into, over, verdict, outer)] = first.as_slice() else { panic!("{first:?}") };
+    assert_eq!(*into, format!("into ipip 192.0.2.1 to 192.0.2.2 of {left} over {west}"));
+    assert_eq!((over, verdict), (&west.clone().into(), &"forward".into()));
+    let next = trace(1, outer.as_str().unwrap());
+    let told: Vec<_> =
+        next.iter().map(|(detail, network, verdict, _)| (detail.as_str(), network, verdict)).collect();
+    let [out_of, into] = [
+        format!("out of ipip 192.0.2.2 to 192.0.2.1 of {hop} over {east}"),
+        format!("into ipip 192.0.2.2 to 192.0.2.3 of {hop} over {east}"),
+    ];
+    let (hop, east, forward) = (hop.into(), east.into(), "forward".into());
+    assert_eq!(told, [(out_of.as_str(), &hop, &forward), (into.as_str(), &east, &forward)]);
 }
 
 /// A router with a tunnel, and the network that carries it, are placed and moved like any other network, each by itself. What enters

@@ -1,5 +1,6 @@
 //! Explains a frame on the running state.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,7 +10,10 @@ use hue_tables::Vid;
 
 use super::Node;
 use crate::api::{Problem, Trace};
-use crate::explain::{Words, explained};
+use crate::explain::{Words, explained, explained_passage};
+
+/// Most passages of tunnels of which a trace is told.
+const PASSAGES_MAX: usize = 255;
 
 impl Node {
     /// Explains what would happen to a frame that arrives on a port now.
@@ -17,7 +21,20 @@ impl Node {
         let id = self.ports.get(port).ok_or_else(|| Problem::no_port(port))?.id;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        Ok(explained(self, id, frame, self.live.explain(id, frame, now_ns)))
+        let explained_at_port = self.live.explain(id, frame, now_ns);
+        let mut networks = VecDeque::from(explained_at_port.networks.clone());
+        let mut trace = explained(self, id, frame, explained_at_port);
+        while let Some(network) = networks.pop_front() {
+            for passage in self.live.explain_tunnels(&network, now_ns) {
+                if trace.passages.len() == PASSAGES_MAX {
+                    return Ok(trace);
+                }
+                let (passage, network) = explained_passage(self, passage);
+                trace.passages.push(passage);
+                networks.extend(network);
+            }
+        }
+        Ok(trace)
     }
 }
 
