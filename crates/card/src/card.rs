@@ -7,14 +7,14 @@ use std::net::IpAddr;
 
 use hue_planes::{Counters, Kind, OUTCOMES_MAX, Reason, Unclaimed, UnclaimedCounters};
 use hue_substrate::Program;
-use hue_tables::{MacKey, Vid};
+use hue_tables::{MacKey, NextHop, Vid};
 
 use crate::banks::Banks;
 use crate::device::{Description, Device, Layout};
 use crate::error::CardError;
 use crate::generated::{
     self as regs, AttachHeadRow, AttachRow, BytesRow, CopiesRow, CountRow, GroupRow, MacRow, NetworkRow,
-    PortRow, QuantumRow, SelectRow, SramRow, StationRow, TunnelRow, UnclaimedRow,
+    PortRow, QuantumRow, SelectRow, SlotRow, SramRow, StationRow, TunnelRow, UnclaimedRow,
 };
 use crate::left::Left;
 use crate::macs::Macs;
@@ -292,6 +292,37 @@ impl<R: Registers> Card<R> {
     /// The card's index of a network. Rows of its counters start at this index.
     pub fn net(&self, vid: Vid) -> Option<u8> {
         self.networks.get(&vid).map(|loaded| loaded.place.net)
+    }
+
+    /// The groups of a network with their members, as they are in the card's tables: row of next hops, and rows of the slots in
+    /// order. A slot of another network counts as the row that no network has.
+    ///
+    /// # Errors
+    /// `Access`, `Table`.
+    pub fn read_groups(&mut self, vid: Vid) -> Result<Vec<(u16, Vec<u16>)>, CardError> {
+        let Some(loaded) = self.networks.get(&vid) else { return Ok(Vec::new()) };
+        let Some(held) = loaded.held.as_ref().filter(|_| self.shared.is_some()) else {
+            return Ok(Vec::new());
+        };
+        let (hops, net) = (held.hops.clone(), loaded.place.net);
+        let device = self.device.get_mut();
+        if device.description().group_slots == 0 {
+            return Ok(Vec::new());
+        }
+        let mut groups = Vec::new();
+        for (row, own) in hops.zip(0u16..).take(loaded.program().next_hops.len()) {
+            let GroupRow { valid, first, bits } = device.read_row(row)?;
+            if !valid {
+                continue;
+            }
+            let mut slots = Vec::new();
+            for slot in (u32::from(first)..).take(1 << bits) {
+                let slot: SlotRow = device.read_row(slot)?;
+                slots.push(if slot.net == net { slot.hop } else { NextHop::NONE_WORD });
+            }
+            groups.push((own, slots));
+        }
+        Ok(groups)
     }
 
     /// Whether a network's kind learns.

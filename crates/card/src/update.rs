@@ -352,7 +352,9 @@ fn groups_of_hops<R: Registers>(
     for (row, slots) in groups {
         let Some(run) = run_of(runs, *row) else { continue };
         let stays = run_of(&held.groups, *row) == Some(run);
-        write_slots(run, slots, loaded.slots(*row).filter(|_| stays), loaded.place.net, device)?;
+        if !planted(Bug::SlotsStay) {
+            write_slots(run, slots, loaded.slots(*row).filter(|_| stays), loaded.place.net, device)?;
+        }
         if let Some(groups) = shared.groups().filter(|_| !stays) {
             groups.mark(held.hops.start + u32::from(row.get()), Some(run), device)?;
         }

@@ -40,11 +40,13 @@ pub enum Bug {
     RowsStay,
     /// An update with routes of both widths changes those of 32 bits only.
     OneWidth,
+    /// A group of next hops that changes keeps its slots on the card.
+    SlotsStay,
 }
 
 impl Bug {
     /// All bugs.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::NoFence,
         Self::HoldStays,
         Self::NetStays,
@@ -62,6 +64,7 @@ impl Bug {
         Self::KindIgnored,
         Self::RowsStay,
         Self::OneWidth,
+        Self::SlotsStay,
     ];
 }
 

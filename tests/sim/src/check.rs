@@ -10,11 +10,11 @@ use crate::world::{Families, Family, Net, Place, World, name, number};
 /// Most additional routes of a network for which a ternary plane has rows.
 const EXTRA_MAX: u8 = 20;
 
-/// Whether a card with this image has the kind of a network, and room for its routes.
+/// Whether a card with this image has the kind of a network, groups if it needs them, and room for its routes.
 fn fits(image: &str, net: &Net) -> bool {
-    let has_kind = net.families == Families::Only(Family::Four) || image == IMAGES_MIXED[1];
+    let is_plain = net.families == Families::Only(Family::Four) && net.shares.is_none();
     let large = image.starts_with("tcam") && net.extra > EXTRA_MAX;
-    has_kind && !large
+    (is_plain || image == IMAGES_MIXED[1]) && !large
 }
 
 /// Checks the invariants that hold at any moment between two steps.
@@ -147,6 +147,7 @@ fn one_place(network: &NetworkLook, look: &Look) -> Result<(), String> {
     match seated {
         Seated::Card if card.software => words("control has it on the card, the card in software"),
         Seated::Card if !card.same_table => words("its table on the card is not its table"),
+        Seated::Card if !card.same_groups => words("its groups of next hops on the card are not its groups"),
         Seated::Software if !card.software => words("control has it in software, the card on itself"),
         Seated::Software if card.routes != 0 => words("its table is still on the card"),
         Seated::Coming | Seated::Leaving => words("it is half moved"),

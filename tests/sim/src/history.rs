@@ -16,7 +16,7 @@ use crate::Sets;
 use crate::check;
 use crate::frame::{self, Tag, mac, neighbour_mac, tagged};
 use crate::hand::{self, US, WORKERS};
-use crate::ledger::{CONTROL, FLOWS, Ledger, RESTLESS, TTL};
+use crate::ledger::{CONTROL, FLOWS, Ledger, RESTLESS, SHARED, SHARED_FLOWS, TTL};
 use crate::world::{Families, Family, NETS, Net, PORTS, Place, World, name, neighbour, number};
 
 /// Most steps of a history.
@@ -35,6 +35,8 @@ pub const DRAINED_SEEDS: u64 = 9;
 /// One seed in so many, with this remainder, gives a history of networks of both address families, and images without and with
 /// their kinds.
 const MIXED_SEEDS: (u64, u64) = (6, 5);
+/// Of the mixed histories, one in so many, with this remainder, has networks with groups of next hops.
+const SHARED_SEEDS: (u64, u64) = (3, 1);
 /// Passes over all parts after which nothing may move any more.
 const PASSES_MAX: usize = 4_000;
 /// Passes without work after which nothing moves. The card executes one of control's requests a round, which does not count as work.
@@ -106,6 +108,12 @@ pub fn is_mixed(seed: u64) -> bool {
     seed % MIXED_SEEDS.0 == MIXED_SEEDS.1
 }
 
+/// Whether networks of a seed's history have groups of next hops.
+#[must_use]
+pub fn is_shared(seed: u64) -> bool {
+    is_mixed(seed) && seed / MIXED_SEEDS.0 % SHARED_SEEDS.0 == SHARED_SEEDS.1
+}
+
 /// Plays the history of a seed.
 ///
 /// # Errors
@@ -147,6 +155,8 @@ struct Sim<'l> {
     random: Random,
     /// For networks' address families; `None` if all have IPv4.
     families: Option<Random>,
+    /// For groups of next hops; `None` if networks have none.
+    sharing: Option<Random>,
     /// The images' names.
     images: Vec<&'static str>,
     world: World,
@@ -176,13 +186,17 @@ impl<'l> Sim<'l> {
         let mut families = is_mixed(seed).then(|| Random::new(seed));
         let image = if random.chance(30) { names[1] } else { names[0] };
         let mut world = World { image: Some(image), ..World::default() };
+        let mut sharing = is_shared(seed).then(|| Random::new(!seed));
         for net in 1..=2 + random.below(3) as u8 {
-            world.nets[usize::from(net) - 1] = Some(new_net(&mut random, families.as_mut(), limited));
+            let shares = sharing.as_mut().and_then(shares);
+            world.nets[usize::from(net) - 1] =
+                Some(Net { shares, ..new_net(&mut random, families.as_mut(), limited) });
         }
         let mut sim = Self {
             node,
             random,
             families,
+            sharing,
             images: names,
             world,
             ledger: Ledger::default(),
@@ -279,6 +293,7 @@ impl<'l> Sim<'l> {
         let net = 1 + self.random.below(usize::from(NETS)) as u8;
         let Some(mut now) = self.world.net(net).cloned() else {
             let new = new_net(&mut self.random, self.families.as_mut(), self.limited);
+            let new = Net { shares: self.sharing.as_mut().and_then(shares), ..new };
             let why = format!("n{net} appears: {new:?}");
             self.ledger.set_up(net);
             // Frames of an earlier network with this name may still be in flight.
@@ -316,8 +331,22 @@ impl<'l> Sim<'l> {
                 format!("n{net} needs {} Mbit/s, low: {}", now.needs, now.low)
             }
             _ => {
-                now.extra = extra(&mut self.random);
-                format!("n{net} has {} more routes", now.extra)
+                // Without groups, a history is the one that it was before there were any.
+                let shared = match &mut self.sharing {
+                    Some(random) => random.chance(50).then(|| shares(random)),
+                    None => None,
+                };
+                match shared {
+                    Some(shares) => {
+                        now.shares = shares;
+                        self.ledger.share(net);
+                        format!("n{net} shares flows {shares:?}")
+                    }
+                    None => {
+                        now.extra = extra(&mut self.random);
+                        format!("n{net} has {} more routes", now.extra)
+                    }
+                }
             }
         };
         self.world.nets[usize::from(net) - 1] = Some(now);
@@ -474,7 +503,12 @@ impl<'l> Sim<'l> {
         }
         let Some(net) = self.world.net(number) else { return };
         let (ports, age, families) = (net.ports, net.age, net.families);
-        let flow = self.random.below(usize::from(FLOWS)) as u8;
+        let mut flow = self.random.below(usize::from(FLOWS)) as u8;
+        if let Some(random) = self.sharing.as_mut().filter(|_| net.shares.is_some())
+            && random.chance(50)
+        {
+            flow = SHARED + random.below(usize::from(SHARED_FLOWS)) as u8;
+        }
         let many = if self.limited { 30 } else { 10 };
         for _ in 0..1 + self.random.below(many) {
             if self.ledger.inside(number) >= INSIDE_MAX {
@@ -487,10 +521,12 @@ impl<'l> Sim<'l> {
             let port = if flow == 1 { ports[1] } else { ports[0] };
             let len = if self.random.chance(10) { 1514 } else { 60 + self.random.below(140) };
             let from = self.random.word().to_le_bytes();
-            let family = families.nth(tag.number);
+            // All packets of a flow to a group have the same addresses.
+            let family = families.nth(if flow < SHARED { tag.number } else { flow.into() });
             let to = match flow {
                 0 => family.address(16, [from[0], from[1]]),
                 1 => family.address(17, [from[0], from[1]]),
+                SHARED.. => family.address(19, [flow, 0]),
                 _ => family.address(18, [from[0] % 8, from[1]]),
             };
             let sent = if flow == CONTROL {
@@ -710,9 +746,16 @@ fn new_net(random: &mut Random, families: Option<&mut Random>, limited: bool) ->
         limit: limit.then(|| (1 + random.below(LIMITED_RATE) as u32, LIMITED_BURST)),
         weight: 1,
         extra: extra(random),
+        shares: None,
         needs: random.below(200) as u16,
         low: false,
     }
+}
+
+/// Weights of a group of two next hops, sometimes none.
+fn shares(random: &mut Random) -> Option<[u8; 2]> {
+    let weight = |random: &mut Random| 1 + random.below(4) as u8;
+    random.chance(75).then(|| [weight(random), weight(random)])
 }
 
 /// Two different ports, rarely one that is not on the card.

@@ -16,6 +16,10 @@ pub const FLOWS: u8 = 4;
 pub const RESTLESS: u8 = 2;
 /// The frames that a network's control plane sends, by its port `a`.
 pub const CONTROL: u8 = 3;
+/// The first of the flows to a group of next hops, each of which has one destination. They leave by either port, and stay with it.
+pub const SHARED: u8 = 4;
+/// Their number.
+pub const SHARED_FLOWS: u8 = 8;
 /// TTL of frames that are sent.
 pub const TTL: u8 = 64;
 
@@ -30,6 +34,8 @@ struct Flow {
     left: BTreeMap<u8, u32>,
     /// Frames that left.
     seen: BTreeSet<u32>,
+    /// Of a flow to a group, since the system was idle: the port that it leaves by.
+    way: Option<u8>,
 }
 
 /// See the head of this file.
@@ -61,7 +67,9 @@ impl Ledger {
     /// Records that it was sent.
     pub fn sent(&mut self, tag: Tag) {
         self.sent += 1;
-        let promised = self.calm[usize::from(tag.net)] && tag.flow != RESTLESS;
+        // The route of a flow to a group may come and go too, but is there whenever the network is calm and keeps its routes.
+        let restless = tag.flow == RESTLESS || tag.flow >= SHARED && self.rerouted[usize::from(tag.net)];
+        let promised = self.calm[usize::from(tag.net)] && !restless;
         let flow = self.flows.entry((tag.net, tag.age, tag.flow)).or_default();
         flow.next += 1;
         flow.inside.insert(tag.number, promised);
@@ -94,6 +102,19 @@ impl Ledger {
     /// Records that a route of a network was added or removed.
     pub fn reroute(&mut self, net: u8) {
         self.rerouted[usize::from(net)] = true;
+        for (_, flow) in self.flows.range_mut((net, 0, 0)..=(net, u8::MAX, u8::MAX)) {
+            flow.way = None;
+        }
+    }
+
+    /// Records that a network's group of next hops comes, changes or goes: its frames may be lost.
+    pub fn share(&mut self, net: u8) {
+        self.reroute(net);
+        let shared = |((_, _, flow), _): &(&(u8, u8, u8), &mut Flow)| *flow >= SHARED;
+        let all = self.flows.range_mut((net, 0, 0)..=(net, u8::MAX, u8::MAX));
+        for (_, flow) in all.filter(shared) {
+            flow.inside.values_mut().for_each(|promised| *promised = false);
+        }
     }
 
     /// Records that a network is set up, and disturbs it.
@@ -136,7 +157,7 @@ impl Ledger {
         if let Some(net) = world.net(tag.net).filter(|net| net.age == tag.age) {
             let wanted = match tag.flow {
                 0 => port == net.ports[1],
-                RESTLESS => net.ports.contains(&port),
+                RESTLESS | SHARED.. => net.ports.contains(&port),
                 _ => port == net.ports[0],
             };
             if !wanted {
@@ -151,7 +172,11 @@ impl Ledger {
         flow.seen.insert(tag.number);
         let latest = flow.left.entry(port).or_default();
         let net = usize::from(tag.net);
-        let in_order = control || !(self.fresh[net] || tag.flow == RESTLESS && self.rerouted[net]);
+        let restless = matches!(tag.flow, RESTLESS | SHARED..) && self.rerouted[net];
+        let in_order = control || !(self.fresh[net] || restless);
+        if tag.flow >= SHARED && in_order && self.calm[net] && *flow.way.get_or_insert(port) != port {
+            return Err(format!("{} left by another port than its flow before", words()));
+        }
         if tag.number < *latest && in_order {
             return Err(format!("{} left behind number {} of its flow", words(), *latest - 1));
         }

@@ -14,7 +14,7 @@ pub mod ledger;
 pub mod limits;
 pub mod world;
 
-pub use history::{DRAINED_SEEDS, Failure, LIMITED_SEEDS, Outcome, is_mixed, play, play_recorded};
+pub use history::{DRAINED_SEEDS, Failure, LIMITED_SEEDS, Outcome, is_mixed, is_shared, play, play_recorded};
 
 use hue_card::Images;
 use hue_differential::images_alone;

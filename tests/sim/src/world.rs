@@ -133,6 +133,8 @@ pub struct Net {
     pub weight: u16,
     /// Number of additional routes of each family, to parts of prefix 18.
     pub extra: u8,
+    /// The weights of the neighbours on both ports that share the flows to prefix 19; `None`: it has no route there.
+    pub shares: Option<[u8; 2]>,
     /// Bandwidth that it declares, Mbit/s.
     pub needs: u16,
     /// Whether it requests low latency.
@@ -233,6 +235,7 @@ impl Net {
             limit: None,
             weight: 1,
             extra: 0,
+            shares: None,
             needs: 0,
             low: false,
         }
@@ -279,6 +282,12 @@ impl Net {
             for extra in 0..self.extra {
                 // Other networks' routes with the same prefixes lead the other way.
                 route(family.prefix(18, Some(extra)), vias[usize::from((extra + number) % 2)]);
+            }
+            if let Some(weights) = self.shares {
+                let share = |(via, weight): (IpAddr, u8)| format!("{{via: \"{via}\", weight: {weight}}}");
+                let all: Vec<String> = vias.into_iter().zip(weights).map(share).collect();
+                let to = family.prefix(19, None);
+                let _ = writeln!(text, "    - {{to: \"{to}\", via: [{}]}}", all.join(", "));
             }
         }
         text.push_str("  neighbours:\n");

@@ -1,6 +1,6 @@
 //! Planted bugs are found: a test of the checks of histories.
 
-use hue_sim::{DRAINED_SEEDS, LIMITED_SEEDS, Sets, is_mixed, play};
+use hue_sim::{DRAINED_SEEDS, LIMITED_SEEDS, Sets, is_mixed, is_shared, play};
 use hue_substrate::planted::{Bug, plant};
 
 /// Bugs that are found within the first histories, and (`LATE`) those that only rare histories find.
@@ -9,6 +9,8 @@ const EARLY: [Bug; 5] = [Bug::NoFence, Bug::HoldStays, Bug::NetStays, Bug::Wrong
 const LATE: [Bug; 4] = [Bug::SeatForgotten, Bug::BypassEarly, Bug::RowFirst, Bug::AnswerEarly];
 /// Bugs that are found only if networks have rate limits.
 const LIMITED: [Bug; 1] = [Bug::DebtsStay];
+/// Bugs that are found only if networks have groups of next hops.
+const SHARED: [Bug; 1] = [Bug::SlotsStay];
 /// Bugs that are found only if the card is drained.
 const DRAINED: [Bug; 1] = [Bug::DrainForgotten];
 /// Bugs that are found only on a crowded card, by [`crate::crowded`].
@@ -46,7 +48,7 @@ fn found_in(bugs: &[Bug], seeds: &[u64]) {
 #[test]
 fn a_planted_bug_is_found() {
     let listed: Vec<Bug> =
-        [&EARLY[..], &LATE, &LIMITED, &DRAINED, &CROWDED, &LEARNING, &ENGINE, &UPDATES].concat();
+        [&EARLY[..], &LATE, &LIMITED, &SHARED, &DRAINED, &CROWDED, &LEARNING, &ENGINE, &UPDATES].concat();
     assert!(Bug::ALL.iter().all(|bug| listed.contains(bug)), "not every bug is in a list: {listed:?}");
     found_within(&EARLY, 10);
 }
@@ -60,6 +62,11 @@ fn a_planted_bug_is_found_with_both_families() {
 #[test]
 fn rate_limits_that_restart_are_found() {
     found_in(&LIMITED, &(1..=40).map(|nth| nth * LIMITED_SEEDS).collect::<Vec<u64>>());
+}
+
+#[test]
+fn groups_that_keep_their_slots_are_found() {
+    found_in(&SHARED, &(1..=300).filter(|seed| is_shared(*seed)).collect::<Vec<u64>>());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hue_card::Runner;
 use hue_card::generated::{self as regs, NetworkRow};
 use hue_planes::Adjacency;
+use hue_planes::group::Slots;
 use hue_soft::NetworkTotals;
 use hue_substrate::{Entries, RouteKey};
 use hue_tables::{NextHop, Prefix, Vid};
@@ -73,6 +74,8 @@ pub struct OnCard {
     pub routes: usize,
     /// Whether the card's table agrees with the namespace.
     pub same_table: bool,
+    /// Whether the groups of next hops in the card's tables are those of the namespace, slot by slot.
+    pub same_groups: bool,
 }
 
 /// The card.
@@ -186,13 +189,15 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
         Stage::Leaving => Seated::Leaving,
     });
     let on_card = vid.zip(node.card.as_ref()).and_then(|(vid, card)| {
-        let (hops, routes) = routes?.published();
+        let table = routes?;
+        let (groups, (hops, routes)) = (table.published_groups(), table.published());
+        let (hops, groups) = (hops.as_slice(), groups.as_slice());
         match &routes {
-            Entries::Lpm32(routes) => seen_on_card(card, vid, &hops, routes),
-            Entries::Lpm128(routes) => seen_on_card(card, vid, &hops, routes),
+            Entries::Lpm32(routes) => seen_on_card(card, vid, (hops, groups), routes),
+            Entries::Lpm128(routes) => seen_on_card(card, vid, (hops, groups), routes),
             Entries::Dual(narrow, wide) => {
-                let one = seen_on_card(card, vid, &hops, narrow)?;
-                let other = seen_on_card(card, vid, &hops, wide)?;
+                let one = seen_on_card(card, vid, (hops, groups), narrow)?;
+                let other = seen_on_card(card, vid, (hops, groups), wide)?;
                 let (routes, same_table) = (one.routes + other.routes, one.same_table && other.same_table);
                 Some(OnCard { routes, same_table, ..one })
             }
@@ -225,11 +230,11 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
 fn seen_on_card<K: RouteKey>(
     card: &CardSide,
     vid: Vid,
-    hops: &[Adjacency],
+    (hops, groups): (&[Adjacency], &[(NextHop, Slots)]),
     routes: &[(Prefix<K>, NextHop)],
 ) -> Option<OnCard> {
     let table = table(card, hops, routes);
-    card.live.here()?.look(|runner| on_card(runner, vid, &table)).flatten()
+    card.live.here()?.look(|runner| on_card(runner, vid, &table, groups)).flatten()
 }
 
 /// The table that the card should have.
@@ -249,6 +254,7 @@ fn on_card<K: RouteKey>(
     runner: &mut Runner,
     vid: Vid,
     table: &BTreeMap<Prefix<K>, Adjacency>,
+    groups: &[(NextHop, Slots)],
 ) -> Option<OnCard> {
     let card = runner.card();
     let software = card.is_in_software(vid)?;
@@ -268,11 +274,16 @@ fn on_card<K: RouteKey>(
         (has.len(), has == *table)
     };
     let row = card.device().read_row::<NetworkRow>(u32::from(net)).ok();
+    let slots = |slots: &Slots| slots.rows().iter().map(|row| row.get()).collect();
+    let mut wanted: Vec<(u16, Vec<u16>)> = groups.iter().map(|(row, of)| (row.get(), slots(of))).collect();
+    wanted.sort_unstable();
+    let same_groups = card.read_groups(vid).is_ok_and(|groups| groups == wanted);
     Some(OnCard {
         software,
         row: row.filter(|row| row.valid).map(|row| (row.vid, row.software)),
         routes,
         same_table,
+        same_groups,
     })
 }
 
