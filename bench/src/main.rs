@@ -46,7 +46,7 @@ Commands:
   capacity  what fits the card's two SRAM banks, and still does after a day of updates
   planes    whole packets beside a DPDK loop over net_ring
   tables    all of these
-  live-…    the live system: live-forwarding, live-kinds, live-tunnels, live-shares, live-scale, live-isolation, live-migration, live-table, live-contention, live-soak, live-all (root);
+  live-…    the live system: live-forwarding, live-kinds, live-tunnels, live-row, live-shares, live-scale, live-isolation, live-migration, live-table, live-contention, live-soak, live-all (root);
             their options: cargo run --release -p hue-bench-live -- --help
   card      the card as its simulated twin: cycles a packet, line rates, latency, speed of the twin
   card-kinds  each kind of plane on the card: cycles a frame, line rate

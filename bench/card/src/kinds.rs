@@ -83,7 +83,8 @@ pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Sectio
             write(&folder, &programs, frames, &mut rng)?;
             let run = |offer, line| -> Result<Measured, String> {
                 let card = loaded(images, image, &programs)?;
-                let experiment = Experiment { streams: streams(&folder, offer), duration_us: None, line, wave: None };
+                let experiment =
+                    Experiment { streams: streams(&folder, offer), duration_us: None, line, wave: None };
                 hue_lab::run(card, &names(), &experiment, |_| {}).map_err(|error| error.to_string())
             };
             let busy = run(Offer::Max, None)?;
@@ -116,11 +117,12 @@ pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Sectio
 }
 
 /// Frames that left through ports.
-fn sent(measured: &Measured) -> u64 {
+pub fn sent(measured: &Measured) -> u64 {
     measured.ports.iter().map(|port| port.counts.sent).sum()
 }
 
-fn streams(folder: &Path, offer: Offer) -> Vec<Stream> {
+/// The captures in a folder, one for each port.
+pub fn streams(folder: &Path, offer: Offer) -> Vec<Stream> {
     let stream = |(port, name): (u8, String)| {
         let source = Source::Capture(folder.join(format!("{name}.pcap")));
         Stream { port: PortId::new(port), traffic: Traffic { offer, source } }
@@ -140,9 +142,9 @@ impl Mix {
     fn programs(&self, tables: &Tables, routes: usize, rng: &mut Rng) -> Option<Vec<Program>> {
         match self {
             Self::Of(Kind::L2) => Some(vec![switch(1, &[0, 1, 2, 3])?]),
-            Self::Of(kind) => {
-                (0..PORTS).map(|port| router(*kind, [port, (port + 1) % PORTS], tables, routes, rng)).collect()
-            }
+            Self::Of(kind) => (0..PORTS)
+                .map(|port| router(*kind, [port, (port + 1) % PORTS], tables, routes, rng))
+                .collect(),
             Self::All => Some(vec![
                 router(Kind::Ipv4, [0, 1], tables, routes, rng)?,
                 router(Kind::Ipv6, [1, 0], tables, routes, rng)?,
@@ -270,7 +272,8 @@ fn frame(program: &Program, port: u8, number: usize, rng: &mut Rng) -> Vec<u8> {
         Entries::Dual(narrow, _) if number % 2 == 0 => (narrow, &[]),
         Entries::Dual(_, wide) => (&[], wide),
         Entries::Exact(_) => {
-            let others: Vec<u8> = program.ports.iter().map(|vport| vport.port.get()).filter(|at| *at != port).collect();
+            let others: Vec<u8> =
+                program.ports.iter().map(|vport| vport.port.get()).filter(|at| *at != port).collect();
             let to = host(others[rng.below(others.len())], rng.below(HOSTS));
             bytes.extend_from_slice(ethernet(to, EtherType::IPV4).as_bytes());
             return bytes;

@@ -24,6 +24,7 @@ mod rib;
 #[path = "../../src/rng.rs"]
 mod rng;
 mod speed;
+mod tunnels;
 mod updates;
 
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ Usage: hue-bench-card card|card-kinds|updates [--quick] [--rounds N] [--only TEX
 
 Commands:
   card        cycles a packet, line rates, latency, floods, speed of the twin
-  card-kinds  cycles a frame and line rate of each kind of plane
+  card-kinds  cycles a frame and line rate of each kind of plane, and through tunnels
   updates     a day of route updates, to software and to the card
 
 Options:
@@ -70,12 +71,15 @@ const TABLES: [(&str, Table); 6] = [
     ("Speed of the twin", speed::twin),
 ];
 
+const KINDS: [(&str, Table); 2] =
+    [("Kinds, all four ports busy", kinds::kinds), ("Tunnels, all four ports busy", tunnels::tunnels)];
+
 /// The tables of a command, and the images that it needs.
 type Command = (&'static str, &'static [(&'static str, Table)], &'static [&'static str]);
 
 const COMMANDS: [Command; 3] = [
     ("card", &TABLES, &IMAGES),
-    ("card-kinds", &[("Kinds, all four ports busy", kinds::kinds)], &kinds::IMAGES),
+    ("card-kinds", &KINDS, &kinds::IMAGES),
     ("updates", &updates::TABLES, &["sram"]),
 ];
 

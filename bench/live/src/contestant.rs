@@ -4,7 +4,7 @@
 use hue_e2e::document::{self, Document, all};
 use hue_e2e::frame::Mac;
 use hue_e2e::lab::{address6, text};
-use hue_e2e::{Cli, Daemon, Ovs, ovs, shell};
+use hue_e2e::{Cli, Daemon, Lab, Ovs, Space, ovs, shell};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -38,6 +38,11 @@ pub enum Kind {
     Linux,
     /// hueplane's daemon.
     Hueplane(Box<Daemon>),
+    /// A daemon of each node of a row.
+    Row {
+        /// They run while this value lives.
+        _daemons: Vec<Daemon>,
+    },
     /// Open vSwitch's daemons.
     Ovs(Ovs),
     /// An XDP program.
@@ -92,6 +97,18 @@ impl Contestant {
     /// A daemon that runs between these wires.
     pub fn running(name: String, wires: Wires, daemon: Daemon) -> Self {
         Self::new(name, wires, Kind::Hueplane(Box::new(daemon)), FORWARDED)
+    }
+
+    /// Daemons on the nodes of a row, each of which decrements the TTL.
+    pub fn row(name: String, wires: Wires, daemons: Vec<Daemon>) -> Self {
+        let ttl = FORWARDED + 1 - daemons.len() as u8; // few nodes
+        Self::new(name, wires, Kind::Row { _daemons: daemons }, ttl)
+    }
+
+    /// Linux on the nodes of a row.
+    pub fn linux_row(name: String, wires: Wires) -> Self {
+        let ttl = FORWARDED - wires.further.len() as u8;
+        Self::new(name, wires, Kind::Linux, ttl)
     }
 
     /// Another forwarder that runs between these wires.
@@ -187,7 +204,7 @@ impl Contestant {
             (1..=networks).map(|n| (wires::right(n, 2).octets(), SINK, wires::router(n, 1))).collect();
         let program = FastPath::attach(wires.lab.node(), "p0", "p1", &routes);
         // The kernel's thread that polls the wire does the forwarding.
-        shell_in(&wires, "echo 1 > /sys/class/net/p0/threaded");
+        shell_in(wires.lab.node(), "echo 1 > /sys/class/net/p0/threaded");
         machine::pin_kernel_threads("napi/p0-", FORWARDER_CORE);
         let name = format!("XDP devmap, {}", networks_of(networks));
         Self::new(name, wires, Kind::FastPath { _program: program }, FORWARDED)
@@ -240,6 +257,11 @@ pub fn become_router(wires: &Wires, lines: &str, settings: &[(&str, &str)]) {
     for (port, side) in wires.ports().iter().zip(0..) {
         node.ip(&["link", "set", port, "address", &text(wires::router(1, side))]);
     }
+    route_at(node, lines, settings);
+}
+
+/// Lets a node's kernel route: lines for `ip`, and settings below `/proc/sys/net`.
+pub fn route_at(node: &Space, lines: &str, settings: &[(&str, &str)]) {
     node.ip_batch(lines);
     node.inside(|| {
         for (name, value) in settings {
@@ -252,15 +274,15 @@ pub fn become_router(wires: &Wires, lines: &str, settings: &[(&str, &str)]) {
 /// Packets that the node's kernel receives go to the forwarder's core, so that generator and forwarder have one core
 /// each, as with the other contestants.
 pub fn receive_on_forwarder(wires: &Wires) {
-    for port in wires.ports() {
+    for (node, port) in wires.labs().flat_map(|lab| wires.ports().iter().map(|port| (lab.node(), port))) {
         let mask = 1 << FORWARDER_CORE;
-        shell_in(wires, &format!("echo {mask:x} > /sys/class/net/{port}/queues/rx-0/rps_cpus"));
+        shell_in(node, &format!("echo {mask:x} > /sys/class/net/{port}/queues/rx-0/rps_cpus"));
     }
 }
 
-fn shell_in(wires: &Wires, line: &str) {
-    let node = wires.lab.node().name();
-    let _ = shell::run(shell::command("ip").args(["netns", "exec", node, "sh", "-c", line])).expect_ok();
+fn shell_in(node: &Space, line: &str) {
+    let arguments = ["netns", "exec", node.name(), "sh", "-c", line];
+    let _ = shell::run(shell::command("ip").args(arguments)).expect_ok();
 }
 
 /// A daemon for the networks of wires, all of it on the forwarder's core.
@@ -270,19 +292,24 @@ pub fn hueplane(wires: &Wires, driver: &str) -> Daemon {
 
 /// A daemon for these networks, all of it on the forwarder's core.
 pub fn hueplane_with(wires: &Wires, driver: &str, networks: Vec<String>) -> Daemon {
+    hueplane_at(wires, &wires.lab, driver, networks)
+}
+
+/// The same on a node of a row.
+pub fn hueplane_at(wires: &Wires, lab: &Lab, driver: &str, networks: Vec<String>) -> Daemon {
     let ports: Vec<String> = wires.ports().iter().map(|port| (*port).to_owned()).collect();
     let (driver, card) = match driver {
         "card" => ("afxdp", format!("  card: {{twin: {{image: default}}, ports: [{}]}}\n", ports.join(", "))),
         driver => (driver, String::new()),
     };
-    let node = document::node(&wires.lab.name("node"), &ports, &format!("driver: {driver}"));
+    let node = document::node(&lab.name("node"), &ports, &format!("driver: {driver}"));
     let mut documents = vec![format!("{node}{card}")];
     documents.extend(networks);
     let networks_expected = documents.len() - 1;
-    let file = wires.lab.folder().join("hueplane.yaml");
+    let file = lab.folder().join("hueplane.yaml");
     hue_e2e::daemon::write(&file, &all(&documents));
     let arguments = ["-f", &file.to_string_lossy(), "--workers", "1"];
-    let daemon = Daemon::start_with(&wires.lab, &Cli::new(&wires.lab), &arguments);
+    let daemon = Daemon::start_with(lab, &Cli::new(lab), &arguments);
     hue_e2e::until("all networks run", 120, || {
         let networks = daemon.cli.json(&["get", "networks"]);
         let on = if card.is_empty() { "soft" } else { "card" };

@@ -30,6 +30,7 @@ mod rib;
 #[path = "../../src/rng.rs"]
 mod rng;
 mod rounds;
+mod row;
 mod scale;
 mod shares;
 mod soak;
@@ -52,6 +53,7 @@ Commands:
   live-forwarding  veth to veth: throughput and latency, 64 and 1,500 bytes, 1 and 15 networks
   live-kinds       IPv6 beside Linux, switching beside Linux's bridge and Open vSwitch: throughput at 64 bytes, TCP
   live-tunnels     VXLAN and IP in IP beside plain forwarding, Linux and Open vSwitch: into, out of and between tunnels
+  live-row         1 to 3 nodes in a row, joined by VXLAN, beside Linux: throughput, latency of a hop
   live-shares      decision 0007: shares before one ring, against a socket for each network
   live-scale       1, 15, 50 and 200 networks: set-up, memory, a change, throughput
   live-isolation   one network floods the ports it shares with 14 others
@@ -157,10 +159,11 @@ fn number(option: &str, text: &str) -> Result<f64, String> {
 /// A command: fills its report, and returns errors in the results.
 type Run = fn(&Settings, &mut Report) -> Result<(), String>;
 
-const COMMANDS: [(&str, Run); 12] = [
+const COMMANDS: [(&str, Run); 13] = [
     ("live-forwarding", forwarding::run),
     ("live-kinds", kinds::run),
     ("live-tunnels", tunnels::run),
+    ("live-row", row::run),
     ("live-shares", shares::run),
     ("live-migration", migration::run),
     ("live-scale", scale::run),

@@ -41,8 +41,10 @@ pub enum Traffic {
 
 /// The wires of one contestant.
 pub struct Wires {
-    /// The node, without bridges.
+    /// The node, without bridges; the first one of a row.
     pub lab: Lab,
+    /// The further nodes of a row, whose `p0` is joined to the `p1` of the one before.
+    pub further: Vec<Lab>,
     /// What the hosts send.
     pub traffic: Traffic,
     /// Number of networks with hosts; of pairs of hosts if they are bridged.
@@ -63,7 +65,17 @@ impl Wires {
         let id = lab.name("b");
         let hosts = [Space::new(&id, "gen"), Space::new(&id, "sink")];
         let bystander = (traffic == Traffic::Bridged).then(|| Space::new(&id, "third"));
-        Self { lab, traffic, networks, arrives_in: None, leaves_in: None, hosts: Some(hosts), bystander }
+        let further = Vec::new();
+        Self {
+            lab,
+            further,
+            traffic,
+            networks,
+            arrives_in: None,
+            leaves_in: None,
+            hosts: Some(hosts),
+            bystander,
+        }
     }
 
     /// veth pairs between generator, node and sink, for `networks` networks of kind `ipv4`.
@@ -73,14 +85,24 @@ impl Wires {
 
     /// The same for other traffic.
     pub fn veth_for(traffic: Traffic, networks: u16) -> Self {
-        let wires = Self::new(traffic, networks);
-        let node = wires.lab.node();
-        let mut ends = vec![(wires.generator(), GENERATOR, "p0"), (wires.sink(), SINK, "p1")];
-        ends.extend(wires.bystander.iter().map(|space| (space, BYSTANDER, "p2")));
+        Self::row_for(traffic, networks, 1)
+    }
+
+    /// Nodes in a row between generator and sink, for one network.
+    pub fn row(nodes: usize) -> Self {
+        Self::row_for(Traffic::Ipv4, 1, nodes)
+    }
+
+    fn row_for(traffic: Traffic, networks: u16, nodes: usize) -> Self {
+        let mut wires = Self::new(traffic, networks);
+        wires.further = (1..nodes).map(|_| Lab::new(0)).collect();
+        let (node, last) = (wires.lab.node(), wires.last());
+        let mut ends = vec![(wires.generator(), GENERATOR, node, "p0"), (wires.sink(), SINK, last, "p1")];
+        ends.extend(wires.bystander.iter().map(|space| (space, BYSTANDER, node, "p2")));
         if traffic == Traffic::Ipv6 {
             [wires.generator(), wires.sink(), node].into_iter().for_each(Space::enable_ipv6);
         }
-        for (space, mac, port) in ends {
+        for (space, mac, node, port) in ends {
             space.ip_batch(&format!(
                 "link add eth0 address {} type veth peer name {port} netns {}\nlink set eth0 up\n",
                 text(mac),
@@ -90,7 +112,30 @@ impl Wires {
             plain(space, "eth0");
             plain(node, port);
         }
+        for (one, next) in wires.nodes().zip(wires.nodes().skip(1)) {
+            one.ip_batch(&format!(
+                "link add p1 type veth peer name p0 netns {}\nlink set p1 up\n",
+                next.name()
+            ));
+            next.ip(&["link", "set", "p0", "up"]);
+            plain(one, "p1");
+            plain(next, "p0");
+        }
         wires
+    }
+
+    /// The nodes of a row, from the generator's.
+    pub fn labs(&self) -> impl Iterator<Item = &Lab> {
+        std::iter::once(&self.lab).chain(&self.further)
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &Space> {
+        self.labs().map(Lab::node)
+    }
+
+    /// The node at the sink's wire.
+    fn last(&self) -> &Space {
+        self.further.last().unwrap_or(&self.lab).node()
     }
 
     /// A wire from the generator to the sink.
@@ -112,6 +157,7 @@ impl Wires {
     pub fn none(networks: u16) -> Self {
         Self {
             lab: Lab::new(0),
+            further: Vec::new(),
             traffic: Traffic::Ipv4,
             networks,
             arrives_in: None,
