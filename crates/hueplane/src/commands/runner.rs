@@ -151,7 +151,7 @@ impl Software {
         let mut sum = Counters::new(card.kind());
         for (reason, count) in card.iter() {
             let again = again.map_or(0, |again| again.get(reason));
-            sum.add(reason, count - again + soft.get(reason));
+            sum.add(reason, (count + soft.get(reason)).saturating_sub(again));
         }
         sum
     }
