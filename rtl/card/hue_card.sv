@@ -45,6 +45,10 @@ module hue_card
   parameter int unsigned CamRows = 0,
   // Slots of groups of next hops: a power of two, or 0 for none. They need layout sram and kind ipv6.
   parameter int unsigned SlotRows = 0,
+  // Routes by source: ranges of addresses, pairs of ranges, and policies; powers of two, or 0 for none. They need layout sram and kind ipv6.
+  parameter int unsigned RangeRows = 0,
+  parameter int unsigned PairRows = 0,
+  parameter int unsigned RuleRows = 0,
   parameter logic [127:0] ImageName = '0,
   // Capacities: bytes and frames of one input queue, bytes of group frames that wait to be copied, of frames in the loop (with
   // tunnels), of the packet buffer, and of all output queues together.
@@ -178,7 +182,8 @@ module hue_card
     .SelectRows(SelectRows), .MacRows(MacRows), .StationRows(StationRows), .TunnelRows(TunnelRows), .AttachRows(AttachRows), .RouteRows(RouteRows),
     .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-    .SramWords(SramWords), .CamRows(CamRows), .SlotRows(SlotRows), .OutputBytes(OutputBytes), .ImageName(ImageName)
+    .SramWords(SramWords), .CamRows(CamRows), .SlotRows(SlotRows), .RangeRows(RangeRows), .PairRows(PairRows), .RuleRows(RuleRows),
+    .OutputBytes(OutputBytes), .ImageName(ImageName)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
@@ -402,7 +407,8 @@ module hue_card
     .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows),
     .StationRows(StationRows), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows), .Level0Words(Level0Words),
     .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows), .SlotRows(SlotRows), .Tunnels(TunnelRows != 0)
+    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows), .SlotRows(SlotRows), .RangeRows(RangeRows),
+    .PairRows(PairRows), .RuleRows(RuleRows), .Tunnels(TunnelRows != 0)
   ) u_stages (
     .clk_i, .rst_ni,
     .head_valid_i(head_valid), .head_ready_o(head_ready), .head_i(head),

@@ -31,6 +31,9 @@ module hue_regs #(
   parameter int unsigned SramWords = 0,
   parameter int unsigned CamRows = 0,
   parameter int unsigned SlotRows = 0,
+  parameter int unsigned RangeRows = 0,
+  parameter int unsigned PairRows = 0,
+  parameter int unsigned RuleRows = 0,
   parameter int unsigned StationRows = 0,
   parameter int unsigned TunnelRows = 0,
   parameter int unsigned OutputBytes = 131072,
@@ -272,6 +275,7 @@ module hue_regs #(
       ADDR_CAM_ROWS:         reg_rdata = 32'(CamRows);
       ADDR_SLOT_ROWS:        reg_rdata = 32'(SlotRows);
       ADDR_STATION_ROWS:     reg_rdata = 32'(StationRows);
+      ADDR_POLICY_ROWS:      if (RangeRows != 0) reg_rdata = {8'd0, 8'($clog2(RuleRows)), 8'($clog2(PairRows)), 8'($clog2(RangeRows))};
       ADDR_TUNNEL_ROWS:      reg_rdata = 32'(TunnelRows);
       ADDR_LOOP_FRAMES:      reg_rdata = {loop_left_i, loop_came_i};
       ADDR_SRAM_FAULT:       reg_rdata = 32'(sram_fault);

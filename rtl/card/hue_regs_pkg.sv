@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h00040008;
+  localparam logic [31:0] RESET_VERSION = 32'h00040009;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -102,6 +102,8 @@ package hue_regs_pkg;
   localparam logic [31:0] RESET_TUNNEL_ROWS = 32'h00000000;
   localparam logic [23:0] ADDR_LOOP_FRAMES = 24'h000154;
   localparam logic [31:0] RESET_LOOP_FRAMES = 32'h00000000;
+  localparam logic [23:0] ADDR_POLICY_ROWS = 24'h000158;
+  localparam logic [31:0] RESET_POLICY_ROWS = 32'h00000000;
   localparam logic [23:0] ADDR_BURST_WORD = 24'h000180;
   localparam int unsigned COUNT_BURST_WORD = 16;
   localparam logic [31:0] RESET_BURST_WORD = 32'h00000000;
@@ -300,6 +302,12 @@ package hue_regs_pkg;
     logic [15:0] came;
   } reg_loop_frames_t;
   typedef struct packed {
+    logic [7:0]  gap24;
+    logic [7:0]  rules;
+    logic [7:0]  pairs;
+    logic [7:0]  ranges;
+  } reg_policy_rows_t;
+  typedef struct packed {
     logic [31:0] value;
   } reg_burst_word_t;
 
@@ -336,6 +344,10 @@ package hue_regs_pkg;
   localparam logic [7:0] TABLE_TUNNEL = 8'd31;
   localparam logic [7:0] TABLE_TUNNEL_NEAR = 8'd32;
   localparam logic [7:0] TABLE_TUNNEL_COUNT = 8'd33;
+  localparam logic [7:0] TABLE_POLICY = 8'd34;
+  localparam logic [7:0] TABLE_RANGE = 8'd35;
+  localparam logic [7:0] TABLE_PAIR = 8'd36;
+  localparam logic [7:0] TABLE_RULE = 8'd37;
   typedef struct packed {
     logic [7:0]  vport;
     logic [7:0]  net;
@@ -359,6 +371,7 @@ package hue_regs_pkg;
     logic [15:0] start;
   } row_attach_head_t;
   typedef struct packed {
+    logic        policies;
     logic        carries_vxlan;
     logic        carries_ipip;
     logic [35:0] root_ipv6;
@@ -521,5 +534,30 @@ package hue_regs_pkg;
   typedef struct packed {
     logic [63:0] value;
   } row_tunnel_count_t;
+  typedef struct packed {
+    logic [15:0] rule_count;
+    logic [15:0] rule_first;
+    logic [15:0] pair_count;
+    logic [15:0] pair_first;
+    logic [3:0]  destination_bits;
+    logic [15:0] destination_count;
+    logic [15:0] destination_first;
+    logic [3:0]  source_bits;
+    logic [15:0] source_count;
+    logic [15:0] source_first;
+  } row_policy_t;
+  typedef struct packed {
+    logic [15:0] value;
+    logic [63:0] start_high;
+    logic [63:0] start_low;
+  } row_range_t;
+  typedef struct packed {
+    logic [15:0] rule;
+  } row_pair_t;
+  typedef struct packed {
+    logic [8:0]  both;
+    logic [63:0] via_high;
+    logic [63:0] via_low;
+  } row_rule_t;
 endpackage
 /* verilator lint_on UNUSEDPARAM */

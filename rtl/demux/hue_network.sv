@@ -17,7 +17,8 @@ module hue_network
     parameter int unsigned Nets  = 16,
     parameter int unsigned Kinds = 2,   // bit KIND_*: the image has this kind
     parameter bit          HasGroups = 1'b0, // the image has groups of next hops, for which packets need a hash
-    parameter bit          Tunnels = 1'b0   // the image has tunnels
+    parameter bit          Tunnels = 1'b0,  // the image has tunnels
+    parameter bit          HasPolicies = 1'b0 // the image has routes by source
 ) (
     input  logic        clk_i,
     input  logic        rst_ni,
@@ -49,10 +50,15 @@ module hue_network
   end
 
   row_network_t row, row_q;
-  // The last fields of a row are in images that need them: the second root with kind dual, and behind it the two for tunnels.
-  localparam int unsigned RowBits = $bits(row_network_t) - (Tunnels ? 0 : 2 + (HasDual ? 0 : $bits(row.root_ipv6)));
+  // The last fields of a row are in images that need them: the second root with kind dual, behind it the two for tunnels, and then that
+  // for routes by source.
+  localparam int unsigned RowBits = $bits(row_network_t) -
+                                    (HasPolicies ? 0 : 1 + (Tunnels ? 0 : 2 + (HasDual ? 0 : $bits(row.root_ipv6))));
   if (Tunnels && !HasDual) begin : gen_check_tunnels
     $fatal(1, "hue_network: tunnels need kind dual, whose head vectors they read");
+  end
+  if (HasPolicies && !Kinds[hue_kinds_pkg::KIND_IPV6]) begin : gen_check_policies
+    $fatal(1, "hue_network: routes by source need kind ipv6, whose head vectors they read");
   end
   logic [RowBits-1:0] data, unused_data;
   assign row = row_network_t'($bits(row_network_t)'(data));
@@ -97,7 +103,7 @@ module hue_network
     always_ff @(posedge clk_i) if (en_i) ipv6_q <= ipv6;
     assign ipv6_question = '{
       asks: ipv6_q.asks, outcome: ipv6_q.outcome, total: 16'(ipv6_q.total), ttl: ipv6_q.hop_limit, checksum: '0, key: ipv6_q.dst,
-      hash: '0
+      source: '0, hash: '0
     };
   end else begin : gen_no_ipv6
     assign ipv6_question = '0;
@@ -108,7 +114,7 @@ module hue_network
     always_ff @(posedge clk_i) if (en_i) l2_q <= l2;
     assign l2_question = '{
       asks: l2_q.asks, outcome: l2_q.outcome, total: 16'(l2_q.payload), ttl: '0, checksum: '0, key: {l2_q.dst, l2_q.src, 32'd0},
-      hash: '0
+      source: '0, hash: '0
     };
   end else begin : gen_no_l2
     assign l2_question = '0;
@@ -122,6 +128,23 @@ module hue_network
     hue_toeplitz u_hash (.clk_i, .en_i, .head_i, .ipv4_o(ipv4_hash), .ipv6_o(ipv6_hash));
   end else begin : gen_no_hash
     assign {ipv4_hash, ipv6_hash} = '0;
+  end
+  // Sources, by fixed places too: in a packet with a question the header is where it should be.
+  logic [127:0] source;
+  if (HasPolicies) begin : gen_sources
+    logic [127:0] long_q;
+    logic [31:0] short_q;
+    always_ff @(posedge clk_i) begin
+      if (en_i) begin
+        for (int unsigned i = 0; i < 16; i++) long_q[8*(15-i)+:8] <= head_i.bytes[22+i];
+        for (int unsigned i = 0; i < 4; i++) short_q[8*(3-i)+:8] <= head_i.bytes[26+i];
+      end
+    end
+    assign source = row_q.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? long_q : {short_q, 96'd0};
+  end else begin : gen_no_sources
+    logic unused_policies;
+    assign unused_policies = row_q.policies;
+    assign source = '0;
   end
   // Packets that may come out of a tunnel, by fixed places: others go to software. hue_tunnel reads the rest.
   logic tunnel;
@@ -181,6 +204,7 @@ module hue_network
     named.hop_base  = row_q.hop_base;
     named.hop_count = row_q.hop_count;
     named.tunnel    = tunnel;
+    named.policies  = HasPolicies && row_q.policies;
     named.kind      = is_dual ? dual_kind : row_q.kind;
     named.dual      = is_dual && claimed;
 `ifdef HUE_PLANT_NETWORK_KIND
@@ -188,6 +212,7 @@ module hue_network
 `else
     named.question  = question;
 `endif
+    named.question.source = source;
     named.question.hash = '0;
     if (HasGroups && named.kind == 5'(hue_kinds_pkg::KIND_IPV6)) named.question.hash = ipv6_hash;
     else if (HasGroups && named.kind == 5'(hue_kinds_pkg::KIND_IPV4)) named.question.hash = ipv4_hash;

@@ -2,7 +2,7 @@
 // its answer is that of the last word, whatever other lookups are inside.
 //
 // Place: scripts/formal. Inputs are free: other lookups, the banks' answers, and when the banks take requests. `mark_i` picks any
-// one lookup. The harness makes the same walk, one word at a time, as in crates/tables/src/dag36/words.rs; both sides compute
+// one lookup. With `Twice`, answers are held and judged at any time: the marked lookup then begins again with another key. The harness makes the same walk, one word at a time, as in crates/tables/src/dag36/words.rs; both sides compute
 // positions inside a word with hue_dag36_pkg. The driver keeps the words below a root unchanged until the lookups with this root have
 // left (crates/tables/src/dag36_levels.rs). Together these two properties mean that a lookup sees one table.
 module hue_dag36_walk_formal
@@ -11,6 +11,7 @@ module hue_dag36_walk_formal
     parameter int unsigned Slots      = 4,
     parameter int unsigned KeyBits    = 16,
     parameter int unsigned RspLatency = 1,
+    parameter bit          Twice      = 1'b0,
     localparam int unsigned Depth     = KeyBits / 8,
     localparam int unsigned SlotBits  = $clog2(Slots),
     localparam int unsigned LevelBits = $clog2(Depth),
@@ -27,15 +28,24 @@ module hue_dag36_walk_formal
     input logic [1:0]         rd_ready_i,
     input logic [1:0][35:0]   rsp_data_i,
     input logic [1:0]         rsp_error_i,
-    input logic               mark_i
+    input logic               mark_i,
+    input logic                holds_i,
+    input logic [SlotBits-1:0] ask_slot_i,
+    input logic                judged_i,
+    input logic [SlotBits-1:0] judged_slot_i,
+    input logic                again_i,
+    input logic [KeyBits-1:0]  again_key_i
 );
+  logic [SlotBits-1:0]      slot_o;
+  logic                     ask_ended_o, ask_error_o, judged_ready_o;
+  logic [15:0]              ask_hop_o;
   logic                     ready_o, tight_o, valid_o, error_o, tag_o;
   logic [15:0]              hop_o;
   logic [1:0]               rd_valid_o;
   logic [1:0][18:0]         rd_addr_o;
   logic [1:0][StepBits-1:0] rd_tag_o, rsp_tag_i;
   logic [1:0]               rsp_valid_i;
-  hue_dag36_walk #(.Slots(Slots), .KeyBits(KeyBits), .TagBits(1)) u_dut (.*);
+  hue_dag36_walk #(.Slots(Slots), .KeyBits(KeyBits), .TagBits(1), .Twice(Twice)) u_dut (.*);
 
   // Banks: they answer accepted requests in order, with any words, `RspLatency` clocks later.
   logic [1:0][RspLatency-1:0] asked_q;
@@ -142,6 +152,21 @@ module hue_dag36_walk_formal
   logic [SlotBits:0]   ahead_q;  // answers that leave before that of the marked lookup
   logic [KeyBits-1:0]  key_q;
   walk_t               walk_q;
+  // Twice: the marked lookup's answer is held, its root, and whether it is judged.
+  logic                held_q, judged_mine;
+  logic [35:0]         root_q;
+  assign judged_mine = Twice && inside_q && judged_i && judged_ready_o && judged_slot_i == slot_q;
+  if (Twice) begin : gen_twice
+    always_comb begin
+      // Only a lookup whose first answer is there is judged.
+      if (begun_q && rst_ni && judged_i) assume (u_dut.gen_twice.ended_q[judged_slot_i]);
+      if (begun_q && rst_ni && inside_q && u_dut.gen_twice.ended_q[slot_q]) begin
+        assert (held_q && walk_q.ended && !waits_q);
+        if (ask_slot_i == slot_q) assert (ask_ended_o && ask_hop_o == walk_q.hop && ask_error_o == walk_q.error);
+      end
+      if (begun_q && rst_ni && mine_out) assert (!held_q);
+    end
+  end
   assign enter = valid_i && ready_o;
   assign taken = valid_o && ready_i;
   assign mine_out = inside_q && valid_o && ahead_q == '0;
@@ -198,6 +223,8 @@ module hue_dag36_walk_formal
         key_q    <= key_i;
         tag_q    <= tag_i;
         walk_q   <= arrive(item_t'(item_i), '0, key_i);
+        held_q   <= Twice && holds_i;
+        root_q   <= item_i;
       end
     end else begin
       if (taken) ahead_q <= ahead_q - 1'b1;
@@ -216,6 +243,13 @@ module hue_dag36_walk_formal
             walk_q.error <= 1'b1;
             walk_q.hop   <= 16'hffff;
           end
+        end
+      end
+      if (judged_mine) begin
+        held_q <= 1'b0;
+        if (again_i) begin
+          key_q  <= again_key_i;
+          walk_q <= arrive(item_t'(root_q), '0, again_key_i);
         end
       end
     end

@@ -12,7 +12,8 @@ module hue_network_formal
   import hue_stages_pkg::*;
 #(
   parameter int unsigned Nets = 4,
-  parameter bit          Tunnels = 1'b0
+  parameter bit          Tunnels = 1'b0,
+  parameter bit          Policies = 1'b0
 ) (
   input logic                clk_i,
   input logic                rst_ni,
@@ -78,7 +79,7 @@ module hue_network_formal
   end
 
   for (genvar s = 0; s < 2; s++) begin : g_side
-    hue_network #(.Nets(Nets), .Kinds(Kinds), .HasGroups(1'b1), .Tunnels(Tunnels)) u_dut (
+    hue_network #(.Nets(Nets), .Kinds(Kinds), .HasGroups(1'b1), .Tunnels(Tunnels), .HasPolicies(Policies)) u_dut (
       .clk_i, .rst_ni, .tbl_req_i(request[s]), .tbl_rsp_o(response[s]), .error_o(error[s]), .wait_o(waits[s]),
       .gates_i(gates[s]), .gated_to_cpu_i(to_cpu_q), .en_i, .valid_i(valid[s]), .packet_i(in[s]), .ipv4_i(in_ipv4[s]), .time_ns_i,
       .head_take_o(take[s]), .head_i(head[s]),
@@ -109,6 +110,8 @@ module hue_network_formal
     logic [HashBits-1:0] ipv6_hash;
     logic         ipip;   // the packet may be of a tunnel of this type
     logic         vxlan;
+    logic [127:0] short_source;  // the address at the place of an IPv4 source, and of an IPv6 source
+    logic [127:0] long_source;
   } entry_t;
   logic         written_q, wrote;
   entry_t [3:1] entry_q;
@@ -136,10 +139,12 @@ module hue_network_formal
       question: !whose ? '0 : six || r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6 : r.kind == 5'(hue_kinds_pkg::KIND_L2) ? entry.l2 :
                 ipv4_question(entry.ipv4, r.forward_martians),
       flood: p.flood, ports: p.ports, note: p.note,
-      tunnel: whose && ((r.carries_ipip && entry.ipip) || (r.carries_vxlan && entry.vxlan))
+      policies: whose && r.policies, tunnel: whose && ((r.carries_ipip && entry.ipip) || (r.carries_vxlan && entry.vxlan))
     };
     becomes.question.hash = !whose ? '0 : becomes.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6_hash :
                             becomes.kind == 5'(hue_kinds_pkg::KIND_IPV4) ? entry.ipv4_hash : '0;
+    // Of kind `dual` no network has routes by source.
+    if (whose && Policies) becomes.question.source = r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.long_source : entry.short_source;
     if (!whose && !(p.decided && p.verdict == VerdictUnclaimed)) begin
       becomes.decided = 1'b1;
       becomes.verdict = VerdictUnclaimed;
@@ -154,7 +159,7 @@ module hue_network_formal
 
   // The question of kind ipv4, as crates/planes/src/ipv4.rs asks it.
   function automatic question_t ipv4_question(ipv4_t f, logic forward_martians);
-    ipv4_question = '{asks: 1'b0, outcome: f.outcome, total: f.total, ttl: f.ttl, checksum: f.checksum, key: {f.dst, 96'd0}, hash: '0};
+    ipv4_question = '{asks: 1'b0, outcome: f.outcome, total: f.total, ttl: f.ttl, checksum: f.checksum, key: {f.dst, 96'd0}, source: '0, hash: '0};
     if (f.outcome == OutcomeNone) begin
       ipv4_question.asks = !f.group;
       ipv4_question.outcome = f.group ? hue_kinds_pkg::IPV4_LOCAL :
@@ -174,11 +179,11 @@ module hue_network_formal
   hue_l2_check u_l2 (.head_i(head_q), .len_i(entry_q[1].packet.len), .l2_o(l2));
   assign ipv6_question = '{
     asks: ipv6.asks, outcome: ipv6.outcome, total: 16'(ipv6.total), ttl: ipv6.hop_limit, checksum: '0, key: ipv6.dst,
-    hash: '0
+    source: '0, hash: '0
   };
   assign l2_question = '{
     asks: l2.asks, outcome: l2.outcome, total: 16'(l2.payload), ttl: '0, checksum: '0, key: {l2.dst, l2.src, 32'd0},
-    hash: '0
+    source: '0, hash: '0
   };
   // The type of tunnel that the vector of A's packet says, in an image with tunnels.
   logic ipip, vxlan;
@@ -193,6 +198,14 @@ module hue_network_formal
     assign vxlan = protocol == 8'd17 && port == 16'd4789;
   end else begin : g_no_tunnels
     assign {ipip, vxlan} = '0;
+  end
+  // The source that the vector of A's packet says, in an image with routes by source.
+  logic [127:0] short_source, long_source;
+  if (Policies) begin : g_policies
+    assign short_source = {head_q.bytes[26], head_q.bytes[27], head_q.bytes[28], head_q.bytes[29], 96'd0};
+    always_comb for (int unsigned i = 0; i < 16; i++) long_source[127-8*i-:8] = head_q.bytes[22+i];
+  end else begin : g_no_policies
+    assign {short_source, long_source} = '0;
   end
   // The hashes for A's packet, one clock after its vector.
   logic [HashBits-1:0] ipv4_hash, ipv6_hash;
@@ -213,9 +226,10 @@ module hue_network_formal
       entry_q[2].ipv6 <= ipv6_question;
       entry_q[2].l2 <= l2_question;
       {entry_q[2].ipip, entry_q[2].vxlan} <= {ipip, vxlan};
+      {entry_q[2].short_source, entry_q[2].long_source} <= {short_source, long_source};
       entry_q[1] <= '{
         packet: in[0], ipv4: in_ipv4[0], ipv6: '0, l2: '0, row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i,
-        ipv4_hash: '0, ipv6_hash: '0, ipip: 1'b0, vxlan: 1'b0
+        ipv4_hash: '0, ipv6_hash: '0, ipip: 1'b0, vxlan: 1'b0, short_source: '0, long_source: '0
       };
     end
     if (!rst_ni) begin
@@ -223,6 +237,7 @@ module hue_network_formal
       row_q <= row_i;
       // Only images with tunnels have these fields.
       if (!Tunnels) {row_q.carries_ipip, row_q.carries_vxlan} <= '0;
+      if (!Policies) row_q.policies <= 1'b0;
       gate_q <= gate_i;
       to_cpu_q <= gated_to_cpu_i;
       of_a_q <= 1'b0;
@@ -241,7 +256,8 @@ module hue_network_formal
     counts = out;
     for (int unsigned s = 0; s < 2; s++) begin
       if (out[s].verdict == VerdictUnclaimed && out[s].decided) begin
-        {counts[s].plane, counts[s].root, counts[s].hop_base, counts[s].hop_count, counts[s].kind, counts[s].question, counts[s].tunnel} = '0;
+        {counts[s].plane, counts[s].root, counts[s].hop_base, counts[s].hop_count, counts[s].kind, counts[s].question, counts[s].tunnel,
+         counts[s].policies} = '0;
       end
     end
   end

@@ -79,7 +79,8 @@ module hue_select_formal
   // of the network's row are not known yet.
   function automatic packet_t counts(packet_t p);
     counts = p;
-    {counts.vid, counts.plane, counts.root, counts.hop_base, counts.hop_count, counts.kind, counts.dual, counts.question, counts.tunnel} = '0;
+    {counts.vid, counts.plane, counts.root, counts.hop_base, counts.hop_count, counts.kind, counts.dual, counts.question, counts.tunnel,
+     counts.policies} = '0;
     if (!p.decided) {counts.verdict, counts.outcome} = {VerdictUnclaimed, 5'd0};
     if (p.decided && p.verdict == VerdictUnclaimed) {counts.net, counts.vport, counts.port_out} = '0;
   endfunction

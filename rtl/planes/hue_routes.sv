@@ -6,7 +6,8 @@
 // networks share one trie, and one table of next hops in which each network has a run of rows. With sram that trie is in two banks,
 // external or on chip, and has the routes of both kinds: a node belongs to a byte of the address, so an IPv4 address is looked up as
 // the first four bytes of a longer one. With dir the two banks of the papers replace the trie; the next hops are the same. With tcam each plane
-// has its own tables. A next hop may be a group (hue_groups).
+// has its own tables. A next hop may be a group (hue_groups). In networks whose routes
+// depend on the source, hue_policies may have the gateway of a policy looked up instead of the destination.
 //
 // Latency: `Latency` clocks in which `en_i` is 1; with layouts sram and dir, the lookup's latency plus 5, and 7 more
 // in images with groups of next hops. Throughput: one packet a clock.
@@ -32,6 +33,10 @@ module hue_routes
     parameter bit          SramZero    = 1'b1,
     parameter int unsigned CamRows     = 0,
     parameter int unsigned SlotRows    = 0,    // slots of groups of next hops; 0: the image has no groups
+    parameter int unsigned Nets        = 16,
+    parameter int unsigned RangeRows   = 0,    // ranges of routes that depend on the source; 0: the image has no such routes
+    parameter int unsigned PairRows    = 0,
+    parameter int unsigned RuleRows    = 0,
     parameter bit          Tunnels     = 1'b0
 ) (
     input  logic         clk_i,
@@ -72,6 +77,14 @@ module hue_routes
   localparam bit HasGroups = SlotRows != 0;
   if (HasGroups && !(Sram && HasIpv6)) begin : gen_check_groups
     $fatal(1, "hue_routes: groups of next hops need layout sram and kind ipv6");
+  end
+  localparam bit HasPolicies = RangeRows != 0;
+  if (HasPolicies && !(Sram && HasIpv6)) begin : gen_check_policies
+    $fatal(1, "hue_routes: routes by source need layout sram and kind ipv6");
+  end
+  if (!HasPolicies) begin : gen_no_policies
+    logic unused_policies;
+    assign unused_policies = &{1'b0, Nets == 0, PairRows == 0, RuleRows == 0};
   end
   if (!Sram && !Dir) begin : gen_no_sram
     logic unused_sram;
@@ -197,8 +210,11 @@ module hue_routes
     tag_t tag;
     logic tag_valid, trie_error;
     logic [15:0] word;
-    tbl_rsp_t trie_rsp;
-    logic trie_wait;
+    tbl_rsp_t trie_rsp, policy_rsp;
+    logic trie_wait, policy_error;
+    logic hop_write;
+    logic [HopBits-1:0] hop_write_addr;
+    row_hop_t hop_write_data;
     if (Sram) begin : gen_sram
       // Packets wait in the walk for as long as their lookup takes; behind it they move with all others again. They stop only when
       // there is no room and no answer that would make room.
@@ -216,13 +232,22 @@ module hue_routes
         else host_waits_q <= (host_start || host_waits_q) && !host_done;
       end
       // Lookups with long keys read more words, so more of them are in flight.
+      localparam int unsigned Slots = HasIpv6 ? 64 : 32;
+      localparam int unsigned SlotBits = $clog2(Slots);
+      logic holds, ended, failed, judged, judged_ready, again;
+      logic [SlotBits-1:0] slot, ask_slot, judged_slot;
+      logic [15:0] ended_hop;
+      logic [KeyBits-1:0] again_key;
+      assign holds = HasPolicies && packet_i.policies && !in.decided;
       hue_dag36_sram #(
-        .Slots(HasIpv6 ? 64 : 32), .KeyBits(KeyBits), .TagBits($bits(tag_t)), .Latency(SramLatency)
+        .Slots(Slots), .KeyBits(KeyBits), .TagBits($bits(tag_t)), .Latency(SramLatency), .Twice(HasPolicies)
       ) u_dag36 (
         .clk_i, .rst_ni,
         .valid_i(valid_i && en_i), .ready_o(ready), .tight_o(tight),
         .item_i(in.decided ? 36'hffff : packet_i.root), .key_i(packet_i.question.key[127-:KeyBits]),
         .tag_i({in, packet_i.hop_base, packet_i.hop_count, hash}),
+        .holds_i(holds), .slot_o(slot), .ask_slot_i(ask_slot), .ask_ended_o(ended), .ask_error_o(failed), .ask_hop_o(ended_hop),
+        .judged_i(judged), .judged_ready_o(judged_ready), .judged_slot_i(judged_slot), .again_i(again), .again_key_i(again_key),
         .valid_o(tag_valid), .ready_i(en_i), .hop_o(word), .error_o(walk_error), .tag_o(tag),
         .host_valid_i(host_start || host_waits_q), .host_write_i(tbl_req_i.write), .host_index_i(20'(host_addr)),
         .host_data_i(tbl_req_i.wdata[35:0]), .host_done_o(host_done), .host_data_o(host_data),
@@ -233,6 +258,25 @@ module hue_routes
       );
       assign sram_state_o.lookup = lookup && en_i;
       assign trie_error = tag_valid && walk_error;
+      if (HasPolicies) begin : gen_policies
+        hue_policies #(
+          .Slots(Slots), .RangeRows(RangeRows), .PairRows(PairRows), .RuleRows(RuleRows), .Nets(Nets), .HopRows(HopRows)
+        ) u_policies (
+          .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(policy_rsp), .error_o(policy_error),
+          .enter_i(valid_i && en_i && holds), .slot_i(slot), .net_i(packet_i.net), .wide_i(in.kind == 5'(KIND_IPV6)),
+          .hop_base_i(packet_i.hop_base), .hop_count_i(packet_i.hop_count),
+          .source_i(packet_i.question.source), .destination_i(packet_i.question.key),
+          .ask_slot_o(ask_slot), .ended_i(ended), .failed_i(failed), .hop_i(ended_hop),
+          .judged_o(judged), .ready_i(judged_ready), .judged_slot_o(judged_slot), .again_o(again), .key_o(again_key),
+          .hop_write_i(hop_write), .hop_write_addr_i(hop_write_addr), .hop_write_local_i(hop_write_data.kind == HopLocal)
+        );
+      end else begin : gen_destination_only
+        logic unused_answers;
+        assign unused_answers = &{1'b0, slot, ended, failed, ended_hop, judged_ready};
+        assign {ask_slot, judged, judged_slot, again, again_key} = '0;
+        assign policy_rsp     = '0;
+        assign policy_error   = 1'b0;
+      end
 `ifndef SYNTHESIS
       a_room: assert property (@(posedge clk_i) disable iff (!rst_ni) (valid_i && en_i) |-> ready);
 `else
@@ -293,6 +337,13 @@ module hue_routes
       assign trie_rsp = level_rsp[0] | level_rsp[1] | level_rsp[2] | level_rsp[3];
     end
 
+    if (!Sram) begin : gen_no_walk
+      assign policy_rsp   = '0;
+      assign policy_error = 1'b0;
+    end
+    logic unused_hop_write;
+    assign unused_hop_write = &{1'b0, hop_write, hop_write_addr, hop_write_data};
+
     // ---- groups: the member's row instead of the group's
     tag_t        hop_tag;
     logic        hop_tag_valid, group_wait, group_error;
@@ -328,14 +379,14 @@ module hue_routes
     wait_t h1_q, h2_q, h3_q;
     logic h1_valid_q, h2_valid_q, h3_valid_q, h1_known_q, h2_known_q, h3_known_q, hop_error;
     logic hop_wait;
-    logic [HopBits-1:0] h1_addr_q, unused_write_addr;
+    logic [HopBits-1:0] h1_addr_q;
     assign wait_o = hop_wait || trie_wait || group_wait;
-    logic unused_write, unused_parity;
-    row_hop_t row, row_q, unused_write_data;
+    logic unused_parity;
+    row_hop_t row, row_q;
     tbl_rsp_t hop_rsp;
     hue_table #(.Id(TABLE_HOP), .Rows(HopRows), .Width($bits(row_hop_t)), .Reset(1'b0)) u_hop (
       .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp),
-      .write_o(unused_write), .write_addr_o(unused_write_addr), .write_data_o(unused_write_data),
+      .write_o(hop_write), .write_addr_o(hop_write_addr), .write_data_o(hop_write_data),
       .wait_o(hop_wait), .en_i, .addr_i(h1_addr_q), .data_o(row), .parity_o(unused_parity),
       .check_i(en_i && h2_valid_q && !h2_q.decided && h2_known_q), .error_o(hop_error)
     );
@@ -363,8 +414,8 @@ module hue_routes
     assign hop_d         = h3_known_q ? row_q : '0;
     assign found_d       = h3_q;
     assign found_valid_d = h3_valid_q;
-    assign error_d       = hop_error || group_error || (en_i && trie_error);
-    assign tbl_rsp_o     = trie_rsp | group_rsp | hop_rsp;
+    assign error_d       = hop_error || group_error || policy_error || (en_i && trie_error);
+    assign tbl_rsp_o     = trie_rsp | policy_rsp | group_rsp | hop_rsp;
     logic unused_lookup;
     assign unused_lookup = &{1'b0, lookup};
   end

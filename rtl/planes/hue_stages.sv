@@ -35,6 +35,9 @@ module hue_stages
     parameter bit          SramZero    = 1'b1,
     parameter int unsigned CamRows     = 0,
     parameter int unsigned SlotRows    = 0,
+    parameter int unsigned RangeRows   = 0,
+    parameter int unsigned PairRows    = 0,
+    parameter int unsigned RuleRows    = 0,
     parameter bit          Tunnels     = 1'b0
 ) (
     input  logic         clk_i,
@@ -99,7 +102,7 @@ module hue_stages
   );
   assign head_ready_o = en;
 
-  hue_network #(.Nets(Nets), .Kinds(Kinds), .HasGroups(SlotRows != 0), .Tunnels(Tunnels)) u_network (
+  hue_network #(.Nets(Nets), .Kinds(Kinds), .HasGroups(SlotRows != 0), .Tunnels(Tunnels), .HasPolicies(RangeRows != 0)) u_network (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(network_rsp), .error_o(network_error), .wait_o(network_wait),
     .gates_i(gates_q), .gated_to_cpu_i(gated_to_cpu_q),
     .en_i(en), .valid_i(select_valid), .packet_i(select_packet), .ipv4_i(select_ipv4), .time_ns_i(select_time),
@@ -142,7 +145,8 @@ module hue_stages
   hue_routes #(
     .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
-    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows), .SlotRows(SlotRows), .Tunnels(Tunnels)
+    .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows), .SlotRows(SlotRows), .Tunnels(Tunnels),
+    .Nets(Nets), .RangeRows(RangeRows), .PairRows(PairRows), .RuleRows(RuleRows)
   ) u_routes (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(routes_rsp), .error_o(routes_error), .wait_o(routes_wait),
     .stall_o(routes_stall),

@@ -68,6 +68,7 @@ package hue_stages_pkg;
     logic [7:0]   ttl;        // or hop limit
     logic [15:0]  checksum;   // of the header, if it has one
     logic [127:0] key;        // destination address (l2: and source): the first bit is the highest, and bits that it does not have are zero
+    logic [127:0] source;     // source address, as `key`, in images with routes by source; else zero
     logic [HashBits-1:0] hash;  // selects the member of a group of next hops; zero in images without groups
   } question_t;
 
@@ -76,7 +77,7 @@ package hue_stages_pkg;
     question_t question;
     question = '{
       asks: header.outcome == OutcomeNone && !header.group, outcome: header.outcome, total: header.total, ttl: header.ttl,
-      checksum: header.checksum, key: {header.dst, 96'd0}, hash: '0
+      checksum: header.checksum, key: {header.dst, 96'd0}, source: '0, hash: '0
     };
     if (header.outcome == OutcomeNone) begin
       if (header.group) question.outcome = hue_kinds_pkg::IPV4_LOCAL;
@@ -147,6 +148,7 @@ package hue_stages_pkg;
     logic [4:0]  kind;       // hue_kinds_pkg::KIND_*; that of the packet's family in a network of kind dual
     logic        dual;       // the network is of kind dual
     question_t   question;
+    logic        policies;   // the network's routes depend on the source
     logic        tunnel;     // if it is for the router itself, it may come out of a tunnel that the network carries
     // Valid behind hue_l2; zero for other kinds.
     logic                flood;   // as in hue_pkg::hue_verdict_t

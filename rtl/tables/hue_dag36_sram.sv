@@ -9,7 +9,9 @@ module hue_dag36_sram #(
     parameter int unsigned Slots   = 32,
     parameter int unsigned KeyBits = 32,
     parameter int unsigned TagBits = 1,
-    parameter int unsigned Latency = 4   // of the banks: clocks from `sram_en_o` to `sram_rdata_i`
+    parameter int unsigned Latency = 4,  // of the banks: clocks from `sram_en_o` to `sram_rdata_i`
+    parameter bit          Twice   = 1'b0,
+    localparam int unsigned SlotBits = $clog2(Slots)
 ) (
     input  logic               clk_i,
     input  logic               rst_ni,
@@ -19,6 +21,18 @@ module hue_dag36_sram #(
     input  logic [35:0]        item_i,
     input  logic [KeyBits-1:0] key_i,
     input  logic [TagBits-1:0] tag_i,
+    // lookups of two rounds, as in hue_dag36_walk
+    input  logic                holds_i,
+    output logic [SlotBits-1:0] slot_o,
+    input  logic [SlotBits-1:0] ask_slot_i,
+    output logic                ask_ended_o,
+    output logic                ask_error_o,
+    output logic [15:0]         ask_hop_o,
+    input  logic                judged_i,
+    output logic                judged_ready_o,
+    input  logic [SlotBits-1:0] judged_slot_i,
+    input  logic                again_i,
+    input  logic [KeyBits-1:0]  again_key_i,
     output logic               valid_o,
     input  logic               ready_i,
     output logic [15:0]        hop_o,
@@ -57,8 +71,10 @@ module hue_dag36_sram #(
   assign bank = host_index_i[0];
   assign unused_parity = host_data_i[35];
 
-  hue_dag36_walk #(.Slots(Slots), .KeyBits(KeyBits), .TagBits(TagBits)) u_walk (
+  hue_dag36_walk #(.Slots(Slots), .KeyBits(KeyBits), .TagBits(TagBits), .Twice(Twice)) u_walk (
     .clk_i, .rst_ni, .valid_i, .ready_o, .tight_o, .item_i, .key_i, .tag_i, .valid_o, .ready_i, .hop_o, .error_o, .tag_o,
+    .holds_i, .slot_o, .ask_slot_i, .ask_ended_o, .ask_error_o, .ask_hop_o,
+    .judged_i, .judged_ready_o, .judged_slot_i, .again_i, .again_key_i,
     .rd_valid_o(rd_valid), .rd_ready_i(rd_ready), .rd_addr_o(rd_addr), .rd_tag_o(rd_tag),
     .rsp_valid_i(rsp_valid), .rsp_data_i(rsp_data), .rsp_tag_i(rsp_tag), .rsp_error_i(rsp_error)
   );

@@ -11,6 +11,9 @@
 // Answers leave in the order in which lookups entered. A word with wrong parity, or a node below the last byte of the
 // key, gives "no route", but never a hang: a lookup reads at most 3 words per key byte.
 //
+// A lookup may have two rounds (`Twice`): its first answer is held until the user of the module says whether it stands, or which other key is
+// looked up in the same trie. The lookup keeps its place in the order.
+//
 // Latency: a word read takes RspLatency + 4 clocks when nothing waits; a lookup takes that for each word, plus 4 clocks.
 // Throughput: bounded by the banks (a word a clock each) and by `Slots` over the latency; one lookup a clock at most. With keys of
 // 128 bits a lookup reads up to 48 words; the bench measures 10.7 clocks a lookup for one of 17.3 words, 9.4 with 64 slots.
@@ -20,6 +23,7 @@ module hue_dag36_walk
     parameter int unsigned Slots    = 32,  // lookups in flight: a power of two, at least 4
     parameter int unsigned KeyBits  = 32,  // a multiple of 8, at least 16
     parameter int unsigned TagBits  = 1,
+    parameter bit          Twice    = 1'b0, // lookups may have two rounds
     localparam int unsigned Depth     = KeyBits / 8,
     localparam int unsigned SlotBits  = $clog2(Slots),
     localparam int unsigned LevelBits = $clog2(Depth),
@@ -33,6 +37,19 @@ module hue_dag36_walk
     input  logic [35:0]              item_i,  // root item of the network
     input  logic [KeyBits-1:0]       key_i,   // destination address
     input  logic [TagBits-1:0]       tag_i,   // returned with the answer
+    input  logic                     holds_i, // the first answer is held
+    output logic [SlotBits-1:0]      slot_o,  // the lookup's number while it is in flight
+    // the held answer of a lookup, if it has one yet
+    input  logic [SlotBits-1:0]      ask_slot_i,
+    output logic                     ask_ended_o,
+    output logic                     ask_error_o,
+    output logic [15:0]              ask_hop_o,
+    // whether a held answer stands, or this key is looked up
+    input  logic                     judged_i,
+    output logic                     judged_ready_o,
+    input  logic [SlotBits-1:0]      judged_slot_i,
+    input  logic                     again_i,
+    input  logic [KeyBits-1:0]       again_key_i,
     output logic                     valid_o,
     input  logic                     ready_i,
     output logic [15:0]              hop_o,   // next-hop word; 65535: no prefix matches
@@ -107,16 +124,29 @@ module hue_dag36_walk
     end
   end
 
+  // A lookup's second round begins in a clock in which none enters.
+  logic judged, again, begins;
+  logic [SlotBits-1:0] begin_slot;
+  logic [KeyBits-1:0] begin_key;
+  logic [35:0] begin_item;
+  assign judged_ready_o = !enter;
+  assign judged         = Twice && judged_i && judged_ready_o;
+  assign again          = judged && again_i;
+  assign begins         = enter || again;
+  assign begin_slot     = again ? judged_slot_i : tail_q;
+  assign begin_key      = again ? again_key_i : key_i;
+  assign slot_o         = tail_q;
+
   // A copy of the keys for each bank's lane.
   logic [KeyBits-1:0] even_keys_q[Slots];
   logic [KeyBits-1:0] odd_keys_q[Slots];
   logic [TagBits-1:0] tags_q[Slots];
   always_ff @(posedge clk_i) begin
-    if (enter) begin
-      even_keys_q[tail_q] <= key_i;
-      odd_keys_q[tail_q]  <= key_i;
-      tags_q[tail_q]      <= tag_i;
+    if (begins) begin
+      even_keys_q[begin_slot] <= begin_key;
+      odd_keys_q[begin_slot]  <= begin_key;
     end
+    if (enter) tags_q[tail_q] <= tag_i;
   end
 
   // The key byte of a level, the highest first; 0 below the last.
@@ -259,10 +289,10 @@ module hue_dag36_walk
   logic [SlotBits-1:0] new_slot_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) new_q <= 1'b0;
-    else new_q <= enter;
-    new_item_q <= item_t'(item_i);
-    new_byte_q <= key_i[KeyBits-1-:8];
-    new_slot_q <= tail_q;
+    else new_q <= begins;
+    new_item_q <= item_t'(begin_item);
+    new_byte_q <= begin_key[KeyBits-1-:8];
+    new_slot_q <= begin_slot;
   end
   assign arrived[LaneNew]   = new_q;
   assign reads[LaneNew]     = 1'b0;
@@ -350,12 +380,56 @@ module hue_dag36_walk
       end
     end
   end
+  logic [Slots-1:0] held_q;  // the lookup's first answer is held; in its second round, or without one, it is not
   always_ff @(posedge clk_i) begin
     if (!rst_ni) done_q <= '0;
     else begin
-      for (int unsigned lane = 0; lane < Lanes; lane++) if (ends_q[lane]) done_q[end_q[lane].slot] <= 1'b1;
+      for (int unsigned lane = 0; lane < Lanes; lane++) begin
+        if (ends_q[lane] && !held_q[end_q[lane].slot]) done_q[end_q[lane].slot] <= 1'b1;
+      end
+      if (judged && !again_i) done_q[judged_slot_i] <= 1'b1;
       if (leave) done_q[head_q] <= 1'b0;
     end
+  end
+  function automatic logic [15:0] hop_of(logic [SlotBits-1:0] slot);
+    return by_new_q[slot] ? hops_new_q[slot] : by_odd_q[slot] ? hops_odd_q[slot] : hops_even_q[slot];
+  endfunction
+  if (Twice) begin : gen_twice
+    logic [Slots-1:0] ended_q;
+    logic [35:0] roots_q[Slots];
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) {held_q, ended_q} <= '0;
+      else begin
+        for (int unsigned lane = 0; lane < Lanes; lane++) begin
+          if (ends_q[lane] && held_q[end_q[lane].slot]) ended_q[end_q[lane].slot] <= 1'b1;
+        end
+        if (enter) held_q[tail_q] <= holds_i;
+        if (judged) begin
+          held_q[judged_slot_i]  <= 1'b0;
+          ended_q[judged_slot_i] <= 1'b0;
+        end
+      end
+    end
+    always_ff @(posedge clk_i) if (enter) roots_q[tail_q] <= item_i;
+`ifdef HUE_PLANT_DAG36_ROOT
+    assign begin_item  = again ? roots_q[tail_q] : item_i;  // for scripts/rtl-test and scripts/formal
+`else
+    assign begin_item  = again ? roots_q[judged_slot_i] : item_i;
+`endif
+    assign ask_ended_o = ended_q[ask_slot_i];
+    assign ask_error_o = error_q[ask_slot_i];
+    assign ask_hop_o   = hop_of(ask_slot_i);
+`ifndef SYNTHESIS
+    a_judged: assert property (@(posedge clk_i) disable iff (!rst_ni) judged |-> ended_q[judged_slot_i]);
+`endif
+  end else begin : gen_once_only
+    logic unused_twice;
+    assign unused_twice = &{1'b0, holds_i, ask_slot_i};
+    assign held_q       = '0;
+    assign begin_item   = item_i;
+    assign ask_ended_o  = 1'b0;
+    assign ask_error_o  = 1'b0;
+    assign ask_hop_o    = '0;
   end
 
   assign leave = done_q[head_q] && (!valid_o || ready_i);
@@ -365,7 +439,7 @@ module hue_dag36_walk
   end
   always_ff @(posedge clk_i) begin
     if (leave) begin
-      hop_o   <= by_new_q[head_q] ? hops_new_q[head_q] : by_odd_q[head_q] ? hops_odd_q[head_q] : hops_even_q[head_q];
+      hop_o   <= hop_of(head_q);
       error_o <= error_q[head_q];
       tag_o   <= tags_q[head_q];
     end

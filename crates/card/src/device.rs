@@ -6,6 +6,7 @@
 //! of other tables are written one by one.
 
 use hue_planes::Kind;
+use hue_tables::PolicyRows;
 use hue_tables::cuckoo;
 use hue_tables::dag36::CARD_WORDS;
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,8 @@ const TUNNEL_ROWS_MAX: u32 = 256;
 const ROWS_MAX: u32 = 1 << 24;
 /// Most slots of groups that an image can have.
 const SLOT_ROWS_MAX: u32 = 1 << 16;
+/// Largest tables of policies, as a power of two (`hue_policies`).
+const POLICY_BITS_MAX: u32 = 15;
 /// Most bytes that output queues can have.
 const OUT_BYTES_MAX: u32 = 1 << 30;
 
@@ -127,6 +130,9 @@ pub struct Description {
     /// Tunnels of all networks.
     #[serde(default)]
     pub tunnel_rows: u32,
+    /// Rows for routes by source of all networks together; all 0 without.
+    #[serde(default)]
+    pub policy_rows: PolicyRows,
     /// Memory of the output queues, in bytes. One queue takes at most half of the space that the others leave free.
     pub out_bytes: u32,
 }
@@ -178,6 +184,10 @@ impl Description {
             regs::STATION => self.station_rows,
             regs::GROUP if self.group_slots > 0 => self.hop_rows,
             regs::SLOT => self.group_slots,
+            regs::POLICY if self.policy_rows.ranges > 0 => self.nets,
+            regs::RANGE => self.policy_rows.ranges,
+            regs::PAIR => self.policy_rows.pairs,
+            regs::RULE => self.policy_rows.rules,
             regs::STORM | regs::STORM_DEBT | regs::COPIES if self.station_rows > 0 => self.nets,
             regs::TUNNEL | regs::TUNNEL_NEAR => self.tunnel_rows,
             regs::TUNNEL_COUNT if self.tunnel_rows > 0 => self.nets * TUNNEL_COUNTED_ROWS,
@@ -486,6 +496,10 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         let expected = "0, or a power of two with layout sram";
         return Err(unknown("rows of SLOT", group_slots.to_string(), expected));
     }
+    let policy_rows = match version.1 {
+        ..9 => PolicyRows::default(),
+        _ => policy_rows(registers.read(regs::POLICY_ROWS)?, layout)?,
+    };
     let bus = registers.read(regs::BUS)?;
     let [bus_bytes, mac_ports, cpu_queues, _] = bus.to_le_bytes().map(u32::from);
     if ![8, 32, 64].contains(&bus_bytes) || mac_ports + cpu_queues > 8 || mac_ports == 0 || cpu_queues == 0 {
@@ -518,8 +532,32 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         cam_rows,
         station_rows,
         tunnel_rows,
+        policy_rows,
         out_bytes,
     })
+}
+
+/// Rows for policies, as POLICY_ROWS says.
+fn policy_rows(word: u32, layout: Layout) -> Result<PolicyRows, CardError> {
+    const KNOWN: u32 = regs::POLICY_ROWS_RANGES | regs::POLICY_ROWS_PAIRS | regs::POLICY_ROWS_RULES;
+    let field = |mask: u32| (word & mask) >> mask.trailing_zeros();
+    let bits = [regs::POLICY_ROWS_RANGES, regs::POLICY_ROWS_PAIRS, regs::POLICY_ROWS_RULES].map(field);
+    if word == 0 {
+        return Ok(PolicyRows::default());
+    }
+    if word & !KNOWN != 0
+        || !bits.iter().all(|bits| (1..=POLICY_BITS_MAX).contains(bits))
+        || layout != Layout::Sram
+    {
+        let expected = format!("0, or three powers of two up to {POLICY_BITS_MAX} with layout sram");
+        return Err(CardError::Unknown {
+            what: "rows for policies",
+            found: format!("0x{word:08x}"),
+            expected,
+        });
+    }
+    let [ranges, pairs, rules] = bits.map(|bits| 1 << bits);
+    Ok(PolicyRows { ranges, pairs, rules })
 }
 
 fn image_name(registers: &mut impl Registers) -> Result<String, CardError> {

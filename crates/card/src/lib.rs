@@ -26,6 +26,7 @@ mod network;
 mod offline;
 mod plan;
 mod planes;
+mod policies;
 mod records;
 mod registers;
 mod routes;

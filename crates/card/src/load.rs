@@ -13,7 +13,7 @@ use hue_planes::{Counters, Keys, Kind, UnclaimedCounters};
 use hue_substrate::{
     Capacity, Claims, Program, Refusals, Substrate, SubstrateError, Update, check_programs, demux_of,
 };
-use hue_tables::{NextHop, Vid};
+use hue_tables::{NextHop, PolicyRows, Vid};
 
 use crate::banks::Arrival;
 use crate::card::{BYTES_ROWS, COUNT_ROWS, Card};
@@ -26,6 +26,7 @@ use crate::generated::{
 use crate::macs::{MacWrites, Macs};
 use crate::network::{Loaded, routed, row, wait_for_its_hops};
 use crate::plan::{self, NO_PLANE, Place, PlaneRows};
+use crate::policies::{self, Encoded};
 use crate::registers::Registers;
 use crate::routes::{Held, HopRows, Roots, Shared, Switch, write_words};
 use crate::rows::Row;
@@ -128,6 +129,7 @@ impl<R: Registers> Card<R> {
         if self.banks.is_some() {
             return self.take_banks(vid);
         }
+        self.take_policies(vid)?;
         let Self { device, networks, planes, .. } = self;
         let device = device.get_mut();
         let mut taken = vec![false; planes.len()];
@@ -146,6 +148,34 @@ impl<R: Registers> Card<R> {
         }
         loaded.place.plane = plane;
         self.write_gates().map_err(broken)
+    }
+
+    /// Writes the routes by source of a network in software, if it has any.
+    fn take_policies(&mut self, vid: Vid) -> Result<(), SubstrateError> {
+        let Self { device, networks, shared, .. } = self;
+        let (device, Some(shared)) = (device.get_mut(), shared) else { return Ok(()) };
+        let loaded = networks.get(&vid).ok_or(SubstrateError::Unknown(vid))?;
+        let program = loaded.program();
+        let has = loaded.held.as_ref().is_none_or(|held| held.policies.is_some());
+        let Some(rows) = Encoded::of(program).filter(|_| !has) else { return Ok(()) };
+        check_policies(program, device.description())?;
+        let (name, net) = (program.name.clone(), loaded.place.net);
+        let mut taken = shared.take_policies(&rows, &name, device);
+        if taken.is_err() {
+            // Those of networks that were about to come. They take others when their turn is there.
+            let mark = device.mark().map_err(broken)?;
+            let coming = networks.values_mut().filter(|loaded| loaded.software);
+            let runs = coming.filter_map(|loaded| loaded.held.as_mut()?.policies.take());
+            runs.for_each(|runs| shared.leave_policies(mark, runs));
+            taken = shared.take_policies(&rows, &name, device);
+        }
+        let runs = taken?;
+        let written =
+            policies::write(&runs, &rows, device).and_then(|()| policies::point(net, &runs, device));
+        if let Some(held) = networks.get_mut(&vid).and_then(|loaded| loaded.held.as_mut()) {
+            held.policies = Some(runs);
+        }
+        written.map_err(broken)
     }
 
     /// Writes the routes and next hops of a network in software to the banks.
@@ -169,7 +199,7 @@ impl<R: Registers> Card<R> {
             banks.release_hops(hops);
             return Err(error);
         }
-        loaded.held = Some(Held { table: vid, hops, groups: Vec::new() });
+        loaded.held = Some(Held { table: vid, hops, groups: Vec::new(), policies: None });
         Ok(())
     }
 
@@ -208,7 +238,20 @@ impl<R: Registers> Card<R> {
             self.forget_learnt(vid);
         }
         written.map_err(broken)?;
+        if software {
+            self.leave_policies(vid).map_err(broken)?;
+        }
         self.settle_tunnels(None).map_err(broken)
+    }
+
+    /// Gives back the rows of routes by source of a network that is in software now.
+    pub(crate) fn leave_policies(&mut self, vid: Vid) -> Result<(), CardError> {
+        let Self { device, networks, shared, .. } = self;
+        let held = networks.get_mut(&vid).and_then(|loaded| loaded.held.as_mut());
+        if let Some((runs, shared)) = held.and_then(|held| held.policies.take()).zip(shared.as_mut()) {
+            shared.leave_policies(device.get_mut().mark()?, runs);
+        }
+        Ok(())
     }
 
     /// Writes about `words` deferred words of tables of networks in software, and returns whether any may be left.
@@ -238,7 +281,7 @@ impl<R: Registers> Card<R> {
     fn load_as(&mut self, programs: &[Program], software: bool) -> Result<(), SubstrateError> {
         let mut changes = self.prepare(programs, software)?;
         let claimed = self.claimed(&changes)?;
-        self.reserve(&mut changes)?;
+        self.reserve(&mut changes, software)?;
         if !software {
             self.reserve_banks(&mut changes)?;
         }
@@ -335,7 +378,7 @@ impl<R: Registers> Card<R> {
     }
 
     /// Checks that there is room for the routes and next hops of all networks together.
-    fn reserve(&mut self, changes: &mut [Change]) -> Result<(), SubstrateError> {
+    fn reserve(&mut self, changes: &mut [Change], software: bool) -> Result<(), SubstrateError> {
         let device = self.device.get_mut();
         let Some(shared) = &mut self.shared else { return Ok(()) };
         shared.reclaim_all(device).map_err(broken)?;
@@ -344,7 +387,7 @@ impl<R: Registers> Card<R> {
             let before = self.networks.get(&change.program.vid);
             let before = before.and_then(|loaded| Some((routed(loaded.program()), loaded.held.as_ref()?)));
             let before = before.as_ref().map(|(program, held)| (program.as_ref(), *held));
-            match shared.change(&routed(&change.program), before, &device.description().name) {
+            match shared.change(&routed(&change.program), before, software, &device.description().name) {
                 Ok(switch) => change.switch = Some(switch),
                 Err(error) => {
                     result = Err(error);
@@ -447,6 +490,9 @@ impl<R: Registers> Card<R> {
             if let Some(shared) = self.shared.as_mut().filter(|_| switch.hops_new) {
                 shared.write_hops(switch, &routed(&change.program), change.place.net, device)?;
             }
+            if let Some(shared) = &self.shared {
+                shared.write_policies(switch, &change.program, device)?;
+            }
             write_words(device, &switch.writes)?;
         }
         Ok(())
@@ -493,6 +539,7 @@ impl<R: Registers> Card<R> {
                             table: program.vid,
                             hops: arrival.hops,
                             groups: Vec::new(),
+                            policies: None,
                         });
                         let hop_base = held.as_ref().map_or(0, |held| held.hops.start);
                         let row = row(place, &program, hop_base, Roots::default());
@@ -500,8 +547,12 @@ impl<R: Registers> Card<R> {
                         held
                     }
                     (Some(switch), Some(shared)) => {
+                        if let Some(runs) = switch.new_policies() {
+                            policies::point(place.net, runs, device)?;
+                        }
                         let row = row(place, &program, switch.held.hops.start, switch.roots);
-                        device.write_row(net, &NetworkRow { software, ..row })?;
+                        let policies = switch.held.policies.is_some();
+                        device.write_row(net, &NetworkRow { software, policies, ..row })?;
                         Some(shared.switched(switch))
                     }
                     _ => {
@@ -684,18 +735,19 @@ pub fn has_kind(description: &Description, kind: Kind) -> bool {
 
 /// Whether an image can decide the packets of a program.
 pub fn decides(description: &Description, program: &Program) -> bool {
-    has_kind(description, program.kind()) && program.route_by().is_default()
+    let routes_by_source = description.policy_rows.ranges > 0;
+    has_kind(description, program.kind()) && (program.route_by().is_default() || routes_by_source)
 }
 
 /// Checks whether the card can decide packets of the program's kind, and by the addresses by which it routes.
 fn check_kind(program: &Program, description: &Description) -> Result<(), SubstrateError> {
     let kind = program.kind();
-    if !program.route_by().is_default() {
-        let (name, by) = (program.name.clone(), program.route_by());
-        return Err(SubstrateError::RouteBy { name, by, substrate: NAME });
+    if decides(description, program) {
+        return Ok(());
     }
     if has_kind(description, kind) {
-        return Ok(());
+        let (name, by, image) = (program.name.clone(), program.route_by(), description.name.clone());
+        return Err(SubstrateError::ImageRouteBy { name, by, image });
     }
     if !kind.runs_on().contains(&NAME) {
         return Err(SubstrateError::Kind { name: program.name.clone(), kind, substrate: NAME });
@@ -708,6 +760,7 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
     let name = &program.name;
     check_kind(program, description)?;
     check_groups(name, &program.groups, description)?;
+    check_policies(program, description)?;
     if program.gated {
         // An image of an earlier version does not know gates: it would let the network's packets pass.
         room(description, name, "clock gates of networks", 1, u32::from(description.version.1 >= 2))?;
@@ -737,6 +790,15 @@ pub fn check_groups(
 ) -> Result<(), SubstrateError> {
     let needed = groups.iter().map(|(_, slots)| slots.len()).sum();
     room(description, name, "slots of groups of next hops", needed, description.group_slots)
+}
+
+/// Checks whether an empty image has as many rows for routes by source as a program needs.
+fn check_policies(program: &Program, description: &Description) -> Result<(), SubstrateError> {
+    let PolicyRows { ranges, pairs, rules } = program.policy_rows();
+    let needed = [ranges, pairs, rules].into_iter().zip(policies::limits(description));
+    needed
+        .into_iter()
+        .try_for_each(|(needed, (what, max))| room(description, &program.name, what, needed as usize, max))
 }
 
 /// Checks whether there is room for the MAC addresses that all networks on the card may have.

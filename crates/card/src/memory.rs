@@ -14,6 +14,7 @@ use crate::device::{Description, Layout};
 use crate::generated::SramRow;
 use crate::network::Loaded;
 use crate::plan::NO_PLANE;
+use crate::policies;
 use crate::registers::Registers;
 use crate::routes::LEVELS;
 use crate::rows::Row;
@@ -123,6 +124,13 @@ impl<R: Registers> Card<R> {
             max: u64::from(description.group_slots),
             network_max: None,
         });
+        let policies = policies::limits(&description).into_iter().zip(shared.policies_used());
+        let policies = policies.filter(|((_, max), _)| *max > 0).map(|((name, max), used)| CardBank {
+            name: name.to_owned(),
+            used,
+            max: u64::from(max),
+            network_max: None,
+        });
         let share =
             |(vid, loaded): (&Vid, &Loaded)| Some(share_of(*vid, &shared.account(loaded.held.as_ref()?)?));
         let share_there = |(vid, account): (&Vid, &Account)| {
@@ -139,7 +147,7 @@ impl<R: Registers> Card<R> {
         CardMemory {
             layout: description.layout,
             unit: "words".to_owned(),
-            banks: memories.chain([hops]).chain(slots).collect(),
+            banks: memories.chain([hops]).chain(slots).chain(policies).collect(),
             networks,
         }
     }

@@ -116,7 +116,8 @@ impl Loaded {
         let hop_base = self.held.as_ref().map_or(0, |held| held.hops.start);
         let (carries_ipip, carries_vxlan) = self.ways.carries;
         let row = row(self.place, &self.program, hop_base, roots);
-        NetworkRow { software: self.software, carries_ipip, carries_vxlan, ..row }
+        let policies = !self.software && self.held.as_ref().is_some_and(|held| held.policies.is_some());
+        NetworkRow { software: self.software, carries_ipip, carries_vxlan, policies, ..row }
     }
 
     /// The row of a next hop. One that leads to a tunnel which is not on the card is one that software resolves.
@@ -280,6 +281,7 @@ pub fn row(place: Place, program: &Program, hop_base: u32, roots: Roots) -> Netw
         root_ipv6: if program.kind() == Kind::Dual { roots.ipv6 } else { 0 },
         carries_ipip: false,
         carries_vxlan: false,
+        policies: false,
     }
 }
 

@@ -31,6 +31,7 @@ use crate::error::{CardError, NAME, broken};
 use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row, SramRow};
 use crate::groups::{GroupRun, Groups, write_slots};
 use crate::plan;
+use crate::policies::{self, Encoded, Policies, PolicyRuns};
 use crate::records::Mark;
 use crate::registers::Registers;
 use crate::rows::{Row, Table};
@@ -71,6 +72,7 @@ pub struct Shared {
     levels: Dag36Levels,
     hops: Rows,
     groups: Groups,
+    policies: Policies,
     /// Words of each memory.
     words_max: Vec<u32>,
     /// Retired items, each with the mark after which no new record could refer to it.
@@ -100,6 +102,8 @@ pub struct Held {
     pub hops: Range<u32>,
     /// Runs of slots of those next hops that are groups.
     pub groups: Vec<GroupRun>,
+    /// Runs of its routes by source, if the card decides its packets, or soon will.
+    pub policies: Option<PolicyRuns>,
 }
 
 /// Rows and slots that a change gives back.
@@ -107,6 +111,7 @@ pub struct Held {
 struct Freed {
     hops: Range<u32>,
     slots: Vec<Range<u32>>,
+    policies: Option<PolicyRuns>,
 }
 
 /// One network's new program, computed but not written.
@@ -121,6 +126,13 @@ pub struct Switch {
     pub roots: Roots,
     /// Whether the rows of next hops were allocated for this change. Groups may keep their slots then.
     pub hops_new: bool,
+}
+
+impl Switch {
+    /// Runs of routes by source that were allocated for this change.
+    pub fn new_policies(&self) -> Option<&PolicyRuns> {
+        policies_besides(&self.held, self.before.as_ref())
+    }
 }
 
 /// Why a change of routes was refused; nothing has changed.
@@ -233,6 +245,7 @@ impl Shared {
             levels,
             hops: Rows::of_hops(of.hop_rows),
             groups: Groups::new(of.group_slots),
+            policies: Policies::new(of.policy_rows),
             words_max,
             waiting: Vec::new(),
         })
@@ -347,6 +360,11 @@ impl Shared {
         (words, self.hops.used(), self.groups.used())
     }
 
+    /// Allocated rows of routes by source: ranges, pairs, rules.
+    pub fn policies_used(&self) -> [u64; 3] {
+        self.policies.used()
+    }
+
     /// Bytes of route words: in use, and the maximum.
     pub fn bytes(&self) -> (u64, u64) {
         let used: u64 = (0..self.words_max.len()).map(|memory| self.levels.words_used(memory)).sum();
@@ -354,11 +372,12 @@ impl Shared {
         (used * 36 / 8, max * 36 / 8)
     }
 
-    /// Computes the changes for a program. On an error nothing has changed.
+    /// Computes the changes for a program, whose packets software decides or the card. On an error nothing has changed.
     pub fn change(
         &mut self,
         program: &Program,
         before: Option<(&Program, &Held)>,
+        software: bool,
         image: &str,
     ) -> Result<Switch, SubstrateError> {
         let is_same = |old: &Program| old.next_hops == program.next_hops && old.groups == program.groups;
@@ -367,25 +386,92 @@ impl Shared {
             Some((_, held)) => ((held.hops.clone(), held.groups.clone()), false),
             None => (self.allocate_hops(program, before, image)?, true),
         };
+        let runs = match software {
+            true => Ok(None),
+            false => self.policies_of(program, before, image),
+        };
         let mut writes = Vec::new();
         let before = before.map(|(_, held)| held.clone());
-        if self.follows() {
-            let held = Held { table: program.vid, hops, groups };
-            return Ok(Switch { writes, held, before, roots: Roots::NONE, hops_new });
-        }
-        match self.build(program, &mut writes) {
-            Ok(table) => {
-                let roots = self.roots(table);
-                Ok(Switch { writes, held: Held { table, hops, groups }, before, roots, hops_new })
-            }
-            Err(refusal) => {
-                if hops_new {
-                    let slots = slots_besides(&groups, before.as_ref());
-                    self.free(Freed { hops, slots });
+        let mut held = Held { table: program.vid, hops, groups, policies: None };
+        let built = match runs {
+            Ok(runs) => {
+                held.policies = runs;
+                match self.follows() {
+                    true => Ok((program.vid, Roots::NONE)),
+                    false => {
+                        let built = self.build(program, &mut writes);
+                        let built = built.map(|table| (table, self.roots(table)));
+                        built.map_err(|refusal| refusal.of(&program.name, image))
+                    }
                 }
-                Err(refusal.of(&program.name, image))
+            }
+            Err(error) => Err(error),
+        };
+        match built {
+            Ok((table, roots)) => {
+                Ok(Switch { writes, held: Held { table, ..held }, before, roots, hops_new })
+            }
+            Err(error) => {
+                let freed = besides(held, before.as_ref(), hops_new);
+                self.free(freed);
+                Err(error)
             }
         }
+    }
+
+    /// Runs for a program's routes by source; those of the program before if it has the same ones.
+    fn policies_of(
+        &mut self,
+        program: &Program,
+        before: Option<(&Program, &Held)>,
+        image: &str,
+    ) -> Result<Option<PolicyRuns>, SubstrateError> {
+        let same = |old: &Program| old.policies == program.policies && old.kind() == program.kind();
+        let kept = before.filter(|(old, _)| same(old)).and_then(|(_, held)| held.policies.clone());
+        if kept.is_some() {
+            return Ok(kept);
+        }
+        let rows = Encoded::of(program);
+        rows.map(|rows| self.policies.allocate(&rows, &program.name, image)).transpose()
+    }
+
+    /// Writes the rows of a switch's routes by source that are new. No record can refer to them yet.
+    pub fn write_policies<R: Registers>(
+        &self,
+        switch: &Switch,
+        program: &Program,
+        device: &mut Device<R>,
+    ) -> Result<(), CardError> {
+        match switch.new_policies().zip(Encoded::of(program)) {
+            Some((runs, rows)) => policies::write(runs, &rows, device),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs for the routes by source of a network that comes to the card. If there is no room, waits until rows of networks that
+    /// left are free, and tries once more.
+    ///
+    /// # Errors
+    /// `Room`, `Broken`.
+    pub fn take_policies<R: Registers>(
+        &mut self,
+        rows: &Encoded,
+        name: &str,
+        device: &mut Device<R>,
+    ) -> Result<PolicyRuns, SubstrateError> {
+        self.reclaim(device).map_err(broken)?;
+        let mut runs = self.policies.allocate(rows, name, &device.description().name);
+        if runs.is_err() && !self.waiting.is_empty() {
+            self.reclaim_all(device).map_err(broken)?;
+            runs = self.policies.allocate(rows, name, &device.description().name);
+        }
+        runs
+    }
+
+    /// After `mark`, no new record refers to these runs.
+    pub fn leave_policies(&mut self, mark: Mark, runs: PolicyRuns) {
+        let freed = Freed { policies: Some(runs), ..Freed::default() };
+        self.waiting.push((mark, Retired::default(), freed));
     }
 
     /// Rows for a program's next hops, and slots for its groups. Groups whose slots are those of a group before keep them.
@@ -407,7 +493,7 @@ impl Shared {
             });
             let Some(run) = same.or_else(|| self.groups.allocate(slots)) else {
                 let slots_new = slots_besides(&groups, before.map(|(_, held)| held));
-                self.free(Freed { hops, slots: slots_new });
+                self.free(Freed { hops, slots: slots_new, policies: None });
                 return Err(self.groups.lacks(&program.name, image, slots.len()));
             };
             groups.push((*row, run));
@@ -604,6 +690,7 @@ impl Shared {
     fn free(&mut self, freed: Freed) {
         self.hops.release(freed.hops);
         self.groups.release(freed.slots);
+        freed.policies.into_iter().for_each(|runs| self.policies.release(runs));
     }
 
     /// Removes a table that no record can refer to, and its rows of next hops.
@@ -623,35 +710,28 @@ impl Shared {
 
     /// Undoes a change that the card has not seen, because the network's row was not written.
     pub fn undo(&mut self, switch: Switch) {
-        let freed = match switch.hops_new {
-            true => Freed {
-                hops: switch.held.hops,
-                slots: slots_besides(&switch.held.groups, switch.before.as_ref()),
-            },
-            false => Freed::default(),
-        };
+        let table = switch.held.table;
+        let freed = besides(switch.held, switch.before.as_ref(), switch.hops_new);
         if self.follows() {
             return self.free(freed);
         }
-        self.forget(switch.held.table, freed);
+        self.forget(table, freed);
     }
 
     /// Frees what a change replaced, after it was written and the network's row was written in a hold.
     pub fn switched(&mut self, switch: Switch) -> Held {
         if let Some(before) = switch.before {
-            let freed = match switch.hops_new {
-                true => Freed { hops: before.hops, slots: slots_besides(&before.groups, Some(&switch.held)) },
-                false => Freed::default(),
-            };
-            self.forget(before.table, freed);
+            let table = before.table;
+            let freed = besides(before, Some(&switch.held), switch.hops_new);
+            self.forget(table, freed);
         }
         switch.held
     }
 
     /// Frees a network's tables, after its row was cleared in a hold.
     pub fn remove(&mut self, held: Held) {
-        let slots = slots_besides(&held.groups, None);
-        self.forget(held.table, Freed { hops: held.hops, slots });
+        let table = held.table;
+        self.forget(table, besides(held, None, true));
     }
 
     /// Makes words that the latest change retired wait for the records accepted before the returned mark.
@@ -726,7 +806,7 @@ impl HopRows for Shared {
     fn wait(&mut self, mark: Mark, hops: Range<u32>, slots: Vec<Range<u32>>) {
         let retired = self.levels.take_retired();
         if !retired.is_empty() || !hops.is_empty() || !slots.is_empty() {
-            self.waiting.push((mark, retired, Freed { hops, slots }));
+            self.waiting.push((mark, retired, Freed { hops, slots, policies: None }));
         }
     }
 
@@ -749,6 +829,20 @@ pub fn run_of(groups: &[GroupRun], row: NextHop) -> Option<&Range<u32>> {
 fn slots_besides(groups: &[GroupRun], other: Option<&Held>) -> Vec<Range<u32>> {
     let kept = |run: &&Range<u32>| other.is_some_and(|other| other.groups.iter().any(|(_, one)| one == *run));
     groups.iter().map(|(_, run)| run).filter(|run| !kept(run)).cloned().collect()
+}
+
+/// A network's runs of routes by source, unless `other` has them.
+fn policies_besides<'h>(held: &'h Held, other: Option<&Held>) -> Option<&'h PolicyRuns> {
+    held.policies.as_ref().filter(|runs| other.is_none_or(|other| other.policies.as_ref() != Some(runs)))
+}
+
+/// What `held` has and `other` does not. They have the same next hops and slots, unless those are `hops_new`.
+fn besides(held: Held, other: Option<&Held>, hops_new: bool) -> Freed {
+    let policies = policies_besides(&held, other).cloned();
+    match hops_new {
+        true => Freed { slots: slots_besides(&held.groups, other), hops: held.hops, policies },
+        false => Freed { policies, ..Freed::default() },
+    }
 }
 
 /// Writes route words in order. Roots are written by the caller.

@@ -17,4 +17,4 @@ pub use error::CompileError;
 pub use ids::{Ids, assign};
 pub use names::{Names, NetworkNames, Origin, PhysicalPort, RouteName};
 pub use plan::{CHANGES_MAX, FieldChange, Plan, Step, Verb, plan};
-pub use tunnels::{FLOODS_INTO_TUNNELS, carriers, floods_into_tunnels, peer};
+pub use tunnels::{bound_to_software, carriers, peer};

@@ -9,15 +9,19 @@ use hue_intent::{Network, NetworkPort, Tunnel};
 use hue_planes::Settings;
 use hue_wire::Mac;
 
-/// Why a switch with tunnels cannot run on the card.
-pub const FLOODS_INTO_TUNNELS: &str = "it is a switch with tunnels, into which the card cannot flood";
-
-/// Whether a network is a switch with tunnels. The card copies a frame to its own ports only, so the copies for the tunnels would be
-/// missing (ADR 0067).
+/// Why a network cannot run on the card because of tunnels, if it cannot; `carries`: it carries tunnels of others ([`carriers`]).
+///
+/// The card copies a frame to its own ports only, so the copies of a switch for its tunnels would be missing. And what comes by a tunnel
+/// enters its network in software, whose meter would not count what the card's counts, so together they would let twice the limit
+/// pass (ADR 0067).
 #[must_use]
-pub fn floods_into_tunnels(network: &Network) -> bool {
-    let learns = Settings::of(network.spec.plane.kind).learning().is_some();
-    learns && network.spec.ports.iter().any(|port| port.tunnel().is_some())
+pub fn bound_to_software(network: &Network, carries: bool) -> Option<&'static str> {
+    let has_tunnels = network.spec.ports.iter().any(|port| port.tunnel().is_some());
+    if has_tunnels && Settings::of(network.spec.plane.kind).learning().is_some() {
+        return Some("it is a switch with tunnels, into which the card cannot flood");
+    }
+    let limited = network.spec.rate_limit.is_some() && (has_tunnels || carries);
+    limited.then_some("its rate limit also counts what comes by tunnels, which the card does not see")
 }
 
 /// The names of the networks that carry tunnels of others.

@@ -40,6 +40,7 @@ pub fn card_site(description: &Description, ports: &[Name]) -> CardSite {
         table,
         macs: description.stations_max(),
         slots: description.group_slots,
+        policies: description.policy_rows,
         // One beat per clock.
         bps: u64::from(description.bus_bytes) * 8 * u64::from(description.clock_khz) * 1_000,
         // The node's document says it (`Site::of`).

@@ -13,7 +13,6 @@ use hue_planes::{Keys, Kind};
 use hue_tables::{AnyPrefix, PolicyError, RouteBy};
 
 use crate::address::InterfaceAddress;
-use crate::card::Placement;
 use crate::decode::Cursor;
 use crate::document::{Items, NetworkDraft, NodeDraft, gateways};
 use crate::error::{did_you_mean, one_of};
@@ -87,7 +86,6 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>], rules:
         neighbours(network, known.as_ref());
         routes(network, known.as_ref());
         policies_fit(network, known.as_ref());
-        route_by_on_card(network);
         burst_bits(network);
         static_macs(network, known.as_ref());
     }
@@ -544,16 +542,6 @@ fn policies_fit(network: &NetworkDraft<'_>, known: Option<&Known>) {
     };
     if let Some(fault @ (PolicyError::Count(_) | PolicyError::Pairs { .. })) = fault {
         network.spec.field_or_self("routes").fault(fault.to_string(), "fewer routes by source", None);
-    }
-}
-
-/// The card chooses routes by destination only, so a network with another `route_by` cannot be placed there.
-fn route_by_on_card(network: &NetworkDraft<'_>) {
-    let by = network.plane.as_ref().map(|plane| plane.route_by).filter(|by| !by.is_default());
-    if let (Some(Placement::Card), Some(by)) = (network.placement, by) {
-        let found = format!("card for a network with route_by {}", by.name());
-        let hint = "the card chooses routes by destination only".to_owned();
-        network.spec.field_or_self("placement").fault(found, "soft or auto", Some(hint));
     }
 }
 

@@ -76,15 +76,18 @@ pub enum SubstrateError {
         /// Name of the image.
         image: String,
     },
-    /// The substrate does not choose routes by these addresses.
-    #[error("network '{name}': route_by {} does not run on {substrate}: use placement soft", .by.name())]
-    RouteBy {
+    /// The card's image has no tables for routes by source.
+    #[error(
+        "network '{name}': image {image} has no routes by source (route_by {by}); choose an image that has them, or substrate soft",
+        by = by.name()
+    )]
+    ImageRouteBy {
         /// Name of the network.
         name: String,
         /// By what it chooses routes.
         by: RouteBy,
-        /// Name of the substrate.
-        substrate: &'static str,
+        /// Name of the image.
+        image: String,
     },
     /// A running network cannot choose routes by other addresses (the caller's fault).
     #[error(

@@ -42,11 +42,13 @@ pub enum Bug {
     OneWidth,
     /// A group of next hops that changes keeps its slots on the card.
     SlotsStay,
+    /// A network whose routes by source change keeps the former ones on the card.
+    PoliciesStay,
 }
 
 impl Bug {
     /// All bugs.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::NoFence,
         Self::HoldStays,
         Self::NetStays,
@@ -65,6 +67,7 @@ impl Bug {
         Self::RowsStay,
         Self::OneWidth,
         Self::SlotsStay,
+        Self::PoliciesStay,
     ];
 }
 

@@ -9,7 +9,9 @@ use hue_demux::tunnel::{Encapsulation, Tunnel};
 use hue_demux::{Attachment, Match, PortId, Row};
 use hue_planes::group::{GROUPS_MAX, Slots};
 use hue_planes::{Adjacency, AdjacencyKind, Keys, Kind, Learning, RateLimit, Settings};
-use hue_tables::{Key, MacTable, NextHop, Policies, PolicyError, Prefix, RouteBy, RowsByLength, Vid};
+use hue_tables::{
+    Key, MacTable, NextHop, Policies, PolicyError, PolicyRows, Prefix, RouteBy, RowsByLength, Vid,
+};
 use hue_wire::Mac;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -222,6 +224,20 @@ impl Program {
     #[must_use]
     pub fn route_by(&self) -> RouteBy {
         self.policies.as_ref().map_or(RouteBy::Destination, |policies| policies.by)
+    }
+
+    /// Sizes of the tables of its policies; 0 without any.
+    #[must_use]
+    pub fn policy_rows(&self) -> PolicyRows {
+        let Some(policies) = &self.policies else { return PolicyRows::default() };
+        let rows = match self.kind().limits().keys {
+            Keys::V4 => policies.table::<u32>().map(|table| table.rows()),
+            Keys::V6 => policies.table::<u128>().map(|table| table.rows()),
+            // These kinds have no policies.
+            Keys::Dual | Keys::Mac => Ok(PolicyRows::default()),
+        };
+        // A program whose policies are wrong is refused.
+        rows.unwrap_or_default()
     }
 
     /// Most MAC addresses that it can have, static and learnt ones together; 0 if its kind does not learn.

@@ -33,7 +33,8 @@ pub use learnt::{Found, Learnt, MacEntry, MacKey, MacTable};
 pub use limits::{Account, Limits, TableError};
 pub use oracle::Oracle;
 pub use policy::{
-    PAIRS_MAX, POLICIES_MAX, Policies, Policy, PolicyError, PolicyTable, RouteBy, RowsByLength, Rule,
+    BEFORE_ALL, NO_RULE, PAIRS_MAX, POLICIES_MAX, Policies, Policy, PolicyError, PolicyRows, PolicyTable,
+    RouteBy, RowsByLength, Rule,
 };
 pub use prefix::{AnyPrefix, PrefixMap};
 pub use reader::{Guard, Reader};

@@ -129,6 +129,17 @@ impl Policies {
     }
 }
 
+/// Sizes of the tables of prepared policies: what a network needs, or what a card's image has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PolicyRows {
+    /// Ranges of addresses, of sources and destinations together.
+    pub ranges: u32,
+    /// Pairs of a class of sources and a class of destinations.
+    pub pairs: u32,
+    /// Policies.
+    pub rules: u32,
+}
+
 /// Numbers of rows of next hops from which the length of a route's prefix follows: row *n* of the network's own numbering
 /// is there once for each length.
 pub struct RowsByLength<K>(std::marker::PhantomData<K>);
@@ -201,7 +212,9 @@ pub struct PolicyTable<K> {
 }
 
 /// In [`PolicyTable::pairs`]: no policy.
-const NO_RULE: u16 = u16::MAX;
+pub const NO_RULE: u16 = u16::MAX;
+/// In [`PolicyTable::precedences`]: a policy that takes precedence over every route. More than both prefixes of a policy have.
+pub const BEFORE_ALL: u16 = 511;
 const _: () = assert!(POLICIES_MAX < NO_RULE as usize);
 
 impl<K: Key> PolicyTable<K> {
@@ -258,6 +271,48 @@ impl<K: Key> PolicyTable<K> {
             RouteBy::SourceDestination => route.is_none_or(|len| rule.both() > u16::from(len)),
         };
         wins.then_some(rule)
+    }
+
+    /// Ranges of source addresses, for another encoding of the same decisions: the first address of each, ascending from 0,
+    /// and its class. A range ends before the next one.
+    pub fn sources(&self) -> impl ExactSizeIterator<Item = (K, u16)> + '_ {
+        self.sources.ranges()
+    }
+
+    /// The same for destinations.
+    pub fn destinations(&self) -> impl ExactSizeIterator<Item = (K, u16)> + '_ {
+        self.destinations.ranges()
+    }
+
+    /// Number of classes of destinations. The pair of a source and a destination is number `class of the source * columns +
+    /// class of the destination`.
+    #[must_use]
+    pub const fn columns(&self) -> usize {
+        self.destinations.prefixes.len()
+    }
+
+    /// The best policy of each pair, as an index in [`Self::precedences`], or [`NO_RULE`].
+    #[must_use]
+    pub fn pairs(&self) -> &[u16] {
+        &self.pairs
+    }
+
+    /// Each policy's gateway, and its precedence: it decides if there is no route, or one whose prefix is shorter than this. With
+    /// [`RouteBy::Source`], that is [`BEFORE_ALL`].
+    pub fn precedences(&self) -> impl ExactSizeIterator<Item = (K, u16)> + '_ {
+        let by_source = self.by == RouteBy::Source;
+        self.rules.iter().map(move |rule| (rule.via, if by_source { BEFORE_ALL } else { rule.both() }))
+    }
+
+    /// Sizes of these tables.
+    #[must_use]
+    pub fn rows(&self) -> PolicyRows {
+        // At most 1,024 policies, about as many links, and 2^18 pairs.
+        PolicyRows {
+            ranges: (self.sources.starts.len() + self.destinations.starts.len()) as u32,
+            pairs: self.pairs.len() as u32,
+            rules: self.rules.len() as u32,
+        }
     }
 
     /// Bytes in memory.
@@ -364,6 +419,11 @@ impl<K: Key> Classes<K> {
         self.classes.push(class);
     }
 
+    /// First address and class of each range.
+    fn ranges(&self) -> impl ExactSizeIterator<Item = (K, u16)> + '_ {
+        self.starts.iter().copied().zip(self.classes.iter().copied())
+    }
+
     #[inline]
     fn class(&self, key: K) -> u16 {
         let after = self.starts.partition_point(|start| *start <= key);
@@ -435,9 +495,31 @@ mod tests {
         )
     }
 
+    /// The gateway that decides, by nothing but the tables for another encoding.
+    fn encoded<K: Key>(table: &PolicyTable<K>, source: K, destination: K, route: Option<u8>) -> Option<K> {
+        let class = |ranges: &[(K, u16)], key: K| ranges.iter().rfind(|(start, _)| *start <= key).unwrap().1;
+        let row = class(&table.sources().collect::<Vec<_>>(), source);
+        let column = class(&table.destinations().collect::<Vec<_>>(), destination);
+        let rule = table.pairs()[usize::from(row) * table.columns() + usize::from(column)];
+        let (via, before) = table.precedences().nth(rule.into())?;
+        route.is_none_or(|len| before > u16::from(len)).then_some(via)
+    }
+
     fn agrees<K: Key>(policies: &Policies, packets: &[(IpAddr, IpAddr, Option<u8>)]) {
         let table = policies.table::<K>().unwrap();
+        let rows = table.rows();
+        assert_eq!(
+            (rows.ranges as usize, rows.pairs as usize, rows.rules as usize),
+            (table.sources().len() + table.destinations().len(), table.pairs().len(), policies.list.len())
+        );
+        assert!(table.sources().map(|(start, _)| start).is_sorted_by(|one, other| one < other));
         for (source, destination, route) in packets {
+            let keys = [source, destination].map(|address| K::from_ip(*address).unwrap());
+            assert_eq!(
+                encoded(&table, keys[0], keys[1], *route),
+                table.decide(keys[0], keys[1], *route).map(|rule| rule.via),
+                "{source} to {destination}, {route:?}"
+            );
             let found = table.decide(K::from_ip(*source).unwrap(), K::from_ip(*destination).unwrap(), *route);
             let found = found.map(|rule| Policy {
                 from: rule.from.into(),

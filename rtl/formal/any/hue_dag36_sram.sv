@@ -7,7 +7,9 @@ module hue_dag36_sram #(
     parameter int unsigned Slots   = 32,
     parameter int unsigned KeyBits = 32,
     parameter int unsigned TagBits = 1,
-    parameter int unsigned Latency = 4
+    parameter int unsigned Latency = 4,
+    parameter bit          Twice   = 1'b0,
+    localparam int unsigned SlotBits = $clog2(Slots)
 ) (
     input  logic               clk_i,
     input  logic               rst_ni,
@@ -17,6 +19,17 @@ module hue_dag36_sram #(
     input  logic [35:0]        item_i,
     input  logic [KeyBits-1:0] key_i,
     input  logic [TagBits-1:0] tag_i,
+    input  logic                holds_i,
+    output logic [SlotBits-1:0] slot_o,
+    input  logic [SlotBits-1:0] ask_slot_i,
+    output logic                ask_ended_o,
+    output logic                ask_error_o,
+    output logic [15:0]         ask_hop_o,
+    input  logic                judged_i,
+    output logic                judged_ready_o,
+    input  logic [SlotBits-1:0] judged_slot_i,
+    input  logic                again_i,
+    input  logic [KeyBits-1:0]  again_key_i,
     output logic               valid_o,
     input  logic               ready_i,
     output logic [15:0]        hop_o,
@@ -54,6 +67,7 @@ module hue_dag36_sram #(
   assign ready_o = 1'b1;
   assign {tight_o, error_o, host_done_o, host_data_o, fault_o, fault_index_o, fault_count_o, read_o} = '0;
   assign {sram_en_o, sram_write_o, sram_addr_o, sram_wdata_o} = '0;
+  assign {slot_o, ask_ended_o, ask_error_o, ask_hop_o, judged_ready_o} = '0;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       route_q <= any;
@@ -67,5 +81,5 @@ module hue_dag36_sram #(
     end
   end
   logic unused;
-  assign unused = &{1'b0, Slots, Latency, host_valid_i, host_write_i, host_index_i, host_data_i, fault_clear_i, sram_rdata_i};
+  assign unused = &{1'b0, Slots, Latency, Twice, holds_i, ask_slot_i, judged_i, judged_slot_i, again_i, again_key_i, host_valid_i, host_write_i, host_index_i, host_data_i, fault_clear_i, sram_rdata_i};
 endmodule

@@ -28,6 +28,9 @@ module hue_card #(
   parameter int unsigned SramOnChip = 0,
   parameter int unsigned CamRows = 0,
   parameter int unsigned SlotRows = 0,
+  parameter int unsigned RangeRows = 0,
+  parameter int unsigned PairRows = 0,
+  parameter int unsigned RuleRows = 0,
   parameter int unsigned OutputBytes = 131072,
   parameter int unsigned OutputExternal = 0,
   parameter logic [127:0] ImageName = '0
@@ -87,7 +90,7 @@ module hue_card #(
     .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes),
     .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows), .StationRows(StationRows), .TunnelRows(TunnelRows), .AttachRows(AttachRows), .RouteRows(RouteRows), .LocalRows(LocalRows),
     .HopRows(HopRowsHere), .Level0Words(Level0Words), .Level1Words(Level1Words),
-    .Level2Words(Level2Words), .Level3Words(Level3Words), .SramWords(SramWords), .CamRows(CamRows), .SlotRows(SlotRows), .OutputBytes(OutputBytes),
+    .Level2Words(Level2Words), .Level3Words(Level3Words), .SramWords(SramWords), .CamRows(CamRows), .SlotRows(SlotRows), .RangeRows(RangeRows), .PairRows(PairRows), .RuleRows(RuleRows), .OutputBytes(OutputBytes),
     .ImageName(ImageName)
   ) u_regs (
     .clk_i, .rst_ni,

@@ -3,7 +3,8 @@
 // bit of a word flips: lookups that read the word find no route, the fault is reported with its address, and the word is correct
 // again once the host has rewritten it. A single lookup takes the stated number of clocks.
 //
-// Keys have 32 or 128 bits (parameter KeyBits).
+// Keys have 32 or 128 bits (parameter KeyBits). With parameter Twice, half of the lookups have their first answer held; of these, half are
+// looked up with an earlier lookup's key first, and then again with their own.
 //
 // Arguments: seed, name of the test, and optionally `rate`: lookups come as fast as they are taken, nothing stalls and no bit flips.
 // Then the last line but one gives the rate of the lookups behind the last write. Ends with a line `test NAME ... ok|FAILED` and exit code 0 or 1.
@@ -29,11 +30,23 @@ namespace {
 const std::string KeyLine = "l %llx %" + std::to_string(HUE_KEY_BITS / 4) + "[0-9a-f] %llx";
 constexpr unsigned WordClocks = HUE_LATENCY + 2 + 4;  // clocks in which hue_dag36_walk reads a word, when nothing stalls
 
+#ifndef HUE_TWICE
+#define HUE_TWICE 0
+#endif
+
 struct Expected {
   uint64_t entered;
   std::string key;  // hexadecimal
   uint16_t hop;
   uint8_t tag;
+};
+
+// Lookups whose first answer is held.
+struct Held {
+  unsigned slot;
+  bool again;
+  std::string key;
+  uint16_t hop;
 };
 
 uint64_t random_state;
@@ -49,11 +62,44 @@ std::vector<uint64_t> bank[2];
 std::vector<uint64_t> copies;  // the host's copy of the memory
 std::deque<uint64_t> pipeline[2];
 std::deque<Expected> inside;
-uint64_t cycles, lookups, wrong, reads, faulty, latest;
+std::vector<Held> held;
+uint64_t cycles, lookups, wrong, reads, faulty, latest, stood, again;
 uint64_t latency_sum, latency_max, latency_last;
 unsigned stall_percent;
 bool may_fail;  // a word is damaged
 bool rate;
+
+template <typename Signal>
+void set_key(Signal& signal, const std::string& hexadecimal) {
+  for (unsigned digit = 0; digit < HUE_KEY_BITS / 4; ++digit) {
+    const char letter = digit < hexadecimal.size() ? hexadecimal[hexadecimal.size() - 1 - digit] : '0';
+    bench::set_bits(signal, 4 * digit, 4, std::strtoul(std::string(1, letter).c_str(), nullptr, 16));
+  }
+}
+
+// One of the held answers is judged, if it is there.
+void judge() {
+  top->judged_i = 0;
+  top->eval();
+  if (held.empty() || random_below(4) == 0) return;
+  const unsigned which = random_below(held.size());
+  const Held lookup = held[which];
+  top->ask_slot_i = lookup.slot;
+  top->eval();
+  if (!top->ask_ended_o) return;
+  top->judged_i = 1;
+  top->judged_slot_i = lookup.slot;
+  // A lookup that read a damaged word stays without an answer.
+  top->again_i = lookup.again && !top->ask_error_o;
+  set_key(top->again_key_i, lookup.key);
+  if (!lookup.again && !top->ask_error_o && top->ask_hop_o != lookup.hop && ++wrong < 10) {
+    std::printf("slot %u: held answer %u, expected %u\n", lookup.slot, top->ask_hop_o, lookup.hop);
+  }
+  top->eval();
+  if (!top->judged_ready_o) return;
+  (lookup.again ? again : stood) += 1;
+  held.erase(held.begin() + which);
+}
 
 // One clock, after the inputs have been set. True if the offered lookup was taken.
 bool tick() {
@@ -64,6 +110,7 @@ bool tick() {
   top->sram_rdata_i[2] = static_cast<uint32_t>(odd >> 28);
   top->eval();
   const bool taken = top->valid_i && top->ready_o;
+  if (HUE_TWICE) judge();
   reads += (top->read_o & 1) + (top->read_o >> 1);
   if (top->valid_o && top->ready_i) {
     if (inside.empty()) {
@@ -108,13 +155,6 @@ bool tick() {
   top->eval();
   ++cycles;
   return taken;
-}
-
-void set_key(const std::string& hexadecimal) {
-  for (unsigned digit = 0; digit < HUE_KEY_BITS / 4; ++digit) {
-    const char letter = digit < hexadecimal.size() ? hexadecimal[hexadecimal.size() - 1 - digit] : '0';
-    bench::set_bits(top->key_i, 4 * digit, 4, std::strtoul(std::string(1, letter).c_str(), nullptr, 16));
-  }
 }
 
 void idle() {
@@ -184,6 +224,7 @@ int main(int argc, char** argv) {
   bool bad = false;
   uint64_t flips = 0, found = 0;
   std::vector<uint32_t> written;
+  std::string former = "0";
   while (wrong < 10 && std::fgets(line, sizeof line, stdin)) {
     unsigned level;
     unsigned long long a, b, c;
@@ -206,14 +247,20 @@ int main(int argc, char** argv) {
       }
     } else if (std::sscanf(line, KeyLine.c_str(), &a, key, &c) == 3) {
       while (!rate && random_below(4) == 0) idle();
-      const bool lone = !rate && random_below(8) == 0;
+      const bool holds = HUE_TWICE && random_below(2) == 0, again = holds && random_below(2) == 0;
+      const bool lone = !rate && !holds && random_below(8) == 0;
       const uint64_t before = lone ? (empty(), reads) : 0;
       inside.push_back({0, key, static_cast<uint16_t>(c), tag});
       top->valid_i = 1;
       top->item_i = a;
-      set_key(key);
+      set_key(top->key_i, again ? former : key);
+      former = key;
       top->tag_i = tag++;
-      while (!tick());
+      top->holds_i = holds;
+      top->eval();
+      unsigned slot = top->slot_o;
+      while (!tick()) top->eval(), slot = top->slot_o;
+      if (holds) held.push_back({slot, again, key, static_cast<uint16_t>(c)});
       inside.back().entered = cycles - 1;
       top->valid_i = 0;
       ++lookups;
@@ -263,6 +310,10 @@ int main(int argc, char** argv) {
   }
   top->final();
   top.reset();  // before the simulator's own globals go
+  if (HUE_TWICE) {
+    std::printf("%llu answers stood, %llu lookups were made again\n", static_cast<unsigned long long>(stood), static_cast<unsigned long long>(again));
+    bad = bad || stood < 100 || again < 100;
+  }
   bad = bad || wrong || lookups == 0 || (!rate && (flips < 5 || found + 1 < flips));
   std::printf("%llu lookups, %llu cycles, %llu words read; %llu bits flipped, %llu found, %llu lookups without an answer\n",
               static_cast<unsigned long long>(lookups), static_cast<unsigned long long>(cycles),

@@ -24,6 +24,9 @@ module hue_card #(
   parameter int unsigned SramOnChip = 0,
   parameter int unsigned CamRows = 0,
   parameter int unsigned SlotRows = 0,
+  parameter int unsigned RangeRows = 0,
+  parameter int unsigned PairRows = 0,
+  parameter int unsigned RuleRows = 0,
   parameter int unsigned OutputBytes = 131072,
   parameter int unsigned OutputExternal = 0,
   parameter logic [127:0] ImageName = '0

@@ -29,6 +29,9 @@ module hue_stages
   parameter bit          SramZero = 1'b1,
   parameter int unsigned CamRows = 0,
   parameter int unsigned SlotRows = 0,
+  parameter int unsigned RangeRows = 0,
+  parameter int unsigned PairRows = 0,
+  parameter int unsigned RuleRows = 0,
   parameter bit          Tunnels = 1'b0
 ) (
   input  logic         clk_i,
@@ -112,7 +115,7 @@ module hue_stages
   assign sram_state_o = '0;
   logic unused;
   assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, head_bytes_i, Kinds, Layout, Planes, Nets, SelectRows, MacRows, StationRows, Tunnels, RouteRows, LocalRows,
-                    HopRows, Level0Words, Level1Words, Level2Words, Level3Words, SramWords, SramLatency, SramZero, CamRows, SlotRows,
+                    HopRows, Level0Words, Level1Words, Level2Words, Level3Words, SramWords, SramLatency, SramZero, CamRows, SlotRows, RangeRows, PairRows, RuleRows,
                     sram_rdata_i, sram_fault_clear_i};
 
 endmodule

@@ -64,7 +64,7 @@ pub const ALL_IMAGES: [&str; 10] =
     ["tcam1", "tcam2", "tcam3", "tcam4", "tcam5", "default", "wide", "kinds", "sram", "dir"];
 
 /// The images with other sizes for an FPGA (`target` in `rtl/images`), as they are for it.
-pub const TARGET_IMAGES: [&str; 2] = ["default.ecp5-85", "tcam4.ecp5-85"];
+pub const TARGET_IMAGES: [&str; 3] = ["default.ecp5-85", "kinds.xc7a200t", "tcam4.ecp5-85"];
 
 /// The folder with these images of the card. Images that are missing or stale are compiled, with assertions. All tests share them.
 ///

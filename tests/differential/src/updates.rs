@@ -10,12 +10,12 @@ use hue_card::{Card, Layout, Twin};
 use hue_planes::group::Slots;
 use hue_planes::{Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN};
 use hue_substrate::{Entries, Program, RouteKey, Substrate, SubstrateError, Update, each_routes};
-use hue_tables::{Change, NextHop, Prefix, Vid};
+use hue_tables::{Change, NextHop, Prefix, RowsByLength, Vid};
 
 use crate::compare::{Departed, Difference, collect, offered, software};
 use crate::world::{Frame, destination};
 use crate::world6;
-use crate::{Random, groups};
+use crate::{Random, groups, policies};
 
 /// Most records between the queues and the end of the stages: so many records before a change may still see it.
 const INSIDE_MAX: usize = 160;
@@ -84,6 +84,10 @@ impl Step {
         match random.below(8) {
             0 => {
                 let mut program = program.clone();
+                if program.policies.is_some() && random.chance(60) {
+                    program.policies = Some(policies::changed(random, &program));
+                    return Self::Load(Box::new(program));
+                }
                 each_routes!(&mut program.entries, all => {
                     all.reverse();
                     all.truncate(random.below(routes) + 1);
@@ -96,10 +100,13 @@ impl Step {
                 let more = program.next_hops.len() < 32 && random.chance(20);
                 let index = if more { program.next_hops.len() as u16 } else { hop(random).get() };
                 let index = NextHop::new(index).unwrap();
+                // A packet's own row is asked twice where routes depend on sources: whether it is the router's, and at the end.
+                let by_source = program.policies.is_some();
                 // The same port, so that it stays a port of the network; also from and to the router itself.
                 let last = program.next_hops.len() - 1;
                 let to = match program.next_hops[usize::from(index.get()).min(last)] {
-                    _ if random.chance(15) => Adjacency::local(),
+                    old if by_source && old == Adjacency::local() => old,
+                    _ if !by_source && random.chance(15) => Adjacency::local(),
                     old if old.mtu_bytes() > 0 => {
                         let dst = hue_wire::Mac([2, 0xbb, 0, 0, 0, random.below(256) as u8]);
                         Adjacency::forward(old.port(), old.src(), dst, old.mtu_bytes())
@@ -150,7 +157,7 @@ impl Step {
     }
 
     /// Makes the change in the programs.
-    fn follow(&self, programs: &mut [Program]) {
+    pub fn follow(&self, programs: &mut [Program]) {
         let find =
             |programs: &mut [Program], vid: Vid| programs.iter().position(|program| program.vid == vid);
         match self {
@@ -184,7 +191,9 @@ fn changes<K: RouteKey>(
     (lens, address): (&[u8], fn(&mut Random) -> K),
 ) -> Vec<Change<K>> {
     let own = K::routes(&program.entries);
-    let count = 1 + random.below(4);
+    let by_source = program.policies.is_some();
+    // Where routes depend on sources, packets are looked up twice. A change of one route is all that they meet as a whole.
+    let count = if by_source { 1 } else { 1 + random.below(4) };
     let change = |_| {
         let full = own.len() + 8 > routes;
         if random.chance(if full { 90 } else { 40 }) && !own.is_empty() {
@@ -192,7 +201,9 @@ fn changes<K: RouteKey>(
         } else {
             let len = random.pick(lens);
             let hop = NextHop::new(random.below(program.next_hops.len()) as u16).unwrap();
-            (Prefix::containing(address(random), len), Some(hop))
+            let hop =
+                if by_source { RowsByLength::<K>::row(RowsByLength::<K>::own(hop), len) } else { Some(hop) };
+            (Prefix::containing(address(random), len), hop)
         }
     };
     (0..count).map(change).collect()

@@ -9,12 +9,12 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00040008;
+pub const VERSION_RESET: u32 = 0x00040009;
 /// Rises when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK; 3: next
 /// hops of neighbours, in LOCAL; 4: the layout dir, with the tables CONFLICT and FILL; 5: kind l2, with the
 /// tables STATION, STORM, STORM_DEBT and COPIES; 6: kind dual, with a second root in NETWORK; 7: groups of
 /// next hops, with the tables GROUP and SLOT; 8: tunnels, with the tables TUNNEL, TUNNEL_NEAR and
-/// TUNNEL_COUNT. Mask.
+/// TUNNEL_COUNT; 9: routes by source, with the tables POLICY, RANGE, PAIR and RULE. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Rises when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Since version 4, rows of NETWORK have the kind. Mask.
@@ -223,6 +223,15 @@ pub const LOOP_FRAMES_CAME: u32 = 0x0000ffff;
 /// Frames that left, for the stages or lost. Mask.
 pub const LOOP_FRAMES_LEFT: u32 = 0xffff0000;
 
+/// Rows for policies: Sizes of RANGE, PAIR and RULE as powers of two; all 0 without routes by source.
+pub const POLICY_ROWS: u32 = 0x158;
+/// RANGE has 2^ranges rows. Mask.
+pub const POLICY_ROWS_RANGES: u32 = 0x000000ff;
+/// PAIR has 2^pairs rows. Mask.
+pub const POLICY_ROWS_PAIRS: u32 = 0x0000ff00;
+/// RULE has 2^rules rows. Mask.
+pub const POLICY_ROWS_RULES: u32 = 0x00ff0000;
+
 /// Word of the burst: Writing adds a word to the burst. The number of the register gives bits 35 to 32 of
 /// the word, the data written gives the others. The write is not answered while there is no room, or while a
 /// command waits or runs. A later command waits for the word. So accesses keep their order.
@@ -316,7 +325,7 @@ pub const ATTACH: Table = Table { name: "attach", id: 2, bits: 17 };
 pub const ATTACH_HEAD: Table = Table { name: "attach_head", id: 3, bits: 32 };
 
 /// Networks. Index: network.
-pub const NETWORK: Table = Table { name: "network", id: 4, bits: 131 };
+pub const NETWORK: Table = Table { name: "network", id: 4, bits: 132 };
 
 /// Meters. Index: network.
 pub const METER: Table = Table { name: "meter", id: 5, bits: 162 };
@@ -405,6 +414,19 @@ pub const TUNNEL_NEAR: Table = Table { name: "tunnel_near", id: 32, bits: 255 };
 /// carries, 2 lost: the network's share of the loop was full, 3 lost: not for this tunnel, or too long in
 /// it).
 pub const TUNNEL_COUNT: Table = Table { name: "tunnel_count", id: 33, bits: 64 };
+
+/// Policies. Index: network.
+pub const POLICY: Table = Table { name: "policy", id: 34, bits: 136 };
+
+/// Ranges of addresses. Index: row.
+pub const RANGE: Table = Table { name: "range", id: 35, bits: 144 };
+
+/// Pairs of ranges. Index: first pair of the network + value of the source's range + value of the
+/// destination's range.
+pub const PAIR: Table = Table { name: "pair", id: 36, bits: 16 };
+
+/// Rules. Index: row.
+pub const RULE: Table = Table { name: "rule", id: 37, bits: 137 };
 
 /// Design select: A rule that gives the network of a frame. Group frames use ATTACH instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -556,6 +578,9 @@ pub struct NetworkRow {
     pub carries_ipip: bool,
     /// Likewise those of UDP to port 4789 (VXLAN).
     pub carries_vxlan: bool,
+    /// Its routes depend on sources: its packets are looked up in POLICY. Images without policies do not
+    /// have the field.
+    pub policies: bool,
 }
 
 impl Row for NetworkRow {
@@ -576,6 +601,7 @@ impl Row for NetworkRow {
         put(&mut words, "network.root_ipv6", 93, 36, self.root_ipv6)?;
         put(&mut words, "network.carries_ipip", 129, 1, u64::from(self.carries_ipip))?;
         put(&mut words, "network.carries_vxlan", 130, 1, u64::from(self.carries_vxlan))?;
+        put(&mut words, "network.policies", 131, 1, u64::from(self.policies))?;
         Ok(words)
     }
 
@@ -594,6 +620,7 @@ impl Row for NetworkRow {
             root_ipv6: get(words, 93, 36),
             carries_ipip: get(words, 129, 1) != 0,
             carries_vxlan: get(words, 130, 1) != 0,
+            policies: get(words, 131, 1) != 0,
         }
     }
 }
@@ -1480,5 +1507,148 @@ impl Row for TunnelCountRow {
 
     fn unpack(words: &Words) -> Self {
         Self { value: get(words, 0, 64) }
+    }
+}
+
+/// Policies: Where a network's policies (routes that depend on the source) are. Writing the row replaces all
+/// of them at once. A policy whose place is outside the network's own runs is not found. Images without
+/// RANGE do not have the table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct PolicyRow {
+    /// First row in RANGE of the ranges of sources.
+    pub source_first: u16,
+    /// Number of ranges of sources.
+    pub source_count: u16,
+    /// Steps of a search in them: the smallest n with 2^n not below the count.
+    pub source_bits: u8,
+    /// Likewise for destinations.
+    pub destination_first: u16,
+    /// Number of ranges of destinations.
+    pub destination_count: u16,
+    /// Steps of a search in them.
+    pub destination_bits: u8,
+    /// First row in PAIR.
+    pub pair_first: u16,
+    /// Number of pairs.
+    pub pair_count: u16,
+    /// First row in RULE.
+    pub rule_first: u16,
+    /// Number of rules.
+    pub rule_count: u16,
+}
+
+impl Row for PolicyRow {
+    const TABLE: Table = POLICY;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "policy.source_first", 0, 16, u64::from(self.source_first))?;
+        put(&mut words, "policy.source_count", 16, 16, u64::from(self.source_count))?;
+        put(&mut words, "policy.source_bits", 32, 4, u64::from(self.source_bits))?;
+        put(&mut words, "policy.destination_first", 36, 16, u64::from(self.destination_first))?;
+        put(&mut words, "policy.destination_count", 52, 16, u64::from(self.destination_count))?;
+        put(&mut words, "policy.destination_bits", 68, 4, u64::from(self.destination_bits))?;
+        put(&mut words, "policy.pair_first", 72, 16, u64::from(self.pair_first))?;
+        put(&mut words, "policy.pair_count", 88, 16, u64::from(self.pair_count))?;
+        put(&mut words, "policy.rule_first", 104, 16, u64::from(self.rule_first))?;
+        put(&mut words, "policy.rule_count", 120, 16, u64::from(self.rule_count))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            source_first: get(words, 0, 16) as u16,
+            source_count: get(words, 16, 16) as u16,
+            source_bits: get(words, 32, 4) as u8,
+            destination_first: get(words, 36, 16) as u16,
+            destination_count: get(words, 52, 16) as u16,
+            destination_bits: get(words, 68, 4) as u8,
+            pair_first: get(words, 72, 16) as u16,
+            pair_count: get(words, 88, 16) as u16,
+            rule_first: get(words, 104, 16) as u16,
+            rule_count: get(words, 120, 16) as u16,
+        }
+    }
+}
+
+/// Ranges of addresses: A range of addresses begins here; it ends before the next row's. The first range of
+/// a run begins at 0. In a run, starts ascend.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct RangeRow {
+    /// The first address: its lower half. An IPv4 address is the highest bits, and the others are 0.
+    pub start_low: u64,
+    /// The upper half.
+    pub start_high: u64,
+    /// What addresses of the range add to the place of the pair.
+    pub value: u16,
+}
+
+impl Row for RangeRow {
+    const TABLE: Table = RANGE;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "range.start_low", 0, 64, self.start_low)?;
+        put(&mut words, "range.start_high", 64, 64, self.start_high)?;
+        put(&mut words, "range.value", 128, 16, u64::from(self.value))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            start_low: get(words, 0, 64),
+            start_high: get(words, 64, 64),
+            value: get(words, 128, 16) as u16,
+        }
+    }
+}
+
+/// Pairs of ranges: The best policy for a source and a destination.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct PairRow {
+    /// Its row in RULE, relative to the network's run. With a row outside the run, the destination's route
+    /// decides.
+    pub rule: u16,
+}
+
+impl Row for PairRow {
+    const TABLE: Table = PAIR;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "pair.rule", 0, 16, u64::from(self.rule))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { rule: get(words, 0, 16) as u16 }
+    }
+}
+
+/// Rules: What a policy does: the route of its gateway replaces that of the destination, if it takes
+/// precedence.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct RuleRow {
+    /// Address of the gateway: its lower half. An IPv4 address is the highest bits, and the others are 0.
+    pub via_low: u64,
+    /// The upper half.
+    pub via_high: u64,
+    /// It takes precedence over routes whose prefixes are shorter than this, and over no route.
+    pub both: u16,
+}
+
+impl Row for RuleRow {
+    const TABLE: Table = RULE;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "rule.via_low", 0, 64, self.via_low)?;
+        put(&mut words, "rule.via_high", 64, 64, self.via_high)?;
+        put(&mut words, "rule.both", 128, 9, u64::from(self.both))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { via_low: get(words, 0, 64), via_high: get(words, 64, 64), both: get(words, 128, 9) as u16 }
     }
 }

@@ -3,10 +3,9 @@
 use std::fmt;
 
 use super::{CardSite, Demand, Side, Site, TableSite};
-use crate::tunnels::FLOODS_INTO_TUNNELS;
 use hue_intent::{Latency, Placement};
-use hue_tables::RouteBy;
 use hue_tables::dir::{DirNeeds, DirUsage, SLOTS};
+use hue_tables::{PolicyRows, RouteBy};
 
 /// Estimated words of a route in the card's shared memories. Routes in large tables need about 2
 /// (`labs/tables`), a few scattered routes up to 12 each. `hueplane table size --encoding dag36` shows the
@@ -34,10 +33,15 @@ pub enum Lack {
         /// The image.
         image: String,
     },
-    /// The card chooses routes by destination only.
-    RouteBy(RouteBy),
-    /// It would have to flood into tunnels.
-    Tunnels,
+    /// The image chooses routes by destination only.
+    RouteBy {
+        /// By what the network chooses them.
+        by: RouteBy,
+        /// The image.
+        image: String,
+    },
+    /// Its tunnels bind it to software, for this reason.
+    Tunnels(&'static str),
     /// One of its ports does not belong to the card.
     Port(String),
     /// Its table exceeds the image's limit, even without other networks.
@@ -71,8 +75,10 @@ impl fmt::Display for Lack {
             Self::Document => f.write_str("its document says soft"),
             Self::Drained => f.write_str(DRAINED),
             Self::Kind { kind, image } => write!(f, "image '{image}' has no plane of kind {kind}"),
-            Self::RouteBy(by) => write!(f, "route_by {} runs in software only", by.name()),
-            Self::Tunnels => f.write_str(FLOODS_INTO_TUNNELS),
+            Self::RouteBy { by, image } => {
+                write!(f, "image '{image}' has no routes by source (route_by {})", by.name())
+            }
+            Self::Tunnels(why) => f.write_str(why),
             Self::Port(port) => write!(f, "its port '{port}' is not a port of the card"),
             Self::Large { what, needs, max, image } => {
                 write!(f, "it needs {needs} {what}, but image '{image}' has {max}")
@@ -88,15 +94,21 @@ impl fmt::Display for Lack {
 }
 
 /// The resources that a network needs, by name.
-type Needs = [(&'static str, u64); 5];
+type Needs = [(&'static str, u64); RESOURCES];
+
+/// How many there are.
+const RESOURCES: usize = 8;
 
 /// The resources that a network needs, and the limits for one network or for all together.
-fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; 5]) {
+fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; RESOURCES]) {
     let (needs, [a_max, b_max, c_max]) = needs_of_routes(card, demand);
     // A network that learns has no routes, and its next hops are its ports.
     let [a, b, c] = needs.map(|(what, count)| (what, if demand.macs == 0 { count } else { 0 }));
-    let needs = [a, b, c, (MACS, demand.macs.into()), (GROUP_SLOTS, demand.slots.into())];
-    (needs, [a_max, b_max, c_max, card.macs.into(), card.slots.into()])
+    let [ranges, pairs, rules] = rows_of_policies(demand.policies);
+    let (macs, slots) = ((MACS, demand.macs.into()), (GROUP_SLOTS, demand.slots.into()));
+    let needs = [a, b, c, macs, slots, ranges, pairs, rules];
+    let [ranges, pairs, rules] = rows_of_policies(card.policies).map(|(_, max)| max);
+    (needs, [a_max, b_max, c_max, card.macs.into(), card.slots.into(), ranges, pairs, rules])
 }
 
 /// The same without those of networks that learn.
@@ -127,6 +139,18 @@ fn needs_of_routes(card: &CardSite, demand: &Demand) -> ([(&'static str, u64); 3
 const MACS: &str = "MAC addresses";
 /// The resource of networks with groups of next hops.
 const GROUP_SLOTS: &str = "slots of groups of next hops";
+/// Place of the resources of networks that route by source among the others.
+const POLICIES_AT: usize = 5;
+
+/// The resources of networks that route by source.
+fn rows_of_policies(rows: PolicyRows) -> [(&'static str, u64); 3] {
+    [
+        ("ranges of addresses of routes by source", rows.ranges.into()),
+        ("pairs of ranges of routes by source", rows.pairs.into()),
+        ("routes by source", rows.rules.into()),
+    ]
+}
+
 /// Resources of two banks.
 const SETS: &str = "sets of the second bank";
 const ROWS: &str = "rows of the Conflict CAM";
@@ -148,15 +172,15 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     if demand.placement == Placement::Soft {
         return Some(Lack::Document);
     }
-    if demand.floods_into_tunnels {
-        return Some(Lack::Tunnels);
+    if let Some(why) = demand.bound_by_tunnels {
+        return Some(Lack::Tunnels(why));
     }
     let image = || card.image.clone();
     if !card.kinds.contains(&demand.kind) {
         return Some(Lack::Kind { kind: demand.kind.name(), image: image() });
     }
-    if !demand.route_by.is_default() {
-        return Some(Lack::RouteBy(demand.route_by));
+    if !demand.route_by.is_default() && card.policies == PolicyRows::default() {
+        return Some(Lack::RouteBy { by: demand.route_by, image: image() });
     }
     if let Some(port) = demand.ports.iter().find(|port| !card.ports.contains(*port)) {
         return Some(Lack::Port(port.clone()));
@@ -174,7 +198,7 @@ pub struct CardRoom<'s> {
     card: Option<&'s CardSite>,
     networks: u64,
     /// Used parts of the tables that networks share.
-    taken: [u64; 5],
+    taken: [u64; RESOURCES],
     /// The networks in two banks, in their order.
     banks: Option<DirNeeds>,
 }
@@ -184,7 +208,7 @@ impl<'s> CardRoom<'s> {
     pub fn new(site: &'s Site) -> Self {
         let card = site.card.as_ref();
         let has_banks = card.is_some_and(|card| matches!(card.table, TableSite::Banks { .. }));
-        Self { card, networks: 0, taken: [0; 5], banks: has_banks.then(DirNeeds::default) }
+        Self { card, networks: 0, taken: [0; RESOURCES], banks: has_banks.then(DirNeeds::default) }
     }
 
     /// The capacity of the card with the networks that are on it.
@@ -279,6 +303,8 @@ impl<'s> CardRoom<'s> {
         if card.slots > 0 {
             uses.push((GROUP_SLOTS, self.taken[4], card.slots.into()));
         }
+        let policies = self.taken.into_iter().skip(POLICIES_AT).zip(rows_of_policies(card.policies));
+        uses.extend(policies.filter(|(_, (_, max))| *max > 0).map(|(used, (what, max))| (what, used, max)));
         uses
     }
 }
@@ -295,6 +321,8 @@ pub fn shared_rows(card: &CardSite, demands: &[&Demand]) -> Vec<(Vec<u64>, u64)>
             (takes(3), card.macs.into()),
             (takes(4), card.slots.into()),
         ]);
+        let policies = rows_of_policies(card.policies).into_iter().enumerate();
+        rows.extend(policies.map(|(which, (_, max))| (takes(POLICIES_AT + which), max)));
     }
     rows
 }

@@ -11,7 +11,7 @@ use hue_substrate::{Program, each_routes};
 use hue_tables::dir::DirShape;
 use hue_tables::{Key, NextHop, Prefix, Prefix4};
 
-use crate::tunnels::floods_into_tunnels;
+use crate::tunnels::bound_to_software;
 
 use super::{CardSite, Demand, Side, Site, SoftSite};
 
@@ -54,9 +54,9 @@ fn addresses<K: Key>(routes: &[(Prefix<K>, NextHop)], is_local: impl Fn(&NextHop
 }
 
 impl Demand {
-    /// The needs of a network, from its document and the routes of its program. The network is new.
+    /// The needs of a network, from its document and the routes of its program. The network is new. `carries`: it carries tunnels of others.
     #[must_use]
-    pub fn of(network: &Network, program: &Program) -> Self {
+    pub fn of(network: &Network, program: &Program, carries: bool) -> Self {
         let spec = &network.spec;
         let needs = spec.needs.clone().unwrap_or_default();
         // Traffic that a rate limit drops needs no capacity.
@@ -76,7 +76,7 @@ impl Demand {
             kind: spec.plane.kind,
             route_by: spec.plane.route_by,
             ports: spec.ports.iter().filter_map(|port| Some(port.physical()?.to_string())).collect(),
-            floods_into_tunnels: floods_into_tunnels(network),
+            bound_by_tunnels: bound_to_software(network, carries),
             bandwidth_bps: needs.bandwidth.map_or(0, hue_intent::Bandwidth::bps).min(limit),
             latency: needs.latency.unwrap_or_default(),
             placement: spec.placement,
@@ -85,6 +85,7 @@ impl Demand {
             neighbours: count(neighbours),
             hops: count(program.next_hops.len()),
             slots: count(program.groups.iter().map(|(_, slots)| slots.len()).sum::<usize>()),
+            policies: program.policy_rows(),
             macs: count(program.addresses_max()),
             shape: None,
             now: None,

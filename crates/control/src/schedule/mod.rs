@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 use hue_intent::{Latency, Placement, SchedulerKind};
 use hue_planes::Kind;
-use hue_tables::RouteBy;
 use hue_tables::dir::DirShape;
+use hue_tables::{PolicyRows, RouteBy};
 
 pub use capacity::{DRAINED, Lack};
 pub use demands::{CORE_BPS_DEFAULT, MOVE_COST_BPS_DEFAULT};
@@ -97,6 +97,8 @@ pub struct CardSite {
     pub macs: u32,
     /// Slots of groups of next hops, of all networks together.
     pub slots: u32,
+    /// Rows for routes by source, of all networks together; all 0 if the image has none.
+    pub policies: PolicyRows,
     /// Bandwidth in bits per second.
     pub bps: u64,
     /// Whether no network may run on it, for maintenance.
@@ -147,8 +149,8 @@ pub struct Demand {
     pub route_by: RouteBy,
     /// Its physical ports.
     pub ports: BTreeSet<String>,
-    /// Whether it is a switch with tunnels, into which the card cannot flood.
-    pub floods_into_tunnels: bool,
+    /// Why its tunnels bind it to software, if they do.
+    pub bound_by_tunnels: Option<&'static str>,
     /// Bandwidth needed, in bits per second.
     pub bandwidth_bps: u64,
     /// Latency requirement.
@@ -165,6 +167,8 @@ pub struct Demand {
     pub hops: u32,
     /// Slots of groups of next hops.
     pub slots: u32,
+    /// Rows for its routes by source.
+    pub policies: PolicyRows,
     /// Most MAC addresses, static and learnt ones, of a network that learns; it has no routes. 0 for others.
     pub macs: u32,
     /// The shape of its routes in two banks, for a card with [`TableSite::Banks`]; `None` counts as no routes.

@@ -15,7 +15,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
         kind: Kind::Ipv4,
         route_by: RouteBy::Destination,
         ports: ["p0", "p1"].map(str::to_owned).into(),
-        floods_into_tunnels: false,
+        bound_by_tunnels: None,
         bandwidth_bps: mbps * M,
         latency: Latency::Normal,
         placement: Placement::Auto,
@@ -25,6 +25,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
         hops: 4,
         macs: 0,
         slots: 0,
+        policies: PolicyRows::default(),
         shape: None,
         now: None,
     }
@@ -98,10 +99,11 @@ fn a_drained_card_gets_no_network_and_loses_those_that_it_has() {
 
 /// Also when the document asks for the card (one that an earlier version accepted), or for low latency.
 #[test]
-fn a_switch_with_tunnels_stays_in_software_until_it_has_none() {
+fn a_network_that_tunnels_bind_stays_in_software_until_they_do_not() {
     let site = site(1, 100, 4);
-    let demands = |floods_into_tunnels| {
-        let with = |demand: Demand| Demand { floods_into_tunnels, ..demand };
+    let why = "it is a switch with tunnels";
+    let demands = |bound_by_tunnels| {
+        let with = |demand: Demand| Demand { bound_by_tunnels, ..demand };
         let at = |placement, latency, name: &str| Demand { placement, latency, ..demand(name, 400) };
         [
             with(at(Placement::Auto, Latency::Normal, "busy")),
@@ -110,12 +112,11 @@ fn a_switch_with_tunnels_stays_in_software_until_it_has_none() {
         ]
     };
     for kind in [SchedulerKind::Greedy, SchedulerKind::Exact] {
-        let made = schedule(&site, &demands(true), kind);
+        let made = schedule(&site, &demands(Some(why)), kind);
         for network in &made.networks {
-            let why = "it is a switch with tunnels, into which the card cannot flood";
             assert_eq!((network.side, network.why_not.as_str()), (Side::Soft, why));
         }
-        let after = schedule(&site, &moved(&demands(false), &schedule(&site, &demands(false), kind)), kind);
+        let after = schedule(&site, &moved(&demands(None), &schedule(&site, &demands(None), kind)), kind);
         assert!(after.networks.iter().all(|network| network.side == Side::Card), "{after:?}");
     }
 }
@@ -134,6 +135,46 @@ fn a_network_with_groups_needs_slots_of_the_card() {
         site.card.as_mut().unwrap().slots = 256;
         let made = schedule(&site, &demands, kind);
         assert!(made.networks.iter().all(|network| network.side == Side::Card), "{made:?}");
+    }
+}
+
+#[test]
+fn a_network_with_routes_by_source_needs_rows_of_the_card() {
+    let with = |name: &str, ranges, pairs, rules| Demand {
+        route_by: RouteBy::SourceDestination,
+        policies: PolicyRows { ranges, pairs, rules },
+        ..demand(name, 400)
+    };
+    let demands = [with("far", 40, 90, 9), with("near", 30, 40, 4), demand("plain", 400)];
+    for kind in [SchedulerKind::Greedy, SchedulerKind::Exact] {
+        let made = |policies| {
+            let mut site = site(1, 100, 4);
+            site.card.as_mut().unwrap().policies = policies;
+            schedule(&site, &demands, kind)
+        };
+        let why_not = |made: &Schedule, name: &str| made.network(name).unwrap().why_not.clone();
+        let none = made(PolicyRows::default());
+        assert_eq!(sides(&none), [("far", Side::Soft), ("near", Side::Soft), ("plain", Side::Card)]);
+        let why = "image 'test' has no routes by source (route_by source_destination)";
+        assert_eq!(why_not(&none, "far"), why);
+        let few = made(PolicyRows { ranges: 128, pairs: 64, rules: 16 });
+        assert_eq!(sides(&few), [("far", Side::Soft), ("near", Side::Card), ("plain", Side::Card)]);
+        let why = "it needs 90 pairs of ranges of routes by source, but image 'test' has 64";
+        assert_eq!(why_not(&few, "far"), why);
+        // Each fits alone.
+        let one = made(PolicyRows { ranges: 64, pairs: 256, rules: 16 });
+        assert_eq!(one.networks.iter().filter(|network| network.side == Side::Card).count(), 2);
+        let left = one.networks.iter().find(|network| network.side == Side::Soft).unwrap();
+        let whys = [
+            "it needs 40 ranges of addresses of routes by source, but the card has 34 of 64 left",
+            "it needs 30 ranges of addresses of routes by source, but the card has 24 of 64 left",
+        ];
+        assert!(whys.contains(&left.why_not.as_str()), "{left:?}");
+        let both = made(PolicyRows { ranges: 128, pairs: 256, rules: 16 });
+        assert!(both.networks.iter().all(|network| network.side == Side::Card), "{both:?}");
+        let uses = |what: &str| both.uses.iter().find(|one| one.what == what).map(|one| (one.used, one.max));
+        assert_eq!(uses("card routes by source"), Some((13, 16)));
+        assert_eq!(uses("card pairs of ranges of routes by source"), Some((130, 256)));
     }
 }
 
@@ -164,6 +205,7 @@ fn site(cores: u16, core_mbps: u64, places: u32) -> Site {
             table: TableSite::Shared { words: 10_000, hops: 500 },
             macs: 1_000,
             slots: 0,
+            policies: PolicyRows::default(),
             bps: 10_000 * M,
             drained: false,
         }),
@@ -229,7 +271,7 @@ fn documents_decide_first_and_reasons_name_the_limit() {
         assert_eq!(why_not("b"), "its document says soft");
         assert_eq!(why_not("d"), "the card has no places for networks left (2 in total)");
         assert_eq!(why_not("e"), "it needs 12032 words, but image 'test' has 10000");
-        assert_eq!(why_not("f"), "route_by source runs in software only");
+        assert_eq!(why_not("f"), "image 'test' has no routes by source (route_by source)");
         assert_eq!(why_not("wide"), "its port 'n0' is not a port of the card");
     }
     site.card = None;
@@ -381,9 +423,12 @@ prop_compose! {
         hops in 1..60u32,
         macs in prop_oneof![4 => Just(0u32), 1 => 1..600u32],
         slots in prop_oneof![4 => Just(0u32), 1 => 64..4_096u32],
+        (ranges, pairs, rules) in prop_oneof![4 => Just((0u32, 0u32, 0u32)), 1 => (2..60u32, 1..90u32, 0..9u32)],
         now in any_side(),
     ) -> Demand {
         Demand {
+            route_by: if ranges > 0 { RouteBy::Source } else { RouteBy::Destination },
+            policies: PolicyRows { ranges, pairs, rules },
             ports: ports.into_iter().map(|port| format!("p{port}")).collect(),
             latency: if low { Latency::Low } else { Latency::Normal },
             bandwidth_bps: mbps * M,
@@ -401,14 +446,18 @@ prop_compose! {
             (50..4_000u32, 1..40u32, any::<bool>(), 1..80u32)
                 .prop_map(|(routes, locals, neighbours, hops)| TableSite::Each { routes, locals, neighbours, hops }),
             (100..20_000u64, 1..200u32).prop_map(|(words, hops)| TableSite::Shared { words, hops }),
-        ], (1..1_000u32, prop_oneof![Just(0u32), 64..5_000u32]), 1..8_000u64, prop::collection::btree_set(0..5usize, 1..5), prop::bool::weighted(0.1))),
+        ], (1..1_000u32, prop_oneof![Just(0u32), 64..5_000u32], prop::bool::ANY), 1..8_000u64, prop::collection::btree_set(0..5usize, 1..5), prop::bool::weighted(0.1))),
         ports in prop::collection::btree_map((0..5usize).prop_map(|port| format!("p{port}")), (1..3_000u64).prop_map(|mbps| mbps * M), 0..3),
         move_cost_bps in prop_oneof![1..5 * M, 1..100 * M],
     ) -> Site {
         Site {
             soft: SoftSite { cores, core_bps: core_mbps * M },
-            card: card.map(|(networks_max, table, (macs, slots), mbps, ports, drained)| CardSite {
+            card: card.map(|(networks_max, table, (macs, slots, policies), mbps, ports, drained)| CardSite {
                 ports: ports.into_iter().map(|port| format!("p{port}")).collect(),
+                policies: match table {
+                    TableSite::Shared { .. } if policies => PolicyRows { ranges: 128, pairs: 128, rules: 16 },
+                    _ => PolicyRows::default(),
+                },
                 networks_max, table, macs, slots, drained, bps: mbps * M,
                 image: "test".to_owned(),
                 kinds: vec![Kind::Ipv4],
@@ -431,6 +480,7 @@ fn check(site: &Site, demands: &[Demand], made: &Schedule) {
     assert_eq!(made.networks.len(), demands.len());
     let mut cores = vec![0; usize::from(site.soft.cores)];
     let (mut on_card, mut card_bps, mut words, mut hops, mut macs) = (0, 0, 0, 0, 0);
+    let mut policies = PolicyRows::default();
     let mut ports: BTreeMap<&str, u64> = BTreeMap::new();
     for (network, demand) in made.networks.iter().zip(demands) {
         assert_eq!(network.name, demand.name);
@@ -448,6 +498,9 @@ fn check(site: &Site, demands: &[Demand], made: &Schedule) {
                 assert!(demand.ports.is_subset(&card.ports));
                 (on_card, card_bps) = (on_card + 1, card_bps + network.served_bps);
                 macs += demand.macs;
+                policies.ranges += demand.policies.ranges;
+                policies.pairs += demand.policies.pairs;
+                policies.rules += demand.policies.rules;
                 if demand.macs == 0 {
                     words += 32 + 4 * u64::from(demand.routes);
                     hops += demand.hops;
@@ -467,6 +520,8 @@ fn check(site: &Site, demands: &[Demand], made: &Schedule) {
     assert!(ports.iter().all(|(port, used)| site.ports.get(*port).is_none_or(|most| used <= most)));
     if let Some(card) = &site.card {
         assert!(on_card <= card.networks_max && card_bps <= card.bps);
+        let PolicyRows { ranges, pairs, rules } = card.policies;
+        assert!(policies.ranges <= ranges && policies.pairs <= pairs && policies.rules <= rules);
         if let TableSite::Shared { words: words_max, hops: hops_max } = card.table {
             assert!(words <= words_max && hops <= hops_max && macs <= card.macs);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hue_control::{Verb, carriers, compile, floods_into_tunnels, peer, plan};
+use hue_control::{Verb, bound_to_software, carriers, compile, peer, plan};
 use hue_intent::{Intent, Source, parse};
 use hue_planes::AdjacencyKind;
 
@@ -71,14 +71,27 @@ fn networks_that_carry_tunnels() {
 }
 
 #[test]
-fn only_switches_flood_into_tunnels() {
+fn switches_with_tunnels_and_limited_networks_are_bound_to_software() {
     let switch = "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {name: blue}\nspec:\n  plane: {kind: l2}\n  ports:\n    \
                   - {name: left, port: p2, mac: '02:00:00:00:00:07', mtu: 1450}\n    \
                   - {name: to-b, tunnel: {type: vxlan, remote: 192.0.2.2, vni: 8, local: 192.0.2.1}, over: wan}\n";
-    let intent = intent(&[WAN, &red(VXLAN, ""), switch]);
-    let floods: Vec<&str> =
-        intent.networks.iter().filter(|one| floods_into_tunnels(one)).map(|one| one.name()).collect();
-    assert_eq!(floods, ["blue"]);
+    let bound = |limited: bool| {
+        let mut intent = intent(&[WAN, &red(VXLAN, ""), switch]);
+        let limit = hue_intent::RateLimit { packets: None, bits: None };
+        intent.networks.iter_mut().for_each(|network| network.spec.rate_limit = limited.then_some(limit));
+        let carriers: HashSet<String> = carriers(&intent.networks).into_iter().map(str::to_owned).collect();
+        let why = |network| bound_to_software(network, carriers.contains(network.name()));
+        let bound = intent.networks.iter().filter_map(|one| Some((one.name().to_owned(), why(one)?)));
+        bound.collect::<Vec<_>>()
+    };
+    let floods = "it is a switch with tunnels, into which the card cannot flood";
+    assert_eq!(bound(false), [("blue".to_owned(), floods)]);
+    let [blue, red, wan] = &bound(true)[..] else { panic!("{:?}", bound(true)) };
+    assert_eq!(*blue, ("blue".to_owned(), floods));
+    assert!(
+        [red, wan].iter().all(|(_, why)| why.starts_with("its rate limit also counts")),
+        "{red:?} {wan:?}"
+    );
 }
 
 /// The interface stays when only the tunnel changes, but not when its MAC address or its type does.

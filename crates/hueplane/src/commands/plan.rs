@@ -3,8 +3,8 @@
 //! Flow: files or the daemon → plan → text. Both give the same type, that of the API.
 
 use hue_card::Card;
-use hue_control::compile;
 use hue_control::schedule::{CardSite, Demand, Site, TableSite, rate, schedule};
+use hue_control::{carriers, compile};
 use hue_intent::{Network, Node, SchedulerKind};
 use hue_substrate::Program;
 use hueplaned::api::{self, PlanQuery, PlannedNetwork, SchedulerName};
@@ -34,10 +34,11 @@ fn offline(args: &cli::Plan, scheduler: Option<SchedulerKind>) -> Result<api::Pl
     let intent = documents::load(&args.files)?;
     let compiled = compile(&intent)?;
     let site = Site::of(&intent.node, 1, card(&intent.node)?);
+    let carriers = carriers(&intent.networks);
     let networks = intent.networks.iter().zip(&compiled.programs);
     let has_banks = site.card.as_ref().is_some_and(|card| matches!(card.table, TableSite::Banks { .. }));
     let demand = |(network, program): (&Network, &Program)| {
-        let demand = Demand::of(network, program);
+        let demand = Demand::of(network, program, carriers.contains(network.name()));
         if has_banks { demand.in_banks(program.entries.lpm32()) } else { demand }
     };
     let demands: Vec<Demand> = networks.map(demand).collect();

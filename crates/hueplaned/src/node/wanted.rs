@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hue_control::{Compiled, carriers, floods_into_tunnels, peer};
+use hue_control::{Compiled, bound_to_software, carriers, peer};
 use hue_host::cgroup::Limits;
 use hue_host::control::{Config, Families, Owner, PortConfig, StaticRoute, StaticTarget, interface_names};
 use hue_intent::{Dscp, Encapsulation, Network, Select, Target, Tunnel};
@@ -34,9 +34,9 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Whether it is a switch with tunnels, which cannot be on the card.
-    pub fn floods_into_tunnels(&self) -> bool {
-        floods_into_tunnels(&self.network)
+    /// Why its tunnels bind it to software, if they do.
+    pub fn bound_by_tunnels(&self) -> Option<&'static str> {
+        bound_to_software(&self.network, self.config.carries)
     }
 }
 

@@ -495,6 +495,16 @@ impl AnyRib {
             neighbours: one.neighbours + other.neighbours,
         })
     }
+
+    /// How often tables have each row of [`Self::counts`], and each slot: once, or once for each length of prefixes.
+    #[must_use]
+    pub fn rows_of_each(&self) -> usize {
+        match &self.families {
+            Families::V4(_) if self.by_length => usize::from(RowsByLength::<u32>::EACH),
+            Families::V6(_) if self.by_length => usize::from(RowsByLength::<u128>::EACH),
+            _ => 1,
+        }
+    }
 }
 
 #[cfg(test)]

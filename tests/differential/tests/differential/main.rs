@@ -10,6 +10,7 @@ mod differential;
 mod full;
 mod generator;
 mod many;
+mod policies;
 mod questions;
 mod software;
 mod tunnels;

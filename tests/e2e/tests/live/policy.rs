@@ -4,7 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hue_e2e::document::{Document, VirtualPort, all};
 use hue_e2e::lab::text;
+use hue_e2e::traffic::Flow;
 use hue_e2e::{Daemon, Host, Lab, can_run, until};
+
+use crate::card::{network, node, runs_on, start};
+use crate::migrate::{is_clean, is_whole};
 
 /// The address that both routers behind the network have.
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
@@ -139,6 +143,75 @@ fn two_sources_to_one_destination_take_two_ways_and_policies_change_live() {
     sites.takes(1, SERVER, 1);
 }
 
+/// On a card with routes by source, the ways are the same: there, in software, and while the network moves or its policies change.
+#[test]
+fn sources_keep_their_ways_on_the_card_and_while_the_network_moves() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(4);
+    let sites = Sites::new(&lab, "ipv4, route_by: source_destination");
+    let with = |routes: &str| {
+        let document = sites.document.clone().with("routes", &format!("[{routes}]"));
+        [node(&lab, "kinds"), document.yaml()]
+    };
+    let name = &sites.document.name;
+    let to_server = "{to: 10.99.0.0/24, via: 10.7.3.2}";
+    let by_source = "{from: 10.7.2.0/24, to: 10.99.0.0/16, via: 10.7.4.2}";
+    let daemon = start(&lab, &["default", "kinds"], &with(&format!("{to_server}, {by_source}")));
+    runs_on(&daemon, name, "card");
+    sites.takes(0, SERVER, 0);
+    sites.takes(1, SERVER, 1);
+    assert_eq!(sites.hosts[0].ping(Ipv4Addr::new(10, 7, 2, 2), 3), 3, "what is on a link has no policy");
+    assert_eq!(sites.hosts[1].ping(Ipv4Addr::new(10, 7, 4, 1), 3), 3, "nor has the router itself");
+    // What the card decides is counted there, and the gateway of no policy is the kernel's business.
+    let flows: Vec<Flow> = [(0, 2), (1, 3)]
+        .iter()
+        .map(|(site, router)| Flow::start_to(&sites.hosts[*site], &sites.hosts[*router], SERVER, 200, 200))
+        .collect();
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 50));
+    for to in ["soft", "card"].repeat(3) {
+        is_clean(&daemon.cli.json(&["migrate", name, "--to", to]));
+    }
+    // More policies come and go, which concern neither flow.
+    let longer = "{from: 10.7.1.0/24, to: 10.98.0.0/16, via: 10.7.4.2}";
+    let fewer = format!("{to_server}, {by_source}");
+    let more = format!("{fewer}, {longer}");
+    for routes in [&more, &fewer, &more, &fewer] {
+        let _ = daemon.cli.apply(&all(&with(routes)), &[]);
+    }
+    runs_on(&daemon, name, "card");
+    flows.into_iter().for_each(is_whole);
+    // Policies change on the card: site 1 takes the other way, and site 2 too.
+    let _ = daemon
+        .cli
+        .apply(&all(&with(&format!("{to_server}, {}", by_source.replace("10.7.2.0", "10.7.1.0")))), &[]);
+    sites.takes(0, SERVER, 1);
+    sites.takes(1, SERVER, 0);
+    // 16 and 8 bits are not more than the 24 of the route.
+    let _ = daemon.cli.apply(
+        &all(&with(&format!(
+            "{to_server}, {}",
+            by_source.replace("10.7.2.0/24, to: 10.99.0.0/16", "10.7.0.0/16, to: 10.0.0.0/8")
+        ))),
+        &[],
+    );
+    sites.takes(0, SERVER, 0);
+    runs_on(&daemon, name, "card");
+    // An image without them leaves the network to software, and says so.
+    let _ = daemon.cli.json(&["image", "load", "default"]);
+    runs_on(&daemon, name, "soft");
+    sites.takes(0, SERVER, 0);
+    let refused = daemon.cli.run(&["migrate", name, "--to", "card"]);
+    assert!(
+        refused.code != 0 && refused.stderr.contains("image default has no routes by source"),
+        "{refused}"
+    );
+    is_clean(&daemon.cli.json(&["migrate", name, "--to", "card", "--load-image"]));
+    sites.takes(1, SERVER, 0);
+    assert_eq!(network(&daemon, name)["substrate"], "card");
+}
+
 #[test]
 fn ipv6_sources_take_ways_of_their_own() {
     if !can_run(&[]) {
@@ -163,8 +236,14 @@ fn ipv6_sources_take_ways_of_their_own() {
     }
     let routes = "[{to: \"2001:db8:99::/48\", via: \"2001:db8:7:3::2\"}, \
                   {from: \"2001:db8:7:2::/64\", to: \"2001:db8::/32\", via: \"2001:db8:7:4::2\"}]";
-    let documents = all(&[lab.node_document(""), sites.document.clone().with("routes", routes).yaml()]);
-    let _daemon = Daemon::start(&lab, &documents);
-    sites.takes(0, server, 0);
-    sites.takes(1, server, 1);
+    let name = &sites.document.name;
+    let documents = [node(&lab, "kinds"), sites.document.clone().with("routes", routes).yaml()];
+    let daemon = start(&lab, &["kinds"], &documents);
+    runs_on(&daemon, name, "card");
+    for substrate in ["card", "soft"] {
+        let _ = daemon.cli.run(&["migrate", name, "--to", substrate]);
+        runs_on(&daemon, name, substrate);
+        sites.takes(0, server, 0);
+        sites.takes(1, server, 1);
+    }
 }

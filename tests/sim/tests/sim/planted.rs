@@ -22,6 +22,8 @@ const ENGINE: [Bug; 1] = [Bug::KindIgnored];
 
 /// Bugs of updates, which the differential test of their contract finds.
 const UPDATES: [Bug; 2] = [Bug::RowsStay, Bug::OneWidth];
+/// Bugs of routes by source, which the differential test of policies finds.
+const POLICIES: [Bug; 1] = [Bug::PoliciesStay];
 
 fn found_within(bugs: &[Bug], seeds_max: u64) {
     found_in(bugs, &(1..=seeds_max).collect::<Vec<u64>>());
@@ -48,7 +50,8 @@ fn found_in(bugs: &[Bug], seeds: &[u64]) {
 #[test]
 fn a_planted_bug_is_found() {
     let listed: Vec<Bug> =
-        [&EARLY[..], &LATE, &LIMITED, &SHARED, &DRAINED, &CROWDED, &LEARNING, &ENGINE, &UPDATES].concat();
+        [&EARLY[..], &LATE, &LIMITED, &SHARED, &DRAINED, &CROWDED, &LEARNING, &ENGINE, &UPDATES, &POLICIES]
+            .concat();
     assert!(Bug::ALL.iter().all(|bug| listed.contains(bug)), "not every bug is in a list: {listed:?}");
     found_within(&EARLY, 10);
 }

@@ -8,6 +8,7 @@ mod debts;
 mod gates;
 mod mapped;
 mod memory;
+mod policies;
 mod weights;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -484,7 +485,7 @@ fn networks_that_a_card_cannot_hold_are_refused_by_name() {
     }
     let policies = Policies { by: RouteBy::Source, links: Vec::new(), list: Vec::new() };
     let by_source = Program { policies: Some(policies), ..program(1, 2, Vec::new()) };
-    let by = "network 'net1': route_by source does not run on card: use placement soft";
+    let by = "network 'net1': image memo has no routes by source (route_by source); choose an image that has them, or substrate soft";
     assert_eq!(text(dag36(4096, 64), &by_source), by);
     // In software they run, behind the card, and stay there.
     for (network, refused) in [(&wide, lacks), (&by_source, by)] {

@@ -7,7 +7,6 @@ use std::time::Duration;
 use hue_card::{
     CardCommand, ComingTable, Fail, Mishap, MoveCommand, OnFailure, Phase, SeatId, Side, TableWork,
 };
-use hue_control::FLOODS_INTO_TUNNELS;
 use hue_control::schedule::DRAINED;
 use hue_demux::PortId;
 use hue_intent::Placement;
@@ -83,7 +82,7 @@ impl Node {
         // Without a scheduler, every network that fits is placed on the card.
         let schedule = self.desired.intent.node.spec.scheduler.is_some();
         let (wanted, why) = match have.network.spec.placement {
-            _ if have.floods_into_tunnels() => (Placement::Soft, String::new()),
+            _ if have.bound_by_tunnels().is_some() => (Placement::Soft, String::new()),
             Placement::Auto | Placement::Card if drained => (Placement::Soft, DRAINED.to_owned()),
             Placement::Auto if schedule => match self.scheduling.place(name) {
                 None => return, // the scheduler has not answered yet
@@ -103,7 +102,7 @@ impl Node {
         self.changed = true;
         let why = match wanted {
             // The other reason remains when the card is no longer drained.
-            _ if have.floods_into_tunnels() => self.elsewhere(name),
+            _ if have.bound_by_tunnels().is_some() => self.elsewhere(name),
             Placement::Soft if why == DRAINED => self.elsewhere(name).or(Some(why)),
             Placement::Soft => Some(why),
             Placement::Auto | Placement::Card => self.elsewhere(name),
@@ -142,8 +141,8 @@ impl Node {
     fn elsewhere(&self, name: &str) -> Option<String> {
         let (card, entry) = (self.card.as_ref()?, self.networks.get(name)?);
         let have = entry.have.as_ref()?;
-        if have.floods_into_tunnels() {
-            return Some(FLOODS_INTO_TUNNELS.to_owned());
+        if let Some(why) = have.bound_by_tunnels() {
+            return Some(why.to_owned());
         }
         let program = &have.program;
         let is_missing = |port: PortId| !port.is_tunnel() && !card.numbers.contains_key(&port);

@@ -27,13 +27,14 @@ impl Node {
         for (name, entry) in &self.networks {
             let Some(want) = &entry.want else { continue };
             let program = programs.get(name.as_str()).copied().unwrap_or(&want.program);
-            let mut demand = Demand::of(&want.network, program);
+            let mut demand = Demand::of(&want.network, program, want.config.carries);
             if let Some(table) = self.table_of(entry) {
-                let counts = table.rib().counts();
+                let (counts, each) = (table.rib().counts(), table.rib().rows_of_each());
                 // While an image is loaded, networks that were on the card count as being there.
                 let had = self.loading.as_ref().is_some_and(|loading| loading.chooses() && loading.had(name));
                 let now = if entry.on_card || had { Side::Card } else { Side::Soft };
-                demand = demand.at(now, counts.routes, counts.neighbours, counts.rows, counts.slots);
+                demand =
+                    demand.at(now, counts.routes, counts.neighbours, each * counts.rows, each * counts.slots);
             }
             // Routes of other layouts are only counted.
             if card.as_ref().is_some_and(|card| matches!(card.table, TableSite::Banks { .. })) {
