@@ -346,20 +346,29 @@ fn circles(
     }
 }
 
-/// The card copies frames to its own ports only, so switches with tunnels cannot be placed there.
+/// The card copies frames to its own ports only, so switches with tunnels cannot be placed there; nor can networks with a rate limit that
+/// have tunnels or carry some, because the limit also counts what comes by tunnels, in software.
 fn on_card(ends: &[End<'_, '_>], networks: &[NetworkDraft<'_>]) {
     let mut reported = vec![false; networks.len()];
+    let mut refuse = |network: usize, found: &str, why: &str, end: &End<'_, '_>| {
+        let on_card = networks[network].placement == Some(Placement::Card);
+        if on_card && !std::mem::replace(&mut reported[network], true) {
+            let at = networks[network].spec.field_or_self("placement");
+            let hint = format!("{why}: see the one in {}", end.at.location_for(&at));
+            at.fault(found, "soft or auto", Some(hint));
+        }
+    };
     for end in ends {
-        let Some(network) = networks.get(end.network) else { continue };
-        let floods = network.plane.as_ref().is_some_and(|plane| plane.kind == Kind::L2);
-        if !floods || network.placement != Some(Placement::Card) {
-            continue;
+        if networks[end.network].plane.as_ref().is_some_and(|plane| plane.kind == Kind::L2) {
+            let why = "the card cannot flood into tunnels";
+            refuse(end.network, "card for a switch with tunnels", why, end);
         }
-        if std::mem::replace(&mut reported[end.network], true) {
-            continue;
+        let carrier = networks.iter().position(|draft| draft.name.as_ref() == Some(&end.tunnel.over));
+        for network in [Some(end.network), carrier].into_iter().flatten() {
+            if networks[network].rate_limit.is_some() {
+                let why = "the limit also counts what comes by tunnels, which the card does not see";
+                refuse(network, "card for a network with a rate limit and tunnels", why, end);
+            }
         }
-        let at = network.spec.field_or_self("placement");
-        let hint = format!("the card cannot flood into tunnels: see the one in {}", end.at.location_for(&at));
-        at.fault("card for a switch with tunnels", "soft or auto", Some(hint));
     }
 }

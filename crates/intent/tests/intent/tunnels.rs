@@ -456,6 +456,23 @@ fn a_network_has_a_limit_of_tunnels() {
 }
 
 #[test]
+fn a_limited_network_with_tunnels_cannot_be_on_the_card() {
+    let limited = |text: String, placement: &str| {
+        format!(
+            "{text}  rate_limit: {{packets_per_second: 1000, burst_packets: 10}}\n  placement: {placement}\n"
+        )
+    };
+    assert!(load(&[&limited(wan(), "auto"), &limited(red(VXLAN), "soft")]).is_ok());
+    let found = errors(&[&limited(wan(), "card"), &limited(red(VXLAN), "card")]);
+    assert_eq!(found.len(), 2, "{found:?}");
+    for (error, file) in found.iter().zip(["a.yaml", "b.yaml"]) {
+        let why = "spec.placement: found card for a network with a rate limit and tunnels, expected soft or auto (the limit also counts what \
+                   comes by tunnels, which the card does not see: see the one in ";
+        assert!(error.starts_with(file) && error.contains(why), "{error}");
+    }
+}
+
+#[test]
 fn a_switch_with_tunnels_cannot_be_on_the_card() {
     let card = |text: String| text + "  placement: card\n";
     assert!(load(&[&card(wan()), &card(red(VXLAN))]).is_ok());

@@ -67,11 +67,11 @@ fn site() -> Site {
     let desk = lab.bare_host("desk", 1, [2, 0x68, 7, 0, 0, 2], "10.7.0.2/24");
     desk.space.ip(&["link", "set", "eth0", "mtu", "1450"]);
     let behind = lab.host("behind", 2, [2, 0x68, 8, 0, 0, 2], "10.1.8.2/24", Ipv4Addr::new(10, 1, 8, 1));
-    let documents = [wan(&lab, ""), lan(&lab), red(&lab, "2001:db8::2")];
+    let documents = [carrier(&lab, ""), lan(&lab), red(&lab, "2001:db8::2")];
     Site { lab, linux, desk, behind, documents }
 }
 
-fn wan(lab: &Lab, more: &str) -> String {
+fn carrier(lab: &Lab, more: &str) -> String {
     let up = format!(
         "name: up, port: {}, mac: \"{}\", addresses: [192.0.2.1/24, \"2001:db8::1/64\"]",
         lab.ports()[0],
@@ -333,7 +333,7 @@ fn bad_changes_leave_everything(site: &Site, daemon: &Daemon) {
             "unknown network \"none\"",
         ),
         (lan(lab).replace("mtu: 1450", "mtu: 1400"), "expected the same MTU at all ports of a switch"),
-        (wan(lab, "").replace("192.0.2.1/24, ", ""), "expected an address of network"),
+        (carrier(lab, "").replace("192.0.2.1/24, ", ""), "expected an address of network"),
         (lan(lab) + "  placement: card\n", "found card for a switch with tunnels"),
     ] {
         let refused = cli.run_with(&["apply", "-f", "-"], &document).expect_code(3);
@@ -822,6 +822,20 @@ fn a_router_with_a_tunnel_and_its_carrier_move_under_traffic() {
         });
     }
     flows.into_iter().for_each(is_whole);
+
+    // A limit counts what comes by ports and by tunnels together, so its network goes to software, and comes back without it.
+    let limit = "  rate_limit: {packets_per_second: 10000, burst_packets: 1000}\n";
+    for limited in [true, false] {
+        let mut changed = documents.clone();
+        changed[1] = carrier(lab, if limited { limit } else { "" });
+        let _ = daemon.cli.apply(&all(&changed), &[]);
+        card::runs_on(&daemon, &wan, if limited { "soft" } else { "card" });
+        if limited {
+            let why = daemon.cli.json(&["get", "placements", &wan])["why_not"].clone();
+            assert!(why.as_str().unwrap().starts_with("its rate limit also counts"), "{why}");
+        }
+        site.reach_each_other("with and without a limit");
+    }
 
     // Each packet counts once for its network, whatever decided it.
     let sums = |name: &str| {
