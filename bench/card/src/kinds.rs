@@ -13,7 +13,7 @@ use hue_lab::{Experiment, Measured, Offer, Rate, Source, Stream, Traffic};
 use hue_planes::{Adjacency, Kind, Settings as PlaneSettings};
 use hue_ports::{Frame, OutputDir, Resolution};
 use hue_substrate::{Entries, Program, VirtualPort};
-use hue_tables::{Key, NextHop, Prefix, Vid};
+use hue_tables::{AnyPrefix, Key, NextHop, Policies, Policy, Prefix, RouteBy, RowsByLength, Vid};
 use hue_wire::ethernet::{self, EtherType};
 use hue_wire::{Mac, ip, ipv4, ipv6};
 use serde_json::{Value, json};
@@ -37,14 +37,18 @@ const FRAME_BYTES: usize = 60;
 const MTU_BYTES: u16 = 1500;
 const TTL: u8 = 64;
 const LINE_BITS: u64 = 1_000_000_000;
-/// The benchmarking network of RFC 5180 §8, and an address of RFC 2544's.
-const SOURCE6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1);
-const SOURCE4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// Addresses of the benchmarking networks of RFC 5180 §8 and RFC 2544.
+const GATEWAY6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0xffff, 0, 0, 0, 0, 1);
+const GATEWAY4: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 1);
+/// Routes by source of a network.
+const POLICIES: [u16; 2] = [8, 48];
 
 /// What runs on the card at the same time.
 enum Mix {
     /// One kind: a network for each port, or one switch on all of them.
     Of(Kind),
+    /// A network for each port, of a kind with routes, with so many routes by source and destination.
+    BySource(Kind, u16),
     /// `ipv4` from the first port to the second, `ipv6` from the second to the first, a switch on the others.
     All,
 }
@@ -75,9 +79,11 @@ pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Sectio
     let rate = Rate::new(LINE_BITS).ok_or("no rate")?;
     for (image, routes) in IMAGES.into_iter().zip(ROUTES) {
         let has = images.load(image).and_then(|image| image.start()).and_then(hue_card::Card::new);
-        let has = has.map_err(|error| format!("{image}: {error}"))?.description().kinds.clone();
-        let mixed = (has.len() > 1).then_some(Mix::All);
-        for mix in has.into_iter().map(Mix::Of).chain(mixed) {
+        let has = has.map_err(|error| format!("{image}: {error}"))?.description().clone();
+        let mixed = (has.kinds.len() > 1).then_some(Mix::All);
+        let by_source = [Kind::Ipv4, Kind::Ipv6].into_iter().flat_map(|kind| POLICIES.map(|count| Mix::BySource(kind, count)));
+        let by_source = by_source.filter(|_| has.policy_rows.ranges > 0);
+        for mix in has.kinds.iter().copied().map(Mix::Of).chain(by_source).chain(mixed) {
             let mut rng = Rng::new(7);
             let programs = mix.programs(&tables, routes, &mut rng).ok_or("no network")?;
             write(&folder, &programs, frames, &mut rng)?;
@@ -111,7 +117,8 @@ pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Sectio
         "Frames of 64 bytes; a port's frames once, as fast as the card takes them, then at line rate. A network with routes is on one port and \
          forwards to the next one; it has random routes of the tables of 2026-05-11, one next hop, and gets packets for random addresses of \
          these routes; `dual` has half of them of each family, and as many packets. A switch has 200 hosts with static addresses behind each port. \
-         The mixture: `ipv4`, `ipv6` and a switch.",
+         The mixture: `ipv4`, `ipv6` and a switch. With routes by source, each network has so many policies (`source_destination`), each from a \
+         /24 (`ipv6`: /48) to half of all destinations, and its packets come from all of these sources: a policy decides where the route is shorter.",
     );
     Ok(section)
 }
@@ -135,6 +142,7 @@ impl Mix {
         match self {
             Self::Of(Kind::L2) => "1 `l2`".to_owned(),
             Self::Of(kind) => format!("{PORTS} `{}`", kind.name()),
+            Self::BySource(kind, count) => format!("{PORTS} `{}`, {count} routes by source each", kind.name()),
             Self::All => "1 `ipv4`, 1 `ipv6`, 1 `l2`".to_owned(),
         }
     }
@@ -144,6 +152,12 @@ impl Mix {
             Self::Of(Kind::L2) => Some(vec![switch(1, &[0, 1, 2, 3])?]),
             Self::Of(kind) => (0..PORTS)
                 .map(|port| router(*kind, [port, (port + 1) % PORTS], tables, routes, rng))
+                .collect(),
+            Self::BySource(kind, count) => (0..PORTS)
+                .map(|port| {
+                    let plain = router(*kind, [port, (port + 1) % PORTS], tables, routes, rng)?;
+                    by_source(plain, *count)
+                })
                 .collect(),
             Self::All => Some(vec![
                 router(Kind::Ipv4, [0, 1], tables, routes, rng)?,
@@ -169,6 +183,50 @@ fn router(kind: Kind, [from, to]: [u8; 2], tables: &Tables, routes: usize, rng: 
     let hop = Adjacency::forward(PortId::new(to), mac(net, to), Mac([2, 0, 1, 0, net as u8, to]), MTU_BYTES);
     let select = |port| Match::Mac { port: PortId::new(port), mac: mac(net, port) };
     program(net, kind, &[from, to], select, vec![hop], entries)
+}
+
+/// The same network with routes by source to a gateway behind its only next hop.
+fn by_source(plain: Program, count: u16) -> Option<Program> {
+    fn numbered<K: Key>(routes: Vec<(Prefix<K>, NextHop)>, gateway: K) -> Option<Vec<(Prefix<K>, NextHop)>> {
+        let own = [Prefix::containing(gateway, K::BITS)];
+        let all = routes.into_iter().map(|(prefix, _)| prefix).filter(|prefix| *prefix != own[0]).chain(own);
+        all.map(|prefix| Some((prefix, RowsByLength::<K>::row(0, prefix.len())?))).collect()
+    }
+    let (entries, each) = match plain.entries {
+        Entries::Lpm32(routes) => (Entries::Lpm32(numbered(routes, GATEWAY4.to_bits())?), RowsByLength::<u32>::EACH),
+        Entries::Lpm128(routes) => (Entries::Lpm128(numbered(routes, GATEWAY6.to_bits())?), RowsByLength::<u128>::EACH),
+        _ => return None,
+    };
+    let wide = matches!(entries, Entries::Lpm128(_));
+    let policy = |number: u16| {
+        let half = if number % 2 == 0 { 0 } else { 0x80 };
+        match wide {
+            false => Policy {
+                from: AnyPrefix::containing(source4(number).into(), 24),
+                to: AnyPrefix::containing(Ipv4Addr::new(half, 0, 0, 0).into(), 1),
+                via: GATEWAY4.into(),
+            },
+            true => Policy {
+                from: AnyPrefix::containing(source6(number).into(), 48),
+                to: AnyPrefix::containing(Ipv6Addr::new(u16::from(half) << 8, 0, 0, 0, 0, 0, 0, 0).into(), 1),
+                via: GATEWAY6.into(),
+            },
+        }
+    };
+    let policies =
+        Policies { by: RouteBy::SourceDestination, links: Vec::new(), list: (0..count).map(policy).collect() };
+    let next_hops = plain.next_hops.iter().flat_map(|hop| std::iter::repeat_n(*hop, each.into())).collect();
+    Some(Program { entries, next_hops, policies: Some(policies), ..plain })
+}
+
+/// A source of packets: that of a policy.
+const fn source4(number: u16) -> Ipv4Addr {
+    Ipv4Addr::new(198, 18, number as u8, 1)
+}
+
+/// See [`source4`].
+const fn source6(number: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 2, number, 0, 0, 0, 0, 1)
 }
 
 /// A switch whose hosts are known.
@@ -279,18 +337,20 @@ fn frame(program: &Program, port: u8, number: usize, rng: &mut Rng) -> Vec<u8> {
             return bytes;
         }
     };
+    let sources = program.policies.as_ref().map_or(1, |policies| policies.list.len());
+    let of = (number % sources) as u16;
     if wide.is_empty() {
         let (prefix, _) = narrow[rng.below(narrow.len())];
         let to = Ipv4Addr::from_bits((within(prefix, rng) >> 96) as u32);
         let length = payload(0);
         bytes.extend_from_slice(ethernet(mac(net, port), EtherType::IPV4).as_bytes());
-        bytes.extend_from_slice(ipv4::Header::new(SOURCE4, to, ip::Protocol::UDP, TTL, length).as_bytes());
+        bytes.extend_from_slice(ipv4::Header::new(source4(of), to, ip::Protocol::UDP, TTL, length).as_bytes());
     } else {
         let (prefix, _) = wide[rng.below(wide.len())];
         let to = Ipv6Addr::from_bits(within(prefix, rng));
         let length = payload(ipv6::HEADER_BYTES);
         bytes.extend_from_slice(ethernet(mac(net, port), EtherType::IPV6).as_bytes());
-        bytes.extend_from_slice(ipv6::Header::new(SOURCE6, to, ip::Protocol::UDP, TTL, length).as_bytes());
+        bytes.extend_from_slice(ipv6::Header::new(source6(of), to, ip::Protocol::UDP, TTL, length).as_bytes());
     }
     bytes
 }
