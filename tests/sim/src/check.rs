@@ -10,9 +10,10 @@ use crate::world::{Families, Family, Net, Place, World, name, number};
 /// Most additional routes of a network for which a ternary plane has rows.
 const EXTRA_MAX: u8 = 20;
 
-/// Whether a card with this image has the kind of a network, groups if it needs them, and room for its routes.
+/// Whether a card with this image has the kind of a network, groups and routes by source if it needs them, and room for its routes.
 fn fits(image: &str, net: &Net) -> bool {
-    let is_plain = net.families == Families::Only(Family::Four) && net.shares.is_none();
+    let is_plain =
+        net.families == Families::Only(Family::Four) && net.shares.is_none() && net.by_source.is_none();
     let large = image.starts_with("tcam") && net.extra > EXTRA_MAX;
     (is_plain || image == IMAGES_MIXED[1]) && !large
 }

@@ -4,6 +4,8 @@
 
 use std::net::IpAddr;
 
+use crate::ledger::SOURCED;
+
 /// Length of the Ethernet header.
 const ETHERNET: usize = 14;
 /// Lengths of the headers of IPv4, IPv6 and UDP.
@@ -51,6 +53,12 @@ pub fn neighbour_mac(net: u8, port: u8) -> [u8; 6] {
     [2, 0xaa, 0, 0, net, port + 1]
 }
 
+/// The first parts of a flow's source address (IPv6: the last of them): flows to routes by source have sources of their own.
+#[must_use]
+pub const fn source_of(flow: u8) -> [u8; 3] {
+    if flow < SOURCED { [192, 0, 2] } else { [198, 18, flow] }
+}
+
 /// A UDP frame with a tag, of the destination's address family.
 #[must_use]
 pub fn tagged(macs: [[u8; 6]; 2], to: IpAddr, ttl: u8, tag: Tag, len: usize) -> Vec<u8> {
@@ -61,7 +69,9 @@ pub fn tagged(macs: [[u8; 6]; 2], to: IpAddr, ttl: u8, tag: Tag, len: usize) -> 
             let len = len.max(60);
             let [high, low] = ((len - ETHERNET) as u16).to_be_bytes();
             // The number is also the IPv4 identification: the product identifies packets by it.
-            frame.extend([8, 0, 0x45, 0, high, low, b2, b3, 0, 0, ttl, 17, 0, 0, 192, 0, 2, tag.net]);
+            frame.extend([8, 0, 0x45, 0, high, low, b2, b3, 0, 0, ttl, 17, 0, 0]);
+            frame.extend(source_of(tag.flow));
+            frame.push(tag.net);
             frame.extend(to.octets());
             let sum = hue_wire::checksum::full(&frame[ETHERNET..]);
             frame[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&sum.to_be_bytes());
@@ -73,7 +83,8 @@ pub fn tagged(macs: [[u8; 6]; 2], to: IpAddr, ttl: u8, tag: Tag, len: usize) -> 
             frame.extend(ETHERTYPE_IPV6);
             // The number is also the flow label.
             frame.extend([0x60, b1 & 0xf, b2, b3, high, low, 17, ttl]);
-            frame.extend([0x20, 1, 0xd, 0xb8, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, tag.net]);
+            let [.., part] = source_of(tag.flow);
+            frame.extend([0x20, 1, 0xd, 0xb8, 0xff, 0xff, 0, part, 0, 0, 0, 0, 0, 0, 0, tag.net]);
             frame.extend(to.octets());
             len
         }

@@ -16,7 +16,7 @@ use crate::Sets;
 use crate::check;
 use crate::frame::{self, Tag, mac, neighbour_mac, tagged};
 use crate::hand::{self, US, WORKERS};
-use crate::ledger::{CONTROL, FLOWS, Ledger, RESTLESS, SHARED, SHARED_FLOWS, TTL};
+use crate::ledger::{CONTROL, FLOWS, Ledger, RESTLESS, SHARED, SHARED_FLOWS, SOURCED, SOURCED_FLOWS, TTL};
 use crate::world::{Families, Family, NETS, Net, PORTS, Place, World, name, neighbour, number};
 
 /// Most steps of a history.
@@ -37,6 +37,8 @@ pub const DRAINED_SEEDS: u64 = 9;
 const MIXED_SEEDS: (u64, u64) = (6, 5);
 /// Of the mixed histories, one in so many, with this remainder, has networks with groups of next hops.
 const SHARED_SEEDS: (u64, u64) = (3, 1);
+/// Likewise, of routes by source.
+const SOURCED_SEEDS: (u64, u64) = (3, 2);
 /// Passes over all parts after which nothing may move any more.
 const PASSES_MAX: usize = 4_000;
 /// Passes without work after which nothing moves. The card executes one of control's requests a round, which does not count as work.
@@ -114,6 +116,12 @@ pub fn is_shared(seed: u64) -> bool {
     is_mixed(seed) && seed / MIXED_SEEDS.0 % SHARED_SEEDS.0 == SHARED_SEEDS.1
 }
 
+/// Whether networks of a seed's history have routes by source.
+#[must_use]
+pub fn is_sourced(seed: u64) -> bool {
+    is_mixed(seed) && seed / MIXED_SEEDS.0 % SOURCED_SEEDS.0 == SOURCED_SEEDS.1
+}
+
 /// Plays the history of a seed.
 ///
 /// # Errors
@@ -157,6 +165,8 @@ struct Sim<'l> {
     families: Option<Random>,
     /// For groups of next hops; `None` if networks have none.
     sharing: Option<Random>,
+    /// For routes by source; `None` if networks have none.
+    sourcing: Option<Random>,
     /// The images' names.
     images: Vec<&'static str>,
     world: World,
@@ -187,16 +197,18 @@ impl<'l> Sim<'l> {
         let image = if random.chance(30) { names[1] } else { names[0] };
         let mut world = World { image: Some(image), ..World::default() };
         let mut sharing = is_shared(seed).then(|| Random::new(!seed));
+        let mut sourcing = is_sourced(seed).then(|| Random::new(!seed));
         for net in 1..=2 + random.below(3) as u8 {
             let shares = sharing.as_mut().and_then(shares);
-            world.nets[usize::from(net) - 1] =
-                Some(Net { shares, ..new_net(&mut random, families.as_mut(), limited) });
+            let new = Net { shares, ..new_net(&mut random, families.as_mut(), limited) };
+            world.nets[usize::from(net) - 1] = Some(sourced(new, sourcing.as_mut()));
         }
         let mut sim = Self {
             node,
             random,
             families,
             sharing,
+            sourcing,
             images: names,
             world,
             ledger: Ledger::default(),
@@ -294,6 +306,7 @@ impl<'l> Sim<'l> {
         let Some(mut now) = self.world.net(net).cloned() else {
             let new = new_net(&mut self.random, self.families.as_mut(), self.limited);
             let new = Net { shares: self.sharing.as_mut().and_then(shares), ..new };
+            let new = sourced(new, self.sourcing.as_mut());
             let why = format!("n{net} appears: {new:?}");
             self.ledger.set_up(net);
             // Frames of an earlier network with this name may still be in flight.
@@ -336,7 +349,16 @@ impl<'l> Sim<'l> {
                     Some(random) => random.chance(50).then(|| shares(random)),
                     None => None,
                 };
+                let ways = match (&mut self.sourcing, now.by_source) {
+                    (Some(random), Some(_)) => random.chance(50).then(|| ways(random)),
+                    _ => None,
+                };
                 match shared {
+                    _ if ways.is_some() => {
+                        now.by_source = ways;
+                        self.ledger.reroute(net);
+                        format!("n{net} routes by source {ways:?}")
+                    }
                     Some(shares) => {
                         now.shares = shares;
                         self.ledger.share(net);
@@ -509,6 +531,11 @@ impl<'l> Sim<'l> {
         {
             flow = SHARED + random.below(usize::from(SHARED_FLOWS)) as u8;
         }
+        if let Some(random) = self.sourcing.as_mut().filter(|_| net.by_source.is_some())
+            && random.chance(50)
+        {
+            flow = SOURCED + random.below(usize::from(SOURCED_FLOWS)) as u8;
+        }
         let many = if self.limited { 30 } else { 10 };
         for _ in 0..1 + self.random.below(many) {
             if self.ledger.inside(number) >= INSIDE_MAX {
@@ -526,6 +553,7 @@ impl<'l> Sim<'l> {
             let to = match flow {
                 0 => family.address(16, [from[0], from[1]]),
                 1 => family.address(17, [from[0], from[1]]),
+                SOURCED.. => family.address(20, [from[0], from[1]]),
                 SHARED.. => family.address(19, [flow, 0]),
                 _ => family.address(18, [from[0] % 8, from[1]]),
             };
@@ -747,6 +775,7 @@ fn new_net(random: &mut Random, families: Option<&mut Random>, limited: bool) ->
         weight: 1,
         extra: extra(random),
         shares: None,
+        by_source: None,
         needs: random.below(200) as u16,
         low: false,
     }
@@ -756,6 +785,17 @@ fn new_net(random: &mut Random, families: Option<&mut Random>, limited: bool) ->
 fn shares(random: &mut Random) -> Option<[u8; 2]> {
     let weight = |random: &mut Random| 1 + random.below(4) as u8;
     random.chance(75).then(|| [weight(random), weight(random)])
+}
+
+/// A network with routes by source, if it has one address family.
+fn sourced(net: Net, random: Option<&mut Random>) -> Net {
+    let by_source = random.filter(|_| net.families != Families::Both).map(ways);
+    Net { by_source, ..net }
+}
+
+/// For each source, whether it has a route of its own.
+fn ways(random: &mut Random) -> [bool; SOURCED_FLOWS as usize] {
+    std::array::from_fn(|_| random.chance(50))
 }
 
 /// Two different ports, rarely one that is not on the card.

@@ -20,6 +20,10 @@ pub const CONTROL: u8 = 3;
 pub const SHARED: u8 = 4;
 /// Their number.
 pub const SHARED_FLOWS: u8 = 8;
+/// The first of the flows to routes by source, each of which has one source.
+pub const SOURCED: u8 = SHARED + SHARED_FLOWS;
+/// Their number.
+pub const SOURCED_FLOWS: u8 = 4;
 /// TTL of frames that are sent.
 pub const TTL: u8 = 64;
 
@@ -67,7 +71,7 @@ impl Ledger {
     /// Records that it was sent.
     pub fn sent(&mut self, tag: Tag) {
         self.sent += 1;
-        // The route of a flow to a group may come and go too, but is there whenever the network is calm and keeps its routes.
+        // The route of a flow to a group, or by its source, may change too, but is there whenever the network is calm and keeps its routes.
         let restless = tag.flow == RESTLESS || tag.flow >= SHARED && self.rerouted[usize::from(tag.net)];
         let promised = self.calm[usize::from(tag.net)] && !restless;
         let flow = self.flows.entry((tag.net, tag.age, tag.flow)).or_default();
@@ -157,6 +161,7 @@ impl Ledger {
         if let Some(net) = world.net(tag.net).filter(|net| net.age == tag.age) {
             let wanted = match tag.flow {
                 0 => port == net.ports[1],
+                SOURCED.. if !self.rerouted[usize::from(tag.net)] => port == net.way_of(tag.flow),
                 RESTLESS | SHARED.. => net.ports.contains(&port),
                 _ => port == net.ports[0],
             };

@@ -14,7 +14,9 @@ pub mod ledger;
 pub mod limits;
 pub mod world;
 
-pub use history::{DRAINED_SEEDS, Failure, LIMITED_SEEDS, Outcome, is_mixed, is_shared, play, play_recorded};
+pub use history::{
+    DRAINED_SEEDS, Failure, LIMITED_SEEDS, Outcome, is_mixed, is_shared, is_sourced, play, play_recorded,
+};
 
 use hue_card::Images;
 use hue_differential::images_alone;

@@ -9,7 +9,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use hue_tables::{AnyPrefix, Prefix4, Prefix6};
 
-use crate::frame::{mac, neighbour_mac};
+use crate::frame::{mac, neighbour_mac, source_of};
+use crate::ledger::{SOURCED, SOURCED_FLOWS};
 use crate::limits::Limit;
 
 /// Ports of the node.
@@ -104,6 +105,19 @@ impl Family {
         }
     }
 
+    /// The prefix of the sources of a flow.
+    #[must_use]
+    pub fn sources(self, flow: u8) -> AnyPrefix {
+        let [a, b, part] = source_of(flow);
+        match self {
+            Self::Four => AnyPrefix::containing([a, b, part, 0].into(), 24),
+            Self::Six => {
+                let first = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, part.into(), 0, 0, 0, 0);
+                AnyPrefix::containing(first.into(), 64)
+            }
+        }
+    }
+
     /// The address of a host on a port, with the length of the link's prefix.
     #[must_use]
     pub fn on_link(self, port: u8, host: u8) -> (IpAddr, u8) {
@@ -135,6 +149,9 @@ pub struct Net {
     pub extra: u8,
     /// The weights of the neighbours on both ports that share the flows to prefix 19; `None`: it has no route there.
     pub shares: Option<[u8; 2]>,
+    /// Whether packets to prefix 20 leave by port `b`, because of a route by source, for each of their sources; `None`: it routes by
+    /// destination.
+    pub by_source: Option<[bool; SOURCED_FLOWS as usize]>,
     /// Bandwidth that it declares, Mbit/s.
     pub needs: u16,
     /// Whether it requests low latency.
@@ -236,14 +253,23 @@ impl Net {
             weight: 1,
             extra: 0,
             shares: None,
+            by_source: None,
             needs: 0,
             low: false,
         }
     }
 
+    /// The port that packets of a flow to prefix 20 leave by.
+    #[must_use]
+    pub fn way_of(&self, flow: u8) -> u8 {
+        let by_source = self.by_source.is_some_and(|ways| ways[usize::from(flow - SOURCED)]);
+        self.ports[usize::from(by_source)]
+    }
+
     fn document(&self, number: u8) -> String {
+        let route_by = if self.by_source.is_some() { ", route_by: source_destination" } else { "" };
         let mut text = format!(
-            "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  plane: {{kind: {}}}\n",
+            "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  plane: {{kind: {}{route_by}}}\n",
             name(number),
             self.families.kind()
         );
@@ -282,6 +308,14 @@ impl Net {
             for extra in 0..self.extra {
                 // Other networks' routes with the same prefixes lead the other way.
                 route(family.prefix(18, Some(extra)), vias[usize::from((extra + number) % 2)]);
+            }
+            if let Some(ways) = self.by_source {
+                let to = family.prefix(20, None);
+                let _ = writeln!(text, "    - {{to: \"{to}\", via: \"{}\"}}", vias[0]);
+                for flow in (SOURCED..).zip(ways).filter_map(|(flow, by_source)| by_source.then_some(flow)) {
+                    let from = family.sources(flow);
+                    let _ = writeln!(text, "    - {{from: \"{from}\", to: \"{to}\", via: \"{}\"}}", vias[1]);
+                }
             }
             if let Some(weights) = self.shares {
                 let share = |(via, weight): (IpAddr, u8)| format!("{{via: \"{via}\", weight: {weight}}}");

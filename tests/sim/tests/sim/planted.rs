@@ -1,6 +1,6 @@
 //! Planted bugs are found: a test of the checks of histories.
 
-use hue_sim::{DRAINED_SEEDS, LIMITED_SEEDS, Sets, is_mixed, is_shared, play};
+use hue_sim::{DRAINED_SEEDS, LIMITED_SEEDS, Sets, is_mixed, is_shared, is_sourced, play};
 use hue_substrate::planted::{Bug, plant};
 
 /// Bugs that are found within the first histories, and (`LATE`) those that only rare histories find.
@@ -22,8 +22,8 @@ const ENGINE: [Bug; 1] = [Bug::KindIgnored];
 
 /// Bugs of updates, which the differential test of their contract finds.
 const UPDATES: [Bug; 2] = [Bug::RowsStay, Bug::OneWidth];
-/// Bugs of routes by source, which the differential test of policies finds.
-const POLICIES: [Bug; 1] = [Bug::PoliciesStay];
+/// Bugs that are found only if networks have routes by source.
+const SOURCED: [Bug; 1] = [Bug::PoliciesStay];
 
 fn found_within(bugs: &[Bug], seeds_max: u64) {
     found_in(bugs, &(1..=seeds_max).collect::<Vec<u64>>());
@@ -50,7 +50,7 @@ fn found_in(bugs: &[Bug], seeds: &[u64]) {
 #[test]
 fn a_planted_bug_is_found() {
     let listed: Vec<Bug> =
-        [&EARLY[..], &LATE, &LIMITED, &SHARED, &DRAINED, &CROWDED, &LEARNING, &ENGINE, &UPDATES, &POLICIES]
+        [&EARLY[..], &LATE, &LIMITED, &SHARED, &DRAINED, &CROWDED, &LEARNING, &ENGINE, &UPDATES, &SOURCED]
             .concat();
     assert!(Bug::ALL.iter().all(|bug| listed.contains(bug)), "not every bug is in a list: {listed:?}");
     found_within(&EARLY, 10);
@@ -70,6 +70,11 @@ fn rate_limits_that_restart_are_found() {
 #[test]
 fn groups_that_keep_their_slots_are_found() {
     found_in(&SHARED, &(1..=300).filter(|seed| is_shared(*seed)).collect::<Vec<u64>>());
+}
+
+#[test]
+fn routes_by_source_that_stay_are_found() {
+    found_in(&SOURCED, &(1..=300).filter(|seed| is_sourced(*seed)).collect::<Vec<u64>>());
 }
 
 #[test]
