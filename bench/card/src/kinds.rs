@@ -81,7 +81,9 @@ pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Sectio
         let has = images.load(image).and_then(|image| image.start()).and_then(hue_card::Card::new);
         let has = has.map_err(|error| format!("{image}: {error}"))?.description().clone();
         let mixed = (has.kinds.len() > 1).then_some(Mix::All);
-        let by_source = [Kind::Ipv4, Kind::Ipv6].into_iter().flat_map(|kind| POLICIES.map(|count| Mix::BySource(kind, count)));
+        let by_source = [Kind::Ipv4, Kind::Ipv6]
+            .into_iter()
+            .flat_map(|kind| POLICIES.map(|count| Mix::BySource(kind, count)));
         let by_source = by_source.filter(|_| has.policy_rows.ranges > 0);
         for mix in has.kinds.iter().copied().map(Mix::Of).chain(by_source).chain(mixed) {
             let mut rng = Rng::new(7);
@@ -142,7 +144,9 @@ impl Mix {
         match self {
             Self::Of(Kind::L2) => "1 `l2`".to_owned(),
             Self::Of(kind) => format!("{PORTS} `{}`", kind.name()),
-            Self::BySource(kind, count) => format!("{PORTS} `{}`, {count} routes by source each", kind.name()),
+            Self::BySource(kind, count) => {
+                format!("{PORTS} `{}`, {count} routes by source each", kind.name())
+            }
             Self::All => "1 `ipv4`, 1 `ipv6`, 1 `l2`".to_owned(),
         }
     }
@@ -193,8 +197,12 @@ fn by_source(plain: Program, count: u16) -> Option<Program> {
         all.map(|prefix| Some((prefix, RowsByLength::<K>::row(0, prefix.len())?))).collect()
     }
     let (entries, each) = match plain.entries {
-        Entries::Lpm32(routes) => (Entries::Lpm32(numbered(routes, GATEWAY4.to_bits())?), RowsByLength::<u32>::EACH),
-        Entries::Lpm128(routes) => (Entries::Lpm128(numbered(routes, GATEWAY6.to_bits())?), RowsByLength::<u128>::EACH),
+        Entries::Lpm32(routes) => {
+            (Entries::Lpm32(numbered(routes, GATEWAY4.to_bits())?), RowsByLength::<u32>::EACH)
+        }
+        Entries::Lpm128(routes) => {
+            (Entries::Lpm128(numbered(routes, GATEWAY6.to_bits())?), RowsByLength::<u128>::EACH)
+        }
         _ => return None,
     };
     let wide = matches!(entries, Entries::Lpm128(_));
@@ -213,8 +221,11 @@ fn by_source(plain: Program, count: u16) -> Option<Program> {
             },
         }
     };
-    let policies =
-        Policies { by: RouteBy::SourceDestination, links: Vec::new(), list: (0..count).map(policy).collect() };
+    let policies = Policies {
+        by: RouteBy::SourceDestination,
+        links: Vec::new(),
+        list: (0..count).map(policy).collect(),
+    };
     let next_hops = plain.next_hops.iter().flat_map(|hop| std::iter::repeat_n(*hop, each.into())).collect();
     Some(Program { entries, next_hops, policies: Some(policies), ..plain })
 }
@@ -344,13 +355,15 @@ fn frame(program: &Program, port: u8, number: usize, rng: &mut Rng) -> Vec<u8> {
         let to = Ipv4Addr::from_bits((within(prefix, rng) >> 96) as u32);
         let length = payload(0);
         bytes.extend_from_slice(ethernet(mac(net, port), EtherType::IPV4).as_bytes());
-        bytes.extend_from_slice(ipv4::Header::new(source4(of), to, ip::Protocol::UDP, TTL, length).as_bytes());
+        bytes
+            .extend_from_slice(ipv4::Header::new(source4(of), to, ip::Protocol::UDP, TTL, length).as_bytes());
     } else {
         let (prefix, _) = wide[rng.below(wide.len())];
         let to = Ipv6Addr::from_bits(within(prefix, rng));
         let length = payload(ipv6::HEADER_BYTES);
         bytes.extend_from_slice(ethernet(mac(net, port), EtherType::IPV6).as_bytes());
-        bytes.extend_from_slice(ipv6::Header::new(source6(of), to, ip::Protocol::UDP, TTL, length).as_bytes());
+        bytes
+            .extend_from_slice(ipv6::Header::new(source6(of), to, ip::Protocol::UDP, TTL, length).as_bytes());
     }
     bytes
 }

@@ -22,8 +22,10 @@ const LENGTHS: [usize; 2] = [64, 1400];
 const NODES: [usize; 3] = [1, 2, 3];
 /// Packets a second of the low rate.
 const LOW: f64 = 10_000.0;
-/// The same for all tunnels of a row: each is between two nodes.
-const VNI: u8 = 7;
+/// The VNI of the tunnel at a side of a node. Each link has its own, because a Linux node has one device for each VNI.
+const fn vni(at: usize, side: usize) -> usize {
+    7 + at + side
+}
 
 /// What joins a node to the next one: the addresses of both outside and inside the tunnel.
 struct Link {
@@ -107,8 +109,9 @@ fn hueplane(nodes: usize) -> Contestant {
                         ),
                     ));
                     ports += &format!(
-                        "    - {{name: {name}, tunnel: {{type: vxlan, local: {outer}, remote: {}, vni: {VNI}}}, over: {}, mac: \"{}\", addresses: [{inner}/24]}}\n",
+                        "    - {{name: {name}, tunnel: {{type: vxlan, local: {outer}, remote: {}, vni: {}}}, over: {}, mac: \"{}\", addresses: [{inner}/24]}}\n",
                         other[0],
+                        vni(at, nth),
                         lab.name(name),
                         text(macs(at, nth)[1])
                     );
@@ -144,10 +147,11 @@ fn linux(nodes: usize) -> Contestant {
                 Side::Tunnel { own, other, macs: far } => {
                     let device = format!("vx{nth}");
                     lines += &format!(
-                        "address add {}/24 dev {port}\n{}link add {device} type vxlan id {VNI} local {} remote {} dstport 4789\n\
+                        "address add {}/24 dev {port}\n{}link add {device} type vxlan id {} local {} remote {} dstport 4789\n\
                          link set {device} address {} up\naddress add {}/24 dev {device}\n{}",
                         own[0],
                         neighbour(other[0], far[0], port),
+                        vni(at, nth),
                         own[0],
                         other[0],
                         text(macs(at, nth)[1]),
