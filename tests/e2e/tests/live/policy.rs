@@ -70,6 +70,22 @@ impl Sites {
     }
 }
 
+/// What the node says about a packet to [`SERVER`] that arrives at the first port; `from` is its source in hexadecimal.
+fn trace(lab: &Lab, daemon: &Daemon, from: &str) -> String {
+    let frame = format!(
+        "{}{}0800450000140000000040110000{from}0a630001",
+        text(own(0)).replace(':', ""),
+        text([2, 0x68, 7, 1, 7, 2]).replace(':', "")
+    );
+    // The checksum of these two headers.
+    let bytes: Vec<u8> =
+        (28..68).step_by(2).map(|at| u8::from_str_radix(&frame[at..at + 2], 16).unwrap()).collect();
+    let sum = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum::<u32>();
+    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    let frame = format!("{}{checksum:04x}{}", &frame[..48], &frame[52..]);
+    daemon.cli.run(&["trace", "--live", "--in-port", &lab.ports()[0], "--hex", &frame]).expect_ok().stdout
+}
+
 #[test]
 fn two_sources_to_one_destination_take_two_ways_and_policies_change_live() {
     if !can_run(&[]) {
@@ -91,21 +107,7 @@ fn two_sources_to_one_destination_take_two_ways_and_policies_change_live() {
     assert_eq!(sites.hosts[0].ping(Ipv4Addr::new(10, 7, 4, 1), 3), 3);
 
     // The way is shown.
-    let trace = |from: &str| {
-        let frame = format!(
-            "{}{}0800450000140000000040110000{from}0a630001",
-            text(own(0)).replace(':', ""),
-            text([2, 0x68, 7, 1, 7, 2]).replace(':', "")
-        );
-        // The checksum of these two headers.
-        let bytes: Vec<u8> =
-            (28..68).step_by(2).map(|at| u8::from_str_radix(&frame[at..at + 2], 16).unwrap()).collect();
-        let sum = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum::<u32>();
-        let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
-        let frame = format!("{}{checksum:04x}{}", &frame[..48], &frame[52..]);
-        daemon.cli.run(&["trace", "--live", "--in-port", &lab.ports()[0], "--hex", &frame]).expect_ok().stdout
-    };
-    let shown = trace("0a070102");
+    let shown = trace(&lab, &daemon, "0a070102");
     assert!(shown.contains("from 10.7.1.0/24 to 0.0.0.0/0 via 10.7.3.2"), "{shown}");
 
     // A route of the kernel is for sources without a policy.
@@ -164,7 +166,8 @@ fn sources_keep_their_ways_on_the_card_and_while_the_network_moves() {
     sites.takes(1, SERVER, 1);
     assert_eq!(sites.hosts[0].ping(Ipv4Addr::new(10, 7, 2, 2), 3), 3, "what is on a link has no policy");
     assert_eq!(sites.hosts[1].ping(Ipv4Addr::new(10, 7, 4, 1), 3), 3, "nor has the router itself");
-    // What the card decides is counted there, and the gateway of no policy is the kernel's business.
+    let shown = trace(&lab, &daemon, "0a070202");
+    assert!(shown.contains("from 10.7.2.0/24 to 10.99.0.0/16 via 10.7.4.2"), "{shown}");
     let flows: Vec<Flow> = [(0, 2), (1, 3)]
         .iter()
         .map(|(site, router)| Flow::start_to(&sites.hosts[*site], &sites.hosts[*router], SERVER, 200, 200))
