@@ -22,12 +22,17 @@ use crate::progress;
 
 /// Frames in a batch.
 const BATCH_FRAMES: usize = 1024;
+/// Links that a captured frame and its copies cross at most. Switches that links join in a circle would flood it without an end.
+const CROSSINGS_MAX: usize = 4096;
 
 /// The result of the command.
 #[derive(Serialize)]
 struct Report<'a> {
     networks: Counts<'a, NetworkReport<'a>>,
     unclaimed: Counts<'a, u64>,
+    /// Frames that links lost: beyond [`CROSSINGS_MAX`].
+    #[serde(skip_serializing_if = "is_zero")]
+    lost_on_links: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     card: Option<CardReport>,
 }
@@ -87,6 +92,7 @@ pub fn run(args: &Run) -> Result<(), Failure> {
     // A frame on a link must not be overtaken by frames that arrived later.
     let batch = if peers.iter().any(Option::is_some) { 1 } else { BATCH_FRAMES };
     let mut crossing: Vec<(PortId, u64, Vec<u8>)> = Vec::new();
+    let mut lost_on_links = 0;
     let bar = progress::bar("running", captures.packets());
     loop {
         let mut more = true;
@@ -101,6 +107,7 @@ pub fn run(args: &Run) -> Result<(), Failure> {
         }
         let frames = runner.held() as u64;
         let mut written = Ok(());
+        let mut crossed = 0;
         while runner.held() > 0 {
             runner.run(|left| {
                 if written.is_err() {
@@ -115,6 +122,11 @@ pub fn run(args: &Run) -> Result<(), Failure> {
                 written = out.writer(index).map_or(Ok(()), |writer| writer.write(frame));
             })?;
             for (port, time_ns, bytes) in crossing.drain(..) {
+                crossed += 1;
+                if crossed > CROSSINGS_MAX {
+                    lost_on_links += 1;
+                    continue;
+                }
                 runner.push(port, time_ns, &bytes)?;
             }
         }
@@ -131,9 +143,16 @@ pub fn run(args: &Run) -> Result<(), Failure> {
         sent.push(out.writer(index).map_or(0, |writer| writer.packets()));
     }
     let paths = out.commit()?;
-    let report = report(&networks, &mut runner)?;
+    let report = report(&networks, &mut runner, lost_on_links)?;
     result(args.output.format, &report, || {
         let mut text = table(&networks, &report);
+        if lost_on_links > 0 {
+            let lost = grouped(lost_on_links);
+            text.push_str(&format!(
+                "links lost {lost} frames: a frame crosses {} links at most, and some went in a circle\n",
+                grouped(CROSSINGS_MAX as u64)
+            ));
+        }
         if let Some(card) = &report.card {
             text.push_str(&styled(DIM, card.text()));
             text.push('\n');
@@ -155,7 +174,11 @@ pub fn within_run(wave_cycles: Option<(u64, u64)>, end: Option<u64>) -> Result<(
     }
 }
 
-fn report<'a>(networks: &'a Networks, runner: &mut Runner) -> Result<Report<'a>, Failure> {
+fn report<'a>(
+    networks: &'a Networks,
+    runner: &mut Runner,
+    lost_on_links: u64,
+) -> Result<Report<'a>, Failure> {
     let mut list = Vec::with_capacity(networks.programs.len());
     for program in &networks.programs {
         let Some(counters) = runner.counters(program.vid)? else { continue };
@@ -170,7 +193,8 @@ fn report<'a>(networks: &'a Networks, runner: &mut Runner) -> Result<Report<'a>,
     let unclaimed = runner.unclaimed()?;
     let unclaimed =
         unclaimed.iter().filter(|(_, count)| *count > 0).map(|(reason, count)| (reason.name(), count));
-    Ok(Report { networks: Counts(list), unclaimed: Counts(unclaimed.collect()), card: runner.card_report() })
+    let (networks, unclaimed) = (Counts(list), Counts(unclaimed.collect()));
+    Ok(Report { networks, unclaimed, lost_on_links, card: runner.card_report() })
 }
 
 fn table(networks: &Networks, report: &Report<'_>) -> String {

@@ -400,6 +400,47 @@ spec:
   neighbours: [{port: hosts, address: 10.2.0.9, mac: '02:00:00:00:0a:09'}]
 ";
 
+/// Two switches that two links join: a broadcast goes round for ever.
+const CIRCLE: &str = "apiVersion: hueplane/v1
+kind: Node
+metadata: {name: box}
+spec: {ports: [{name: p0}], links: [{ends: [a1, b1]}, {ends: [a2, b2]}]}
+---
+apiVersion: hueplane/v1
+kind: Network
+metadata: {name: red}
+spec:
+  plane: {kind: l2}
+  ports:
+    - {name: hosts, port: p0, mac: '02:00:00:00:01:01'}
+    - {name: one, port: a1, mac: '02:00:00:00:01:02'}
+    - {name: two, port: a2, mac: '02:00:00:00:01:03'}
+---
+apiVersion: hueplane/v1
+kind: Network
+metadata: {name: blue}
+spec:
+  plane: {kind: l2}
+  ports:
+    - {name: one, port: b1, mac: '02:00:00:00:02:02'}
+    - {name: two, port: b2, mac: '02:00:00:00:02:03'}
+";
+
+#[test]
+fn a_frame_that_links_send_in_a_circle_is_lost_at_last() {
+    let dir = Scratch::new();
+    dir.write("circle.yaml", CIRCLE);
+    let broadcast = ipv4("ff:ff:ff:ff:ff:ff", 9, [10, 1, 0, 5], [10, 1, 0, 255]);
+    dir.write("p0.pcap", pcap(&[(1_000_000, broadcast)]));
+    let run = "run -f circle.yaml --in p0=p0.pcap --out out";
+    let report = dir.hueplane(&format!("{run} -o json")).ok().json();
+    assert_eq!(report["lost_on_links"], 2, "one in each direction: {report}");
+    let [red, blue] = ["red", "blue"].map(|name| report["networks"][name]["received"].as_u64().unwrap());
+    assert_eq!(red + blue, 4096 + 1, "{report}");
+    let text = dir.hueplane(run).ok().stdout;
+    assert!(text.contains("links lost 2 frames: a frame crosses 4,096 links at most"), "{text}");
+}
+
 /// A frame crosses a link, and is not overtaken by one that arrives later on the other side.
 #[test]
 fn links_between_networks_are_the_same_on_the_card() {
