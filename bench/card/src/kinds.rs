@@ -84,7 +84,7 @@ pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Sectio
         let by_source = [Kind::Ipv4, Kind::Ipv6]
             .into_iter()
             .flat_map(|kind| POLICIES.map(|count| Mix::BySource(kind, count)));
-        let by_source = by_source.filter(|_| has.policy_rows.ranges > 0);
+        let by_source = by_source.filter(|_| !has.policy_rows.is_none());
         for mix in has.kinds.iter().copied().map(Mix::Of).chain(by_source).chain(mixed) {
             let mut rng = Rng::new(7);
             let programs = mix.programs(&tables, routes, &mut rng).ok_or("no network")?;

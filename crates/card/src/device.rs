@@ -184,7 +184,7 @@ impl Description {
             regs::STATION => self.station_rows,
             regs::GROUP if self.group_slots > 0 => self.hop_rows,
             regs::SLOT => self.group_slots,
-            regs::POLICY if self.policy_rows.ranges > 0 => self.nets,
+            regs::POLICY if !self.policy_rows.is_none() => self.nets,
             regs::RANGE => self.policy_rows.ranges,
             regs::PAIR => self.policy_rows.pairs,
             regs::RULE => self.policy_rows.rules,

@@ -13,7 +13,7 @@ use hue_planes::{Counters, Keys, Kind, UnclaimedCounters};
 use hue_substrate::{
     Capacity, Claims, Program, Refusals, Substrate, SubstrateError, Update, check_programs, demux_of,
 };
-use hue_tables::{NextHop, PolicyRows, Vid};
+use hue_tables::{NextHop, Vid};
 
 use crate::banks::Arrival;
 use crate::card::{BYTES_ROWS, COUNT_ROWS, Card};
@@ -735,8 +735,8 @@ pub fn has_kind(description: &Description, kind: Kind) -> bool {
 
 /// Whether an image can decide the packets of a program.
 pub fn decides(description: &Description, program: &Program) -> bool {
-    let routes_by_source = description.policy_rows.ranges > 0;
-    has_kind(description, program.kind()) && (program.route_by().is_default() || routes_by_source)
+    has_kind(description, program.kind())
+        && (program.route_by().is_default() || !description.policy_rows.is_none())
 }
 
 /// Checks whether the card can decide packets of the program's kind, and by the addresses by which it routes.
@@ -794,11 +794,11 @@ pub fn check_groups(
 
 /// Checks whether an empty image has as many rows for routes by source as a program needs.
 fn check_policies(program: &Program, description: &Description) -> Result<(), SubstrateError> {
-    let PolicyRows { ranges, pairs, rules } = program.policy_rows();
-    let needed = [ranges, pairs, rules].into_iter().zip(policies::limits(description));
-    needed
-        .into_iter()
-        .try_for_each(|(needed, (what, max))| room(description, &program.name, what, needed as usize, max))
+    let limits = description.policy_rows.named().into_iter();
+    let mut needs = program.policy_rows().named().into_iter().zip(limits);
+    needs.try_for_each(|((what, needed), (_, max))| {
+        room(description, &program.name, what, needed as usize, max)
+    })
 }
 
 /// Checks whether there is room for the MAC addresses that all networks on the card may have.

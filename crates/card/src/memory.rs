@@ -14,7 +14,6 @@ use crate::device::{Description, Layout};
 use crate::generated::SramRow;
 use crate::network::Loaded;
 use crate::plan::NO_PLANE;
-use crate::policies;
 use crate::registers::Registers;
 use crate::routes::LEVELS;
 use crate::rows::Row;
@@ -124,7 +123,7 @@ impl<R: Registers> Card<R> {
             max: u64::from(description.group_slots),
             network_max: None,
         });
-        let policies = policies::limits(&description).into_iter().zip(shared.policies_used());
+        let policies = description.policy_rows.named().into_iter().zip(shared.policies_used());
         let policies = policies.filter(|((_, max), _)| *max > 0).map(|((name, max), used)| CardBank {
             name: name.to_owned(),
             used,

@@ -16,18 +16,11 @@ use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{Program, SubstrateError};
 use hue_tables::{Key, PolicyRows, PolicyTable};
 
-use crate::device::{Description, Device};
+use crate::device::Device;
 use crate::error::CardError;
 use crate::generated::{PairRow, PolicyRow, RangeRow, RuleRow};
 use crate::registers::Registers;
 use crate::runs::Rows;
-
-/// Names of the resources.
-pub const RANGES: &str = "ranges of addresses of routes by source";
-/// See [`RANGES`].
-pub const PAIRS: &str = "pairs of ranges of routes by source";
-/// See [`RANGES`].
-pub const RULES: &str = "routes by source";
 
 /// A network's runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -196,12 +189,6 @@ impl Policies {
         self.pairs.release(pairs);
         self.rules.release(rules);
     }
-}
-
-/// Rows of an image, by name of the resource.
-pub fn limits(of: &Description) -> [(&'static str, u32); 3] {
-    let PolicyRows { ranges, pairs, rules } = of.policy_rows;
-    [(RANGES, ranges), (PAIRS, pairs), (RULES, rules)]
 }
 
 /// Writes the rows of runs that no packet uses yet.

@@ -230,14 +230,12 @@ impl Program {
     #[must_use]
     pub fn policy_rows(&self) -> PolicyRows {
         let Some(policies) = &self.policies else { return PolicyRows::default() };
-        let rows = match self.kind().limits().keys {
-            Keys::V4 => policies.table::<u32>().map(|table| table.rows()),
-            Keys::V6 => policies.table::<u128>().map(|table| table.rows()),
+        match self.kind().limits().keys {
+            Keys::V4 => policies.rows::<u32>(),
+            Keys::V6 => policies.rows::<u128>(),
             // These kinds have no policies.
-            Keys::Dual | Keys::Mac => Ok(PolicyRows::default()),
-        };
-        // A program whose policies are wrong is refused.
-        rows.unwrap_or_default()
+            Keys::Dual | Keys::Mac => PolicyRows::default(),
+        }
     }
 
     /// Most MAC addresses that it can have, static and learnt ones together; 0 if its kind does not learn.

@@ -127,6 +127,20 @@ impl Policies {
     pub fn table<K: Key>(&self) -> Result<PolicyTable<K>, PolicyError> {
         PolicyTable::new(self)
     }
+
+    /// Sizes of the tables that they are prepared in, without preparing them. What is of another address family does not count.
+    #[must_use]
+    pub fn rows<K: Key>(&self) -> PolicyRows {
+        let sources = Classes::<K>::new(self.list.iter().filter_map(|policy| policy.from.of()));
+        let destinations = self.list.iter().map(|policy| &policy.to).chain(&self.links);
+        let destinations = Classes::<K>::new(destinations.filter_map(|prefix| prefix.of()));
+        // At most 1,024 policies, about as many links, and 2^18 pairs.
+        PolicyRows {
+            ranges: (sources.starts.len() + destinations.starts.len()) as u32,
+            pairs: (sources.prefixes.len() * destinations.prefixes.len()) as u32,
+            rules: self.list.len() as u32,
+        }
+    }
 }
 
 /// Sizes of the tables of prepared policies: what a network needs, or what a card's image has.
@@ -138,6 +152,24 @@ pub struct PolicyRows {
     pub pairs: u32,
     /// Policies.
     pub rules: u32,
+}
+
+impl PolicyRows {
+    /// Whether there are no rows: the network has no policies, or the image none of their tables.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.ranges == 0
+    }
+
+    /// The sizes with the names of the resources.
+    #[must_use]
+    pub const fn named(self) -> [(&'static str, u32); 3] {
+        [
+            ("ranges of addresses of routes by source", self.ranges),
+            ("pairs of ranges of routes by source", self.pairs),
+            ("routes by source", self.rules),
+        ]
+    }
 }
 
 /// Numbers of rows of next hops from which the length of a route's prefix follows: row *n* of the network's own numbering
@@ -302,17 +334,6 @@ impl<K: Key> PolicyTable<K> {
     pub fn precedences(&self) -> impl ExactSizeIterator<Item = (K, u16)> + '_ {
         let by_source = self.by == RouteBy::Source;
         self.rules.iter().map(move |rule| (rule.via, if by_source { BEFORE_ALL } else { rule.both() }))
-    }
-
-    /// Sizes of these tables.
-    #[must_use]
-    pub fn rows(&self) -> PolicyRows {
-        // At most 1,024 policies, about as many links, and 2^18 pairs.
-        PolicyRows {
-            ranges: (self.sources.starts.len() + self.destinations.starts.len()) as u32,
-            pairs: self.pairs.len() as u32,
-            rules: self.rules.len() as u32,
-        }
     }
 
     /// Bytes in memory.
@@ -507,7 +528,7 @@ mod tests {
 
     fn agrees<K: Key>(policies: &Policies, packets: &[(IpAddr, IpAddr, Option<u8>)]) {
         let table = policies.table::<K>().unwrap();
-        let rows = table.rows();
+        let rows = policies.rows::<K>();
         assert_eq!(
             (rows.ranges as usize, rows.pairs as usize, rows.rules as usize),
             (table.sources().len() + table.destinations().len(), table.pairs().len(), policies.list.len())

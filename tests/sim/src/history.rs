@@ -353,18 +353,17 @@ impl<'l> Sim<'l> {
                     (Some(random), Some(_)) => random.chance(50).then(|| ways(random)),
                     _ => None,
                 };
-                match shared {
-                    _ if ways.is_some() => {
-                        now.by_source = ways;
-                        self.ledger.reroute(net);
-                        format!("n{net} routes by source {ways:?}")
-                    }
-                    Some(shares) => {
+                match (shared, ways) {
+                    (Some(shares), _) => {
                         now.shares = shares;
                         self.ledger.share(net);
                         format!("n{net} shares flows {shares:?}")
                     }
-                    None => {
+                    (None, Some(ways)) => {
+                        now.by_source = Some(ways);
+                        format!("n{net} routes by source {ways:?}")
+                    }
+                    (None, None) => {
                         now.extra = extra(&mut self.random);
                         format!("n{net} has {} more routes", now.extra)
                     }

@@ -144,11 +144,7 @@ const POLICIES_AT: usize = 5;
 
 /// The resources of networks that route by source.
 fn rows_of_policies(rows: PolicyRows) -> [(&'static str, u64); 3] {
-    [
-        ("ranges of addresses of routes by source", rows.ranges.into()),
-        ("pairs of ranges of routes by source", rows.pairs.into()),
-        ("routes by source", rows.rules.into()),
-    ]
+    rows.named().map(|(what, count)| (what, count.into()))
 }
 
 /// Resources of two banks.
@@ -179,7 +175,7 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     if !card.kinds.contains(&demand.kind) {
         return Some(Lack::Kind { kind: demand.kind.name(), image: image() });
     }
-    if !demand.route_by.is_default() && card.policies == PolicyRows::default() {
+    if !demand.route_by.is_default() && card.policies.is_none() {
         return Some(Lack::RouteBy { by: demand.route_by, image: image() });
     }
     if let Some(port) = demand.ports.iter().find(|port| !card.ports.contains(*port)) {
