@@ -38,6 +38,13 @@ pub fn inner_destination(frame: &[u8]) -> Option<u32> {
     Some(inner.destination.get())
 }
 
+/// The IPv4 destination of a frame itself, whatever its packet carries; `None` if it is not IPv4 or ends before that address.
+/// Of a frame that came out of a tunnel, it is the virtual destination address.
+#[must_use]
+pub fn own_destination(frame: &[u8]) -> Option<u32> {
+    Some(ipv4_of_frame(frame)?.0.destination.get())
+}
+
 /// The IPv4 header of a frame, and the bytes after header and options.
 fn ipv4_of_frame(frame: &[u8]) -> Option<(&ipv4::Header, Option<&[u8]>)> {
     let (header, packet) = ethernet::Header::over(frame)?;

@@ -14,6 +14,6 @@ mod select;
 pub mod tunnel;
 mod types;
 
-pub use inner::inner_destination;
+pub use inner::{inner_destination, own_destination};
 pub use select::{Demux, Selection};
 pub use types::{Attachment, By, DemuxError, Match, PortId, ROWS_MAX, Row, Target};

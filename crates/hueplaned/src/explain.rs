@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use hue_demux::{Match, PortId, Row, inner_destination};
+use hue_demux::{Match, PortId, Row, inner_destination, own_destination};
 use hue_planes::Stage;
 use hue_planes::Verdict;
 use hue_soft::{NetworkTrace, Passage, Trace as Explained};
@@ -122,8 +122,9 @@ fn claims(row: &Row, port: PortId, frame: &[u8]) -> bool {
     match row.select {
         Match::Mac { port: on, mac } => on == port && frame.first_chunk::<6>() == Some(&mac.0),
         Match::Inner { port: on, prefix } => {
-            on.is_none_or(|on| on == port)
-                && inner_destination(frame).is_some_and(|address| prefix.contains(address))
+            // Of a frame that came out of a tunnel, the virtual destination address is its own one.
+            let address = if port.is_tunnel() { own_destination(frame) } else { inner_destination(frame) };
+            on.is_none_or(|on| on == port) && address.is_some_and(|address| prefix.contains(address))
         }
         Match::Port(on) => on == port,
     }

@@ -26,6 +26,7 @@ impl Loss {
             | Self::TunnelStranger
             | Self::TunnelFragment
             | Self::TunnelHeader
+            | Self::TunnelOptions
             | Self::TunnelEcn
             | Self::TunnelChecksum => true,
             Self::RingFull

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use hue_demux::tunnel::{Encapsulation, Fault, Outer, Tunnel, Type};
-use hue_demux::{Match, PortId, Target, inner_destination};
+use hue_demux::{Match, PortId, Target, own_destination};
 use hue_planes::Loss;
 use hue_tables::{Prefix4, Vid};
 use hue_wire::{Mac, ethernet};
@@ -42,7 +42,8 @@ struct Key {
 enum Accepts {
     /// Those to this MAC address, and group frames.
     Mac(Mac),
-    /// Those whose virtual destination address is in the prefix; longer prefixes come first.
+    /// Those whose virtual destination address, which is their own one behind the tunnel, is in the prefix; longer prefixes
+    /// come first. What their packets carry in turn has no say in it: its sender could choose another network.
     Inner(u8, u32),
     /// All.
     All,
@@ -201,6 +202,7 @@ const fn loss_of(fault: Fault) -> Loss {
     match fault {
         Fault::Fragment => Loss::TunnelFragment,
         Fault::Header => Loss::TunnelHeader,
+        Fault::Options => Loss::TunnelOptions,
         Fault::Ecn => Loss::TunnelEcn,
         Fault::Checksum => Loss::TunnelChecksum,
     }
@@ -214,7 +216,7 @@ impl WayIn {
             Accepts::Mac(mac) => frame.get(..6) == Some(&mac.0) || ethernet::is_group(frame),
             Accepts::Inner(rest, addr) => {
                 let prefix = |address| Prefix4::containing(address, 32 - rest);
-                inner_destination(frame).is_some_and(|address| prefix(address).addr() == addr)
+                own_destination(frame).is_some_and(|address| prefix(address).addr() == addr)
             }
         }
     }

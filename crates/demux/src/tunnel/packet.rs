@@ -158,6 +158,8 @@ pub enum Fault {
     Header,
     /// The outer packet has congestion experienced, which the inner one cannot say (RFC 6040 section 4.2).
     Ecn,
+    /// The outer header has IPv4 options, or IPv6 extension headers that cannot be skipped.
+    Options,
     /// The UDP checksum is wrong.
     Checksum,
 }
@@ -192,10 +194,10 @@ impl Outer {
     /// carries tunnels of a type. Returns `None` if it is no packet of such a tunnel.
     ///
     /// # Errors
-    /// `Fragment`, `Header`, `Checksum`.
+    /// `Fragment`, `Options`, `Header`, `Checksum`.
     pub fn parse(frame: &[u8], carries: impl Fn(Type) -> bool) -> Option<Result<Self, Fault>> {
         let (header, packet) = ethernet::Header::over(frame)?;
-        let (source, destination, protocol, payload, offset, ecn, is_fragment, starts);
+        let (source, destination, protocol, payload, offset, ecn, is_fragment, starts, is_plain);
         match header.ethertype() {
             ethernet::EtherType::IPV4 => {
                 let view = ipv4::View::parse(packet).ok()?;
@@ -203,6 +205,7 @@ impl Outer {
                 (source, destination) = (header.source().into(), header.destination().into());
                 (protocol, payload, offset) = (header.protocol, view.payload(), header.header_bytes());
                 (ecn, is_fragment, starts) = (header.ecn(), header.is_fragment(), header.starts_transport());
+                is_plain = offset == ipv4::HEADER_BYTES;
             }
             ethernet::EtherType::IPV6 => {
                 let view = ipv6::View::parse(packet).ok()?;
@@ -214,9 +217,15 @@ impl Outer {
                 ecn = header.traffic_class() & 3;
                 is_fragment = upper.fragment.is_some_and(|fragment| !fragment.is_atomic());
                 starts = upper.starts_transport();
+                is_plain = view.extensions().flatten().all(|one| can_be_skipped(&one));
             }
             _ => return None,
         }
+        let fault = match (is_fragment, is_plain) {
+            (true, _) => Some(Fault::Fragment),
+            (false, false) => Some(Fault::Options),
+            (false, true) => None,
+        };
         let at = ethernet::HEADER_BYTES + offset;
         let outer =
             |encapsulation, inner, is_ipv6| Self { source, destination, encapsulation, inner, is_ipv6, ecn };
@@ -224,8 +233,8 @@ impl Outer {
             if !carries(Type::Ipip) {
                 return None;
             }
-            if is_fragment {
-                return Some(Err(Fault::Fragment));
+            if let Some(fault) = fault {
+                return Some(Err(fault));
             }
             let is_ipv6 = protocol == ip::Protocol::IPV6;
             let ethertype = if is_ipv6 { ethernet::EtherType::IPV6 } else { ethernet::EtherType::IPV4 };
@@ -240,8 +249,8 @@ impl Outer {
         if !carries(Type::Udp(port)) {
             return None;
         }
-        if is_fragment {
-            return Some(Err(Fault::Fragment));
+        if let Some(fault) = fault {
+            return Some(Err(fault));
         }
         let Ok(view) = udp::View::parse(payload) else { return Some(Err(Fault::Header)) };
         if datagram.checksum.get() != 0 {
@@ -284,6 +293,30 @@ impl Outer {
             }
         }
         Ok(begin..self.inner.end)
+    }
+}
+
+/// Whether the end of a tunnel may ignore what an extension header of the outer packet says: destination options that a
+/// receiver skips if it does not know them (RFC 8200 section 4.2). Linux sends such a one by default, the limit of nested tunnels
+/// (RFC 2473 section 4.1.1). Fragments have a fault of their own.
+fn can_be_skipped(extension: &ipv6::Extension<'_>) -> bool {
+    const PAD1: u8 = 0;
+    const NOT_SKIPPED: u8 = 0xc0;
+    match extension.kind {
+        ip::Protocol::FRAGMENT => return true,
+        ip::Protocol::DESTINATION_OPTIONS => {}
+        _ => return false,
+    }
+    let mut options = extension.bytes.get(2..).unwrap_or_default();
+    loop {
+        options = match options {
+            [] => return true,
+            [PAD1, rest @ ..] => rest,
+            [kind, bytes, rest @ ..] if kind & NOT_SKIPPED == 0 && usize::from(*bytes) <= rest.len() => {
+                &rest[usize::from(*bytes)..]
+            }
+            _ => return false,
+        }
     }
 }
 
@@ -466,6 +499,56 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// The frame with an extension header of this type, or IPv4 options, behind the outer IP header.
+    fn extended(mut bytes: Vec<u8>, kind: u8, header: &[u8]) -> Vec<u8> {
+        let mut header = header.to_vec();
+        if bytes[12] == 8 {
+            bytes[14] += (header.len() / 4) as u8;
+            let total = u16::from_be_bytes([bytes[16], bytes[17]]) + header.len() as u16;
+            bytes[16..18].copy_from_slice(&total.to_be_bytes());
+            bytes.splice(34..34, header);
+            bytes[24..26].fill(0);
+            let end = 14 + usize::from(bytes[14] & 15) * 4;
+            let sum = checksum::full(&bytes[14..end]);
+            bytes[24..26].copy_from_slice(&sum.to_be_bytes());
+        } else {
+            let length = u16::from_be_bytes([bytes[18], bytes[19]]) + header.len() as u16;
+            bytes[18..20].copy_from_slice(&length.to_be_bytes());
+            header[0] = std::mem::replace(&mut bytes[20], kind);
+            bytes.splice(54..54, header);
+        }
+        bytes
+    }
+
+    #[test]
+    fn outer_options_are_a_fault_unless_they_can_be_skipped() {
+        const HOP_BY_HOP: u8 = 0;
+        const ROUTING: u8 = 43;
+        const FRAGMENT: u8 = 44;
+        const DESTINATION: u8 = 60;
+        for encapsulation in [Encapsulation::Ipip, vxlan()] {
+            let sent =
+                |wide| encapsulated(&tunnel(wide, encapsulation, Dscp::Inherit), &frame(false, 0, &[7; 4]));
+            let found = |wide, kind, header: &[u8]| {
+                Outer::parse(&extended(sent(wide), kind, header), all_types).unwrap().map(drop)
+            };
+            // End of options, a loose source route (RFC 791).
+            assert_eq!(found(false, 0, &[0; 4]), Err(Fault::Options));
+            assert_eq!(found(false, 0, &[131, 7, 4, 192, 0, 2, 1, 0]), Err(Fault::Options));
+            // RFC 2473 section 4.1.1, as Linux sends it; padding alone.
+            assert_eq!(found(true, DESTINATION, &[0, 0, 4, 1, 4, 1, 1, 0]), Ok(()));
+            assert_eq!(found(true, DESTINATION, &[0; 8]), Ok(()));
+            // To be discarded if it is not known; longer than its header.
+            assert_eq!(found(true, DESTINATION, &[0, 0, 0x44, 1, 4, 1, 1, 0]), Err(Fault::Options));
+            assert_eq!(found(true, DESTINATION, &[0, 0, 4, 5, 4, 1, 1, 0]), Err(Fault::Options));
+            assert_eq!(found(true, HOP_BY_HOP, &[0; 8]), Err(Fault::Options));
+            assert_eq!(found(true, ROUTING, &[0, 0, 253, 1, 0, 0, 0, 0]), Err(Fault::Options));
+            // A first fragment; an atomic one is whole (RFC 6946).
+            assert_eq!(found(true, FRAGMENT, &[0, 0, 0, 1, 0, 0, 0, 9]), Err(Fault::Fragment));
+            assert_eq!(found(true, FRAGMENT, &[0, 0, 0, 0, 0, 0, 0, 9]), Ok(()));
         }
     }
 

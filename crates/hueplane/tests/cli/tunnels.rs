@@ -266,6 +266,12 @@ fn hostile_outer_headers_are_counted_and_reach_nobody() {
     let mut fragment = outer(RIGHT, 4, 0, ip);
     fragment[20] = 0x20;
     fix(&mut fragment);
+    // Three options of no operation and the end of options.
+    let mut options = outer(RIGHT, 4, 0, &[&[1, 1, 1, 0], ip].concat());
+    options[14] = 0x46;
+    options[24..26].fill(0);
+    let sum = checksum(&options[14..38]);
+    options[24..26].copy_from_slice(&sum.to_be_bytes());
     let mut wrong_sum = vxlan(8, 7, &inner);
     wrong_sum[6..8].copy_from_slice(&[1, 2]);
     let mut long = ip.to_vec();
@@ -286,6 +292,7 @@ fn hostile_outer_headers_are_counted_and_reach_nobody() {
         (outer(RIGHT, 4, 3, ip), "tunnel_ecn"),
         (outer(RIGHT, 17, 0, &wrong_sum), "tunnel_checksum"),
         (fragment, "tunnel_fragment"),
+        (options, "tunnel_options"),
     ];
     let mut all = Vec::new();
     for (frame, reason) in hostile {
@@ -303,10 +310,107 @@ fn hostile_outer_headers_are_counted_and_reach_nobody() {
     assert_eq!((left.len(), left[0][33], left[0][42]), (1, 1, 63));
     let losses = json!({
         "tunnel_stranger": 5, "tunnel_fragment": 1, "tunnel_header": 5, "tunnel_ecn": 1, "tunnel_checksum": 1,
+        "tunnel_options": 1,
     });
     let counts =
-        json!({"received": 16, "forward": 1, "punt": 15, "drop": {}, "to_tunnels": 1, "losses": losses});
+        json!({"received": 17, "forward": 1, "punt": 16, "drop": {}, "to_tunnels": 1, "losses": losses});
     assert_eq!(report["networks"]["wan"], counts);
     let networks = report["networks"].as_object().unwrap();
     assert_eq!((&networks["red"]["received"], &networks["blue"]["received"]), (&1.into(), &0.into()));
+}
+
+/// Two networks at the end of one tunnel: the destination of the packet inside says whose it is.
+const SHARED: &str = r#"apiVersion: hueplane/v1
+kind: Network
+metadata: {name: wan}
+spec:
+  plane: {kind: ipv4}
+  ports:
+    - {name: left, port: p0, mac: "02:00:00:00:00:01", addresses: [198.51.100.2/24]}
+    - {name: right, port: p1, mac: "02:00:00:00:00:02", addresses: [198.51.101.2/24]}
+  routes:
+    - {to: 192.0.2.0/24, via: 198.51.100.1}
+    - {to: 203.0.113.0/24, via: 198.51.101.1}
+  neighbours:
+    - {port: left, address: 198.51.100.1, mac: "02:00:00:00:0a:01"}
+---
+apiVersion: hueplane/v1
+kind: Network
+metadata: {name: red}
+spec:
+  plane: {kind: ipv4}
+  select: {by: inner, prefixes: [10.1.0.0/16, 10.11.0.0/16]}
+  ports:
+    - {name: far, tunnel: {type: ipip, local: 198.51.100.2, remote: 203.0.113.3}, over: wan, addresses: [10.255.0.1/30]}
+    - {name: hosts, port: p2, mac: "02:00:00:00:07:01", addresses: [10.1.0.1/24]}
+  routes:
+    - {to: 10.11.0.0/16, via: 10.255.0.2}
+  neighbours:
+    - {port: hosts, address: 10.1.0.5, mac: "02:00:00:00:0b:01"}
+---
+apiVersion: hueplane/v1
+kind: Network
+metadata: {name: blue}
+spec:
+  plane: {kind: ipv4}
+  select: {by: inner, prefixes: [10.2.0.0/16]}
+  ports:
+    - {name: far, tunnel: {type: ipip, local: 198.51.100.2, remote: 203.0.113.3}, over: wan, addresses: [10.255.0.5/30]}
+    - {name: hosts, port: p2, mac: "02:00:00:00:07:02", addresses: [10.2.0.1/24]}
+  neighbours:
+    - {port: hosts, address: 10.2.0.5, mac: "02:00:00:00:0b:02"}
+"#;
+
+#[test]
+fn packets_of_a_shared_tunnel_reach_the_network_of_their_destination() {
+    let dir = Scratch::new();
+    dir.write("all.yaml", SHARED);
+    // UDP from the far end to a host of red or blue, and the same as the content of another tunnel.
+    let to = |last: u8, protocol: u8, payload: &[u8]| {
+        let mut packet = outer([10, 3, 0, 9], protocol, 0, payload);
+        packet[30..34].copy_from_slice(&[10, last, 0, 5]);
+        fix(&mut packet);
+        packet[14..].to_vec()
+    };
+    const UDP: [u8; 8] = [0, 7, 0, 9, 0, 8, 0, 0];
+    let blue = to(2, 17, &UDP);
+    let nested = vxlan(8, 7, &[&[2; 12][..], &[8, 0], &blue].concat());
+    for (packet, network) in [
+        (to(1, 17, &UDP), "red"),
+        (blue.clone(), "blue"),
+        (to(1, 4, &blue), "red"),
+        (to(1, 17, &nested), "red"),
+        (to(9, 4, &blue), "nobody"),
+        (to(9, 17, &nested), "nobody"),
+    ] {
+        let ([.., hosts, punt], report) = run(&dir, "p1", &[outer(RIGHT, 4, 0, &packet)]);
+        let counts = ["red", "blue"].map(|name| report["networks"][name]["forward"].as_u64().unwrap());
+        let want = ["red", "blue"].map(|name| u64::from(name == network));
+        assert_eq!((counts, punt.len(), hosts.len() as u64), (want, 0, want[0] + want[1]), "{network}");
+        if network == "nobody" {
+            assert_eq!(report["networks"]["wan"]["losses"], json!({"tunnel_stranger": 1}));
+        }
+    }
+}
+
+/// The carrier has a route to the far end of the tunnel, but no neighbour there: it punts the outer packet, so that its kernel asks.
+#[test]
+fn a_far_end_without_a_neighbour_is_the_carriers_affair() {
+    let dir = Scratch::new();
+    dir.write("all.yaml", SHARED);
+    let sent = ipv4("02:00:00:00:07:01", 64, [10, 1, 0, 5], [10, 11, 0, 9]);
+    let ([_, right, _, punt], report) = run(&dir, "p2", &[sent.clone()]);
+    assert_eq!((right.len(), punt.len()), (0, 1));
+    assert_eq!((&punt[0][26..30], &punt[0][30..34]), (&LOCAL[..], &RIGHT[..]));
+    assert_eq!(report["networks"]["red"]["forward"], 1);
+    let counts = json!({"received": 1, "forward": 0, "punt": 1, "drop": {}});
+    assert_eq!(report["networks"]["wan"], counts);
+    // With a neighbour, it leaves.
+    let known = SHARED.replace(
+        "mac: \"02:00:00:00:0a:01\"}",
+        "mac: \"02:00:00:00:0a:01\"}\n    - {port: right, address: 198.51.101.1, mac: \"02:00:00:00:0a:02\"}",
+    );
+    dir.write("all.yaml", known);
+    let ([_, right, _, punt], _) = run(&dir, "p2", &[sent]);
+    assert_eq!((right.len(), punt.len()), (1, 0));
 }

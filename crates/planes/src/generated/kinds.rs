@@ -425,14 +425,16 @@ pub enum Loss {
     TunnelEcn = 22,
     /// The UDP checksum of a packet of a tunnel is wrong.
     TunnelChecksum = 23,
+    /// The outer header of a packet of a tunnel has IPv4 options, or IPv6 extension headers other than destination options that a receiver may skip.
+    TunnelOptions = 24,
 }
 
 impl Loss {
     /// Number of variants.
-    pub const COUNT: usize = 23;
+    pub const COUNT: usize = 24;
 
     /// All variants, in order.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::RingQuota,
         Self::HandoverFull,
         Self::QueueFull,
@@ -456,10 +458,11 @@ impl Loss {
         Self::TunnelHeader,
         Self::TunnelEcn,
         Self::TunnelChecksum,
+        Self::TunnelOptions,
     ];
 
     /// Their rows of the specification, in order.
-    pub const ROWS: [OutcomeRow; 23] = [
+    pub const ROWS: [OutcomeRow; 24] = [
         OutcomeRow {
             name: "ring_quota",
             verdict: Verdict::Drop,
@@ -690,6 +693,16 @@ impl Loss {
             when: "a punted packet for the router itself, of a type of tunnel that the network carries",
             source: "hueplane",
         },
+        OutcomeRow {
+            name: "tunnel_options",
+            verdict: Verdict::Drop,
+            class: None,
+            family: None,
+            stage: "departure",
+            doc: "The outer header of a packet of a tunnel has IPv4 options, or IPv6 extension headers other than destination options that a receiver may skip.",
+            when: "a punted packet for the router itself, of a type of tunnel that the network carries",
+            source: "hueplane",
+        },
     ];
 
     /// Number in counters and in hardware: its place in the order, from 1.
@@ -703,7 +716,7 @@ impl Loss {
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
-            1..=23 => Some(Self::ALL[code as usize - 1]),
+            1..=24 => Some(Self::ALL[code as usize - 1]),
             _ => None,
         }
     }

@@ -180,7 +180,7 @@ impl NetworkTotals {
                     + self.to_tunnel_packets
                     + lost(&[Loss::ArpForged, Loss::PuntLimited, Loss::ControlFull, Loss::ControlAbsent])
                     + lost(&[Loss::TunnelStranger, Loss::TunnelFragment, Loss::TunnelHeader])
-                    + lost(&[Loss::TunnelEcn, Loss::TunnelChecksum]),
+                    + lost(&[Loss::TunnelEcn, Loss::TunnelChecksum, Loss::TunnelOptions]),
             ),
             (
                 "drops by reason = drops by port",

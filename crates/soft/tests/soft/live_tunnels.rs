@@ -142,6 +142,12 @@ fn hostile() -> Vec<(Vec<u8>, Loss)> {
     assert_ne!(sum, [0, 0]);
     let sum = checksum::full(&fragment[14..34]).to_be_bytes();
     fragment[24..26].copy_from_slice(&sum);
+    // Three options of no operation and the end of options.
+    let mut options = outer(REMOTE, 4, 0, &[&[1, 1, 1, 0], ip].concat());
+    options[14] = 0x46;
+    options[24..26].fill(0);
+    let sum = checksum::full(&options[14..38]).to_be_bytes();
+    options[24..26].copy_from_slice(&sum);
     let mut wrong_sum = datagram(8, 7, &inner);
     wrong_sum[6..8].copy_from_slice(&[1, 2]);
     let mut long = ip.to_vec();
@@ -159,6 +165,7 @@ fn hostile() -> Vec<(Vec<u8>, Loss)> {
         (outer(REMOTE, 4, 3, ip), Loss::TunnelEcn),
         (outer(REMOTE, 17, 0, &wrong_sum), Loss::TunnelChecksum),
         (fragment, Loss::TunnelFragment),
+        (options, Loss::TunnelOptions),
     ]
 }
 
@@ -181,6 +188,53 @@ fn what_belongs_to_no_tunnel_is_counted_and_reaches_nobody() {
     sums(&world);
     assert_eq!((world.totals(1).received_packets(), world.totals(2).received_packets()), (0, 1));
     assert_eq!(world.totals(CARRIER).received_packets(), hostile.len() as u64 + 2);
+}
+
+/// Two networks share a tunnel by the addresses inside. The destination of the packet that comes out says whose it is, whatever that
+/// packet carries: otherwise a host of one could send into the other.
+#[test]
+fn a_shared_tunnel_leads_to_the_network_of_the_inner_destination() {
+    const PREFIXES: [&str; 2] = ["10.1.0.0/16", "10.2.0.0/16"];
+    let sharing = |id: u16| {
+        let mut program = passenger(id, Encapsulation::Ipip);
+        let prefix = PREFIXES[usize::from(id - 1)].parse().unwrap();
+        program.rows[2].select = Match::Inner { port: Some(program.ports[2].port), prefix };
+        program
+    };
+    let ip = |to: [u8; 4], protocol: u8, payload: &[u8]| {
+        let mut packet = outer(REMOTE, protocol, 0, payload)[14..].to_vec();
+        packet[16..20].copy_from_slice(&to);
+        packet[10..12].fill(0);
+        let sum = checksum::full(&packet[..20]).to_be_bytes();
+        packet[10..12].copy_from_slice(&sum);
+        packet
+    };
+    let (red, blue, neither) = ([10, 1, 0, 5], [10, 2, 0, 5], [10, 9, 0, 5]);
+    let to_blue = ip(blue, 17, &[0, 7, 0, 9, 0, 8, 0, 0]);
+    let nested = datagram(8, 7, &[&[2; 12][..], &[8, 0], &to_blue].concat());
+    for workers in [1, 2] {
+        let world = world(workers, &[sharing(1), sharing(2), program(CARRIER)]);
+        let mut received = [0, 0];
+        for (packet, to) in [
+            (to_blue.clone(), Some(1)),
+            (ip(red, 17, &[0, 7, 0, 9, 0, 8, 0, 0]), Some(0)),
+            (ip(red, 4, &to_blue), Some(0)),
+            (ip(red, 17, &nested), Some(0)),
+            (ip(neither, 4, &to_blue), None),
+            (ip(neither, 17, &nested), None),
+        ] {
+            let strangers = world.totals(CARRIER).losses.get(Loss::TunnelStranger);
+            world.feed(1, &outer(REMOTE, 4, 0, &packet));
+            match to {
+                Some(network) => received[network] += 1,
+                None => until("a stranger", || {
+                    world.totals(CARRIER).losses.get(Loss::TunnelStranger) == strangers + 1
+                }),
+            }
+            sums(&world);
+            until("the packet", || [1, 2].map(|id| world.totals(id).received_packets()) == received);
+        }
+    }
 }
 
 #[test]
