@@ -305,6 +305,28 @@ mod tests {
         assert_eq!(Group::new(&equal(4)).unwrap().slots.len(), 256);
     }
 
+    /// Flows as hosts make them, with neighbouring addresses and ports: 200 hosts that each open 1,000 connections to one server.
+    #[test]
+    fn flows_of_many_hosts_are_within_2_percent_of_even() {
+        let group = Group::new(&equal(64)).unwrap();
+        let mut packet = [0; 28];
+        (packet[0], packet[3], packet[9]) = (0x45, 28, 17);
+        packet[16..20].copy_from_slice(&[10, 9, 0, 1]);
+        packet[23] = 7;
+        let mut flows = [0u32; 64];
+        for host in 1..=200 {
+            packet[12..16].copy_from_slice(&[10, 0, 0, host]);
+            for port in 32_768..33_768u16 {
+                packet[20..22].copy_from_slice(&port.to_be_bytes());
+                let row = group.slots.row(hue_wire::toeplitz::ipv4(&packet)).unwrap();
+                flows[usize::from(row.get())] += 1;
+            }
+        }
+        let even = 200_000.0 / 64.0;
+        let most = flows.iter().map(|count| (f64::from(*count) - even).abs() / even).fold(0.0, f64::max);
+        assert!(most <= 0.02, "{most}: {flows:?}");
+    }
+
     #[test]
     fn groups_that_are_none_are_refused() {
         assert_eq!(Group::new(&[]), None);
