@@ -19,7 +19,10 @@ use super::moves::{Arrived, Asked};
 
 /// How long frames of the old link are counted, and how long a move to the card waits for them.
 const TURN: Duration = Duration::from_millis(20);
-/// The same while the card's thread has not answered yet: without its answer, the number of late frames is unknown.
+/// How long the old wire of a switch is watched once more after [`TURN`] without a frame from it.
+const LAST_LOOK: Duration = Duration::from_millis(5);
+/// As [`TURN`] while the card's thread has not answered yet: without its answer, the number of late frames is unknown. No turn
+/// is longer.
 pub(super) const TURN_MAX: Duration = Duration::from_secs(1);
 
 /// NICs beside the card's ports, and neighbours that are being redirected.
@@ -91,6 +94,10 @@ pub struct Turn {
     /// When it began or was put off.
     pub(super) again: Instant,
     pub(super) neighbours: usize,
+    /// For a switch: frames accepted on its old wire so far, in all turns.
+    pub(super) late: Option<u64>,
+    /// For a switch: whether no frame came by its old wire for [`TURN`].
+    pub(super) is_quiet: bool,
     /// Frames that NICs had received when the turn began.
     pub(super) by_nic: u64,
     pub(super) to_nic: bool,
@@ -117,12 +124,29 @@ pub enum Then {
 
 impl Turn {
     fn due(&self) -> Instant {
-        self.again + if self.waits_for_card { TURN_MAX } else { TURN }
+        self.again
+            + match self {
+                Self { waits_for_card: true, .. } => TURN_MAX,
+                Self { is_quiet: true, .. } => LAST_LOOK,
+                _ => TURN,
+            }
     }
 
     /// The same turn, due later.
     pub(super) fn later(self, now: Instant) -> Self {
-        Self { again: now, ..self }
+        Self { again: now, is_quiet: false, ..self }
+    }
+
+    /// Whether the turn of a switch goes on although it was due, if `late` frames came by the old wire in all turns so far: those
+    /// that came since the last look show that outside switches still send there. What hosts send at the end of a quiet time
+    /// may wait in a port for a worker that was busy, so the old wire is looked at once more.
+    pub(super) fn goes_on(&mut self, late: u64, now: Instant) -> bool {
+        let Some(before) = self.late else { return false };
+        self.late = Some(late);
+        let goes_on = before != late || !self.is_quiet;
+        self.is_quiet = before == late;
+        self.again = now;
+        goes_on
     }
 
     /// The same turn, with work that waits for it.
@@ -133,4 +157,43 @@ impl Turn {
 
 pub(super) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod tests {
+    use super::*;
+
+    /// A turn to the card's ports, of a switch with so many late frames or of a router.
+    fn turn(late: Option<u64>, began: Instant) -> Turn {
+        Turn {
+            vid: Vid::new(1).unwrap(),
+            seat: None,
+            began,
+            again: began,
+            neighbours: 2,
+            late,
+            is_quiet: false,
+            by_nic: 0,
+            to_nic: false,
+            waits_for_card: false,
+            overlap: None,
+            by_card: None,
+            then: Then::Nothing,
+        }
+    }
+
+    #[test]
+    fn a_switch_listens_until_its_old_wire_is_quiet() {
+        let mut now = Instant::now();
+        let mut listening = turn(Some(7), now);
+        // Hosts still send there; then it is quiet, but a frame waits in a port; then it is quiet.
+        for (late, due) in [(9, TURN), (10, TURN), (10, LAST_LOOK), (11, TURN), (11, LAST_LOOK)] {
+            now = listening.due();
+            assert!(listening.goes_on(late, now));
+            assert_eq!(listening.due() - now, due, "{late}");
+        }
+        assert!(!listening.goes_on(11, now), "it ends");
+        assert!(!turn(None, now).goes_on(3, now), "a router accepts both wires at any time");
+    }
 }

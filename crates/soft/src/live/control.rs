@@ -551,6 +551,15 @@ impl Live {
         self.ask_home(vid, move |worker| worker.is_announcing(vid)).unwrap_or(false)
     }
 
+    /// Frames that a switch has accepted on its old wire, in all turns so far. Between two calls, every worker looks at its ports,
+    /// so if nothing came in between, nothing waits there either.
+    pub fn late_frames(&self, vid: Vid) -> u64 {
+        for worker in 0..self.workers.len() {
+            let _ = self.ask(worker, |_| ());
+        }
+        self.ask_home(vid, move |worker| worker.late_frames(vid)).unwrap_or(0)
+    }
+
     /// Tells the neighbours that a network knows ([`Live::neighbours`]), and only these, the MAC addresses of its
     /// addresses ([`Live::set_addresses`]). Returns the number of neighbours. A switch tells the outside switches where its
     /// hosts are, and returns the number of hosts.

@@ -94,6 +94,8 @@ pub(crate) struct LiveNetwork {
     pub on_two_wires: bool,
     /// Hosts, with the virtual ports that they are behind, whose move to another wire is still to be announced.
     pub moved_hosts: Vec<(Mac, u16)>,
+    /// Frames that it accepted on its old wire, in all turns so far (kind `l2` with NICs).
+    pub late_frames: u64,
     /// Whether some of the packets for itself may be those of tunnels.
     pub carries_tunnels: bool,
     /// Bytes that it can still hand to each other thread, if it carries tunnels: found for the batch `way_at`.
@@ -161,6 +163,7 @@ impl LiveNetwork {
             on_nic: false,
             on_two_wires: false,
             moved_hosts: Vec::new(),
+            late_frames: 0,
             carries_tunnels: false,
             way: usize::MAX,
             way_at: 0,

@@ -1,6 +1,7 @@
 //! Two wires to each segment (multi-receiver): the neighbours of networks in software send to NICs beside the card's ports.
 //! Real hosts are behind a switch that learns addresses; the tests check what the hosts receive.
 
+use std::thread::sleep;
 use std::time::Duration;
 
 use hue_e2e::document::all;
@@ -83,7 +84,7 @@ fn a_network_in_software_has_its_own_wire_and_moves_without_loss() {
     // Frames of the network in software do not touch the card's ports, and the other way round.
     let before: Vec<u64> = ["p0", "n0"].into_iter().map(|port| received(&daemon, port)).collect();
     assert_eq!(blue.left.ping(blue.right.address, 20), 20);
-    std::thread::sleep(Duration::from_millis(300));
+    sleep(Duration::from_millis(300));
     let after: Vec<u64> = ["p0", "n0"].into_iter().map(|port| received(&daemon, port)).collect();
     assert!(after[0] < before[0] + 10 && after[1] >= before[1] + 20, "{before:?} {after:?}");
 
@@ -134,10 +135,10 @@ fn a_network_in_software_has_its_own_wire_and_moves_without_loss() {
         let (space, address) = (&red.left.space, red.right.address.to_string());
         let client =
             scope.spawn(move || space.run("iperf3", &["-c", &address, "-t", "3", "-b", "10M", "-J"]));
-        std::thread::sleep(Duration::from_millis(500));
+        sleep(Duration::from_millis(500));
         for to in ["soft", "card", "soft", "card"] {
             let _ = daemon.cli.json(&["migrate", red.name(), "--to", to]);
-            std::thread::sleep(Duration::from_millis(200));
+            sleep(Duration::from_millis(200));
         }
         client.join().unwrap().expect_ok().json()
     });
@@ -258,7 +259,7 @@ fn seen_beside(pair: &Pair, others: &[&Host], work: impl FnOnce()) -> Vec<Vec<u8
         .collect();
     work();
     // Wait for frames in flight.
-    std::thread::sleep(Duration::from_millis(300));
+    sleep(Duration::from_millis(300));
     sniffers.into_iter().flat_map(|sniffer| sniffer.stop().frames).collect()
 }
 
@@ -383,4 +384,34 @@ fn a_switch_takes_its_hosts_to_the_other_wire() {
     let stats = daemon.cli.stats(&name);
     assert_eq!(stats["macs"]["moved"], 0, "no host seemed to be elsewhere: {stats}");
     assert!(stats["losses"]["other_wire"].as_u64() > Some(0), "{stats}");
+}
+
+/// The image is loaded again beneath a switch, which goes to the NICs for that time, and comes back.
+#[test]
+fn a_switch_takes_its_hosts_to_the_other_wire_while_an_image_is_loaded() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = two_wires();
+    let hosts = l2::hosts(&lab, 2);
+    let name = lab.name("lan");
+    let documents = [node(&lab, "kinds"), l2::document(&lab, 2, "", "")];
+    let daemon = start(&lab, &["kinds"], &documents);
+    runs_on(&daemon, &name, "card");
+    for (from, to) in [(&hosts[0], &hosts[1]), (&hosts[1], &hosts[0])] {
+        until("hosts reach each other", 20, || from.ping(to.address, 1) == 1);
+    }
+    let flows = [Flow::start(&hosts[0], &hosts[1], 400, 64), Flow::start(&hosts[1], &hosts[0], 400, 64)];
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 50));
+    for _ in 0..5 {
+        let loaded = daemon.cli.json(&["image", "load", "kinds"]);
+        assert_eq!(loaded["networks"][0]["substrate"], "card", "{loaded}");
+        sleep(Duration::from_millis(300));
+        assert_eq!(network(&daemon, &name)["on_nic"], false);
+    }
+    let stats = daemon.cli.stats(&name);
+    for flow in flows {
+        let report = flow.stop();
+        assert!(report.lost() == 0 && report.duplicated == 0, "{report}: {stats}, {:?}", daemon.cli.events());
+    }
 }

@@ -99,6 +99,7 @@ impl Node {
         self.shared.events.add(EventKind::Steered, About::Network(name), text);
         self.changed = true;
         self.tell_wires(name);
+        let late = learns.then(|| self.live.late_frames(vid));
         let (overlap, by_card, then) = (None, None, Then::Nothing);
         Some(Turn {
             vid,
@@ -106,6 +107,8 @@ impl Node {
             began,
             again: began,
             neighbours,
+            late,
+            is_quiet: false,
             by_nic,
             to_nic,
             waits_for_card,
@@ -122,11 +125,18 @@ impl Node {
 
     /// Continues work that waits for turns that are due.
     pub(super) fn tend_turns(&mut self, now: Instant) {
-        for turn in self.wires.take_due(now) {
-            // A switch with many hosts tells them one after another.
-            if turn.began.elapsed() < TURN_MAX && self.live.is_announcing(turn.vid) {
-                self.wires.begin(turn.later(now));
-                continue;
+        for mut turn in self.wires.take_due(now) {
+            if turn.began.elapsed() < TURN_MAX {
+                // A switch with many hosts tells them one after another.
+                if self.live.is_announcing(turn.vid) {
+                    self.wires.begin(turn.later(now));
+                    continue;
+                }
+                let late = turn.late.map_or(0, |_| self.live.late_frames(turn.vid));
+                if turn.goes_on(late, now) {
+                    self.wires.begin(turn);
+                    continue;
+                }
             }
             let name = self.vids.get(&turn.vid).cloned();
             let on_nic = name.as_ref().and_then(|name| self.networks.get(name)).map(|entry| entry.on_nic);

@@ -34,7 +34,7 @@ impl Worker {
             true if !turns => true,
             // Only the home knows the hosts.
             _ if is_remote => false,
-            true => !self.is_between_hosts(slot, target.vport, &packet),
+            true => !self.accepts_late(slot, target.vport, &packet),
             false => self.is_echo(slot, target, &packet),
         };
         if refused {
@@ -100,6 +100,15 @@ impl Worker {
         self.enqueue(at, slot, port, vport, packet);
     }
 
+    /// Whether a switch accepts a frame that arrived on its old wire; counts those that it does.
+    fn accepts_late(&mut self, slot: usize, vport: u16, packet: &Packet) -> bool {
+        let accepts = self.is_between_hosts(slot, vport, packet);
+        if let Some(network) = self.networks.get_mut(slot).filter(|_| accepts) {
+            network.late_frames += 1;
+        }
+        accepts
+    }
+
     /// Whether a frame is from a host that the switch knows behind this virtual port, to one that it knows behind another. A
     /// frame that the switch itself has sent, and that returns by its other wire, is not.
     fn is_between_hosts(&self, slot: usize, vport: u16, packet: &Packet) -> bool {
@@ -140,6 +149,12 @@ impl Worker {
     pub fn is_announcing(&self, vid: Vid) -> bool {
         let network = self.slot(vid).and_then(|slot| self.networks.get(slot));
         network.is_some_and(|network| !network.moved_hosts.is_empty())
+    }
+
+    /// Frames that a switch has accepted on its old wire, in all turns so far.
+    pub fn late_frames(&self, vid: Vid) -> u64 {
+        let network = self.slot(vid).and_then(|slot| self.networks.get(slot));
+        network.map_or(0, |network| network.late_frames)
     }
 
     /// Announces some hosts of each switch that has room in its queue. Returns whether it announced any.
