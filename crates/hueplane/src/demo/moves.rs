@@ -1,6 +1,6 @@
 //! The demo's moves: one network to software and back, and a change of the card's image with all its
-//! networks, while hosts communicate. For each further kind that the other image has, a network of this kind moves to the card and
-//! back.
+//! networks, while hosts communicate. For each further kind that the other image has, a network of this kind moves to the card, is
+//! there while the image is loaded once more, and moves back.
 
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use crate::local::stop;
 
 /// Pings while a network moves: 400 per second.
 const TALK: Ping = Ping { count: 1200, gap: Duration::from_micros(2500), wait: Duration::from_secs(2) };
+/// The same while images are loaded.
+const LONG_TALK: Ping = Ping { count: 2000, ..TALK };
 /// Pause before and between moves, for comparison.
 const PAUSE: Duration = Duration::from_millis(300);
 
@@ -30,8 +32,10 @@ pub struct CardReport {
     pub networks: Vec<String>,
     /// The moves of a network to software and back.
     pub migrations: Vec<Migration>,
-    /// The change to another image, and back.
+    /// The loads of images: another one, the same again with networks of further kinds, and the first one.
     pub images: Vec<ImageLoaded>,
+    /// Networks of further kinds that were on the card while an image was loaded.
+    pub reloaded: Vec<String>,
     /// Pings sent by hosts of the moved networks during the moves.
     pub sent: u64,
     /// Pings that were lost.
@@ -54,6 +58,18 @@ impl CardReport {
             let (lost, doubled, sent) = (self.lost, self.doubled, self.sent);
             faults
                 .push(format!("{lost} of {sent} pings were lost and {doubled} doubled while networks moved"));
+        }
+        // The load in the middle, which found them on the card.
+        if let [_, again, _] = &self.images[..] {
+            let is_back = |name: &&String| {
+                again.networks.iter().any(|one| one.network == **name && one.substrate == "card")
+            };
+            for name in self.reloaded.iter().filter(|name| !is_back(name)) {
+                faults.push(format!(
+                    "network {name} is not on the card after image {} was loaded again",
+                    again.image
+                ));
+            }
         }
         for moved in &self.migrations {
             if moved.lost + moved.doubled + moved.reordered > 0 {
@@ -111,8 +127,9 @@ fn step(
     Ok(text)
 }
 
-/// Loads another image, and then the first one again, while hosts of the card's networks communicate. In between, the first
-/// network of each further kind that the other image has moves to the card and back.
+/// Loads another image, and in the end the first one again, while hosts of the card's networks communicate. In between, the first
+/// network of each further kind that the other image has moves to the card. The image is then loaded once more, with these
+/// networks on the card, and they move back.
 pub fn images(
     daemon: &Daemon,
     plan: &Plan,
@@ -129,25 +146,23 @@ pub fn images(
     let mut texts = Vec::new();
     let pings = std::thread::scope(|scope| {
         let talk = scope.spawn(|| {
-            probe::all(&hosts, |(inside, network)| probe::ping(&inside[0], network.hosts[1].address, TALK))
+            probe::all(&hosts, |(inside, network)| {
+                probe::ping(&inside[0], network.hosts[1].address, LONG_TALK)
+            })
         });
-        for name in [&other.name, &first] {
-            std::thread::sleep(PAUSE);
-            stop::check()?;
-            let loaded = daemon.client.load_image(name, LoadImageRequest::default(), TurnQuery::default())?;
-            let back = loaded.networks.iter().filter(|network| network.substrate == "card").count();
-            let ms = loaded.duration_us as f64 / 1e3;
-            texts.push(format!("{name} in {ms:.0} ms, {back} networks on it"));
-            report.images.push(loaded);
-            if *name != other.name {
-                continue;
-            }
-            for network in further.iter().filter_map(|at| plan.networks.get(*at)) {
-                for to in [SubstrateName::Card, SubstrateName::Soft] {
-                    texts.push(step(daemon, network, to, report)?);
-                }
-            }
+        texts.push(load(daemon, &other.name, report)?);
+        let further: Vec<&Network> = further.iter().filter_map(|at| plan.networks.get(*at)).collect();
+        for network in &further {
+            texts.push(step(daemon, network, SubstrateName::Card, report)?);
         }
+        if !further.is_empty() {
+            texts.push(load(daemon, &other.name, report)?);
+            report.reloaded = further.iter().map(|network| network.name.clone()).collect();
+        }
+        for network in &further {
+            texts.push(step(daemon, network, SubstrateName::Soft, report)?);
+        }
+        texts.push(load(daemon, &first, report)?);
         talk.join().map_err(|_| Failure::Broken("a ping thread failed".to_owned()))?
     })?;
     let sum = pings.into_iter().fold(Pinged::default(), Pinged::plus);
@@ -155,4 +170,15 @@ pub fn images(
     let lost = sum.sent.saturating_sub(sum.received);
     texts.push(format!("{lost} of {} pings lost", sum.sent));
     Ok(texts.join("; "))
+}
+
+/// Loads an image after a pause.
+fn load(daemon: &Daemon, name: &str, report: &mut CardReport) -> Result<String, Failure> {
+    std::thread::sleep(PAUSE);
+    stop::check()?;
+    let loaded = daemon.client.load_image(name, LoadImageRequest::default(), TurnQuery::default())?;
+    let back = loaded.networks.iter().filter(|network| network.substrate == "card").count();
+    let ms = loaded.duration_us as f64 / 1e3;
+    report.images.push(loaded);
+    Ok(format!("{name} in {ms:.0} ms, {back} networks on it"))
 }
