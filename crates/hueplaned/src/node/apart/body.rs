@@ -14,7 +14,7 @@ use hue_demux::PortId;
 use hue_host::process::{self, Process};
 use hue_host::{local, rights};
 
-use super::locked;
+use super::lock::locked;
 use super::process::ARGUMENT;
 use super::protocol::{FromCard, GREETING, Start, Started, ToCard, read, write};
 

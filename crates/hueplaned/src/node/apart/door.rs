@@ -18,7 +18,7 @@ use hue_host::local;
 use hue_substrate::handover::Peer;
 use hue_substrate::wake::Wake;
 
-use super::locked;
+use super::lock::locked;
 use super::process::Out;
 use super::protocol::{self, FromCard, GREETING, Start, Started, write};
 

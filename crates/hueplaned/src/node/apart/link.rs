@@ -22,7 +22,7 @@ use hue_substrate::scheduling::{Granted, Place, Scheduling};
 use hue_substrate::wake::Wake;
 
 use super::body::{Begun, Body, CardSite, END_MAX, END_PAUSE};
-use super::locked;
+use super::lock::locked;
 use super::protocol::{FromCard, Start, Started, ToCard, read, send_all};
 
 /// A running card in a process of its own. Dropping it ends the process, which closes the card's ports before, unless the

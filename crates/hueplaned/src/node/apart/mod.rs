@@ -18,17 +18,11 @@
 mod body;
 mod door;
 mod link;
+mod lock;
 mod process;
 mod protocol;
 mod wired;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 pub use body::CardSite;
 pub use link::{Apart, Opener};
 pub use process::run_if_asked;
-
-/// What is locked is replaced as a whole, so it is consistent even after a panic elsewhere.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

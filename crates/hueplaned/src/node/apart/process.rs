@@ -20,7 +20,7 @@ use hue_substrate::Program;
 use hue_substrate::scheduling::Scheduling;
 
 use super::door::{Caller, Door, Facts, Shared};
-use super::locked;
+use super::lock::locked;
 use super::protocol::{FromCard, Start, ToCard, hear, read, send_all};
 use super::wired::Wired;
 use crate::node::image;
