@@ -199,7 +199,9 @@ fn frr_config(topology: &Topology, router: &Router, node: usize) -> String {
         .filter(|(_, daemon)| frr_programs(network.kind).contains(daemon))
         .map(|(words, _)| words)
         .collect();
-    let mut out = String::new();
+    // With objects of next hops in the kernel, FRR (8.4) loses one for good when its link loses its carrier: the kernel takes it out of
+    // the group, and zebra does not put it back.
+    let mut out = "no zebra nexthop kernel enable\n!\n".to_owned();
     for (port, interface) in router.ports.iter().zip(&interfaces) {
         let _ = writeln!(out, "interface {interface}");
         for words in &families {
@@ -244,6 +246,7 @@ mod tests {
         let plan = expand(&topology);
         let config = frr_config(&topology, &plan.nodes[0].routers[0], 0);
         for part in [
+            "no zebra nexthop kernel enable\n!\n",
             "interface h-h\n ip ospf area 0\n ip ospf passive\n ipv6 ospf6 area 0\n ipv6 ospf6 passive\n!\n",
             "interface to-b\n ip ospf area 0\n ip ospf network point-to-point\n",
             " ipv6 ospf6 cost 7\n",

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 use hue_e2e::shell::{self, Output};
 use hue_e2e::traffic::{Flow, now_ns};
@@ -12,6 +13,10 @@ use hue_testdata::figure;
 use serde_json::Value;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Real topologies of the data folder, and the folder in this archive that has those of the Internet Topology Zoo.
+const GRAPHS: &str = "topo/repetita-topologyzoo+rocketfuel-graphs.tar.xz";
+const GRAPHS_FOLDER: &str = "data/2016TopologyZooUCL_inverseCapacity";
 
 /// A topology that is removed when it is dropped.
 struct Topology {
@@ -28,13 +33,30 @@ impl Topology {
         ))
     }
 
-    fn new(spec: &str) -> Self {
+    fn empty() -> Self {
         let name = format!("e{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let topology = Self { name, folder: tempfile::tempdir().unwrap() };
+        Self { name, folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn new(spec: &str) -> Self {
+        let topology = Self::empty();
         let head = "apiVersion: hueplane/v1\nkind: Topology\n";
         let text = format!("{head}metadata: {{name: {}}}\nspec:\n{spec}", topology.name);
         std::fs::write(topology.file(), text).unwrap();
         topology
+    }
+
+    /// As `topo import` makes it from this graph of the data folder. `None` if that is missing.
+    fn imported(graph: &str, kind: &str) -> Option<Self> {
+        let archive = hue_testdata::path(GRAPHS)?;
+        let topology = Self::empty();
+        let file = format!("{GRAPHS_FOLDER}/{graph}.graph");
+        let mut extract = shell::command("tar");
+        extract.arg("-xJf").arg(archive).arg("-C").arg(topology.folder.path()).arg(&file);
+        let _ = shell::run(&mut extract).expect_ok();
+        let import = ["topo", "import", &file, "--name", &topology.name, "--kind", kind];
+        std::fs::write(topology.file(), topology.run(&import).expect_ok().stdout).unwrap();
+        Some(topology)
     }
 
     fn file(&self) -> PathBuf {
@@ -248,6 +270,14 @@ fn tunnels_join_nodes_without_a_link() {
 /// Packets a second of the flow that meets a cut.
 const RATE: u32 = 500;
 
+/// Waits until packets go by two routers only, there and back. All pairs may reach each other before that, by longer ways.
+fn goes_directly(from: &Space, to: IpAddr) {
+    let to = to.to_string();
+    until(&format!("the direct way to {to}"), 60, || {
+        from.run("ping", &["-n", "-c", "1", "-W", "1", "-t", "3", &to]).stdout.contains("ttl=62")
+    });
+}
+
 /// The routing of a network of three nodes finds another way when a link is cut. Reports how long that takes.
 fn finds_another_way(net: &str, to: &[IpAddr]) {
     let topology = Topology::triangle(net);
@@ -255,6 +285,7 @@ fn finds_another_way(net: &str, to: &[IpAddr]) {
     assert_eq!(topology.pairs(&["--wait", "60s"]), [(3, 3)]);
     let space = |host: &str| Space::of(format!("topo@{}@h@{host}", topology.name));
     let (from, into) = (space("ha"), space("hb"));
+    to.iter().for_each(|to| goes_directly(&from, *to));
     let flows: Vec<Flow> =
         to.iter().map(|to| Flow::between((&from, None), (&into, *to), RATE, 100)).collect();
     until("traffic", 20, || flows.iter().all(|flow| flow.received() > 100));
@@ -269,6 +300,56 @@ fn finds_another_way(net: &str, to: &[IpAddr]) {
         met_a_cut(&to.to_string(), flow, RATE, since_ns);
     }
     topology.down();
+}
+
+/// The links of a network are tunnels, and the network that carries them loses a link. No port of the first one goes down: its routing
+/// has to notice that a neighbour is silent.
+fn finds_another_way_than_a_silent_tunnel(routing: &str) {
+    let tunnel = |ends: &str| format!("{{ends: [{ends}], tunnel: ipip, over: wan}}");
+    let hosts =
+        |net: &str| ["a", "b", "c"].map(|node| format!("{{name: {net}{node}, node: {node}}}")).join(", ");
+    let topology = Topology::new(&format!(
+        "  nodes: [{{name: a}}, {{name: b}}, {{name: c}}]\n  links: [{{ends: [a, b]}}, {{ends: [b, c]}}, {{ends: [a, c]}}]\n  networks:\n    \
+         - {{name: wan, kind: ipv4, prefixes: [10.0.0.0/16], hosts: [{}]}}\n    - {{name: red, kind: ipv4, prefixes: [192.168.0.0/16], \
+         routing: {routing}, nodes: [a, b, c], links: [{}, {}, {}], hosts: [{}]}}\n",
+        hosts("w"),
+        tunnel("a, b"),
+        tunnel("b, c"),
+        tunnel("a, c"),
+        hosts("r"),
+    ));
+    topology.up();
+    assert_eq!(topology.pairs(&["--wait", "60s"]), [(3, 3), (3, 3)]);
+    let space = |host: &str| Space::of(format!("topo@{}@h@{host}", topology.name));
+    let (from, into) = (space("ra"), space("rc"));
+    let to: IpAddr = "192.168.2.2".parse().unwrap();
+    goes_directly(&from, to);
+    let flow = Flow::between((&from, None), (&into, to), RATE, 100);
+    until("traffic", 20, || flow.received() > 100);
+    let since_ns = now_ns();
+    topology.set_link("a", "to-c", "down");
+    let before = flow.received();
+    until("traffic over b", 90, || flow.received() > before + 1000);
+    met_a_cut(&format!("{routing}, a tunnel without a carrier"), flow, RATE, since_ns);
+    topology.down();
+}
+
+#[test]
+#[ignore = "long: make test-full"]
+fn pwospf_finds_another_way_than_a_silent_tunnel() {
+    if !can_run(&[]) {
+        return;
+    }
+    finds_another_way_than_a_silent_tunnel("pwospf");
+}
+
+#[test]
+#[ignore = "long: make test-full"]
+fn frr_finds_another_way_than_a_silent_tunnel() {
+    if !can_run(&["zebra", "ospfd"]) {
+        return;
+    }
+    finds_another_way_than_a_silent_tunnel("frr");
 }
 
 /// Ends a flow that met a cut at `since_ns`, and reports how long it had no way.
@@ -304,41 +385,42 @@ fn frr_finds_another_way_when_a_link_is_cut() {
     finds_another_way(net, &["10.0.1.2".parse().unwrap(), "2001:db8:0:1::2".parse().unwrap()]);
 }
 
+/// A graph of the Internet Topology Zoo, which the data folder has, imported: all nodes come up, all pairs of hosts reach each other, and
+/// nothing is left. Reports how long that takes.
+fn real_network(graph: &str, kind: &str, nodes: usize) {
+    if !can_run(&["tar", "xz"]) {
+        return;
+    }
+    let Some(topology) = Topology::imported(graph, kind) else { return };
+    let start = Instant::now();
+    topology.up();
+    let up = start.elapsed();
+    let shown = topology.show();
+    let healths: Vec<&Value> =
+        shown["nodes"].as_array().unwrap().iter().map(|node| &node["health"]).collect();
+    assert!(healths.len() == nodes && healths.iter().all(|health| *health == "running"), "{shown}");
+    let pairs = (nodes * (nodes - 1) / 2) as u64;
+    let start = Instant::now();
+    assert_eq!(topology.pairs(&["--wait", "60s"]), [(pairs, pairs)]);
+    let pinged = start.elapsed();
+    let start = Instant::now();
+    topology.down();
+    figure(&format!(
+        "{graph}, {nodes} nodes: up after {:.1} s, {pairs} pairs pinged in {:.1} s, removed in {:.1} s",
+        up.as_secs_f64(),
+        pinged.as_secs_f64(),
+        start.elapsed().as_secs_f64()
+    ));
+}
+
 #[test]
 #[ignore = "long: make test-full"]
 fn a_real_network_of_eleven_nodes() {
-    if !can_run(&[]) {
-        return;
-    }
-    // Abilene, as the Internet Topology Zoo has it.
-    let links = [
-        (0, 1),
-        (0, 2),
-        (1, 10),
-        (2, 9),
-        (3, 4),
-        (3, 6),
-        (4, 5),
-        (4, 6),
-        (5, 8),
-        (6, 7),
-        (7, 8),
-        (7, 10),
-        (8, 9),
-        (9, 10),
-    ];
-    let nodes: Vec<String> = (0..11).map(|node| format!("{{name: n{node}}}")).collect();
-    let links: Vec<String> =
-        links.iter().map(|(one, other)| format!("{{ends: [n{one}, n{other}]}}")).collect();
-    let hosts: Vec<String> = (0..11).map(|node| format!("{{name: h{node}, node: n{node}}}")).collect();
-    let topology = Topology::new(&format!(
-        "  nodes: [{}]\n  links: [{}]\n  networks:\n    - {{name: net, kind: dual, prefixes: [10.0.0.0/8, \"2001:db8::/32\"], hosts: \
-         [{}]}}\n",
-        nodes.join(", "),
-        links.join(", "),
-        hosts.join(", ")
-    ));
-    topology.up();
-    assert_eq!(topology.pairs(&[]), [(55, 55)]);
-    topology.down();
+    real_network("Abilene", "dual", 11);
+}
+
+#[test]
+#[ignore = "long: make test-full"]
+fn a_real_network_of_sixty_nodes() {
+    real_network("Garr201111", "ipv4", 60);
 }
