@@ -125,7 +125,7 @@ fn golden_of(kind: Kind) -> Vec<Golden> {
 }
 
 /// A case of each network. Switches have whole ports, so several need more than a card has.
-fn apart(case: Golden) -> impl Iterator<Item = Golden> {
+pub(crate) fn apart(case: Golden) -> impl Iterator<Item = Golden> {
     let Golden { name, programs, frames } = case;
     programs.into_iter().map(move |program| {
         let ports: Vec<PortId> = program.ports.iter().map(|port| port.port).collect();

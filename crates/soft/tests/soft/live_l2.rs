@@ -2,10 +2,11 @@
 
 use crate::common::{mac, packet as ipv4_packet, program as ipv4_program, vid};
 use crate::l2::{frame, host, switch};
-use crate::world::{PATIENCE, until, world};
+use crate::world::{PATIENCE, World, config, until, wire_of, world};
 use hue_demux::PortId;
 use hue_planes::l2::{Outcome, Settings};
 use hue_planes::{Loss, Reason, ipv4};
+use hue_soft::live::Live;
 use hue_substrate::Substrate;
 use hue_wire::Mac;
 
@@ -44,11 +45,10 @@ fn frames_are_flooded_until_the_switch_knows_better() {
     }
 }
 
-/// A port without room loses its own copies, and the other ports get all of theirs.
+/// Copies for a port that is gone are lost, and the other ports get all of theirs.
 #[test]
-fn a_full_port_holds_up_no_other() {
+fn a_port_that_is_gone_holds_up_no_other() {
     let mut world = world(1, &[switch(1, 0, 3, Settings::default(), &[])]);
-    world.wires[1].fail(None);
     let count = 200;
     world.live.remove_port(PortId::new(1));
     for _ in 0..count {
@@ -57,6 +57,43 @@ fn a_full_port_holds_up_no_other() {
     let totals = world.settled(1, count);
     assert_eq!(totals.copies, 2 * count);
     assert_eq!((totals.losses.get(Loss::PortDown), totals.ports[2].sent_packets), (count, count));
+}
+
+/// A port without room, whose wire nobody empties, loses its own copies. The other ports get all of theirs, in order.
+#[test]
+fn a_full_port_holds_up_no_other() {
+    const FULL: u8 = 1;
+    const ROOM: usize = 4;
+    const COUNT: u64 = 400;
+    // With several workers, the ports are with different ones.
+    for workers in [1, 2, 3] {
+        let mut live = Live::start(config(workers)).unwrap();
+        let room = |port| if port == FULL { ROOM } else { 1024 };
+        let wires = (0..4).map(|port| wire_of(&mut live, port, room(port))).collect();
+        live.load(&[switch(1, 0, 4, Settings::default(), &[])]).unwrap();
+        let world = World { live, wires };
+        let numbered = |number: u64| {
+            let mut frame = frame(Mac::BROADCAST, host(0), 60);
+            frame[14..22].copy_from_slice(&number.to_be_bytes());
+            frame
+        };
+        let frames: Vec<_> = (0..COUNT).map(numbered).collect();
+        frames.iter().for_each(|frame| world.feed(0, frame));
+        let totals = world.settled(1, COUNT);
+        assert_eq!((totals.outcomes.get(Outcome::Flood), totals.copies), (COUNT, 3 * COUNT));
+        let lost = totals.losses.get(Loss::PortFull);
+        assert_eq!(totals.losses.total(), lost, "{workers} workers: {:?}", totals.losses);
+        let sent: Vec<u64> = totals.ports.iter().map(|port| port.sent_packets).collect();
+        assert_eq!(sent, [0, COUNT - lost, COUNT, COUNT], "{workers} workers");
+        // The port itself holds some more.
+        assert!((ROOM as u64..=4 * ROOM as u64).contains(&(COUNT - lost)), "{workers} workers: {lost}");
+        for wire in [&world.wires[2], &world.wires[3]] {
+            assert!(wire.wait_sent(COUNT, PATIENCE));
+            assert_eq!(wire.collect(), frames, "{workers} workers");
+        }
+        assert_eq!(world.wires[usize::from(FULL)].collect(), frames[..ROOM]);
+        assert!(world.wires[0].collect().is_empty());
+    }
 }
 
 /// The copies of a flood are the flooding network's to pay: another network with frames at the same time gets its share.

@@ -34,7 +34,12 @@ pub fn world(workers: usize, programs: &[Program]) -> World {
 }
 
 pub fn wire(live: &mut Live, port: u8) -> MemoryHandle {
-    let (memory, handle) = MemoryPort::pair(&format!("p{port}"), 1024).unwrap();
+    wire_of(live, port, 1024)
+}
+
+/// A wire that holds so many frames in each direction.
+pub fn wire_of(live: &mut Live, port: u8, room: usize) -> MemoryHandle {
+    let (memory, handle) = MemoryPort::pair(&format!("p{port}"), room).unwrap();
     live.add_port(PortId::new(port), |_| Ok(Box::new(memory))).unwrap();
     handle
 }

@@ -284,3 +284,105 @@ fn every_input_queue_is_filled_and_drops_alone() {
         assert_eq!(left + lost + card.read_unclaimed().unwrap().total(), taken, "{name}");
     }
 }
+
+/// Bytes of a broadcast: the longest that fits the MTU.
+const LONG_BYTES: usize = 1514;
+
+fn broadcast(number: u32) -> Vec<u8> {
+    let head = [&Mac::BROADCAST.0[..], &[2, 0xaa, 0, 0, 0, 0, 0x12, 0x34], &number.to_be_bytes()];
+    let mut frame = head.concat();
+    frame.resize(LONG_BYTES, number as u8);
+    frame
+}
+
+/// Adds the numbers of the broadcasts that left to those that left before, by port.
+fn take(card: &mut Card<Twin>, left: &mut [Vec<u32>]) {
+    while let Some(frame) = card.twin().pop() {
+        // Others are notes of what the switch may learn.
+        if let Some(left) = left.get_mut(usize::from(frame.port)) {
+            assert_eq!(frame.bytes, broadcast(frame.tag));
+            left.push(frame.tag);
+        }
+    }
+}
+
+/// A switch on all ports, of which one has a slow line. That port drops copies of broadcasts; the others send all of theirs, in
+/// order, at the rate at which they come.
+#[test]
+fn a_slow_port_of_a_switch_holds_up_no_other() {
+    const SLOW: u8 = 1;
+    for name in ["kinds", "sram"].into_iter().take(if full() { 2 } else { 1 }) {
+        let switch = switch();
+        let mut card = Card::new(image(name).start().unwrap()).unwrap();
+        card.load(std::slice::from_ref(&switch)).unwrap();
+        card.set_live().unwrap();
+        let of = card.description().clone();
+        // A queue that alone is full has half of the memory.
+        let count = 2 * of.out_bytes / LONG_BYTES as u32;
+        // A frame's copies leave the stages one after the other.
+        let step_cycles = 4 * (LONG_BYTES as u64).div_ceil(of.bus_bytes.into());
+        assert!(card.twin().set_line(SLOW, Some((1 << 20, 1))));
+        let begin = card.twin().cycles();
+        for number in 0..count {
+            let cycle = begin + u64::from(number) * step_cycles;
+            assert!(card.twin().push(0, 0, number, cycle, &broadcast(number)));
+        }
+        card.twin().run_exactly(u64::from(count) * step_cycles + 20_000);
+        let mut left = vec![Vec::new(); usize::from(MAC_PORTS)];
+        take(&mut card, &mut left);
+        let every: Vec<u32> = (0..count).collect();
+        assert!(left[0].is_empty() && left[2] == every && left[3] == every, "{name}: while a port is full");
+        assert!(card.twin().set_line(SLOW, None));
+        while !card.twin().idle() {
+            assert!(card.twin().run(100_000) > 0 && card.twin().still_cycles() < 100_000, "{name}");
+        }
+        assert_eq!(card.twin().failure(), None);
+        take(&mut card, &mut left);
+        let slow = left.remove(usize::from(SLOW));
+        assert!(left[0].is_empty() && left[1] == every && left[2] == every, "{name}: afterwards");
+        let lost = u64::from(count) - slow.len() as u64;
+        assert!(slow.is_sorted() && lost > 0 && slow.len() > 100, "{name}: {lost} of {count}");
+        let own = card.net(switch.vid).unwrap();
+        for port in 0..MAC_PORTS {
+            let wanted = if port == SLOW { lost } else { 0 };
+            let drops = [2, 5, 6].map(|counter| port_counter(&mut card, port, counter));
+            assert_eq!(drops, [0, wanted, 0], "{name}: port {port}");
+            for net in (0..of.nets).map(|net| net as u8) {
+                let row = out_drops_row(port.into(), net);
+                let found = card.device().read_row::<OutDropsRow>(row).unwrap().value;
+                assert_eq!(found, if net == own { wanted } else { 0 }, "{name}: port {port}, net {net}");
+            }
+        }
+        let counters = card.read_counters(switch.vid).unwrap().unwrap();
+        assert_eq!((counters.flooded(), counters.received()), (count.into(), count.into()), "{name}");
+        assert_eq!(card.read_copies(switch.vid).unwrap(), Some(3 * u64::from(count)), "{name}");
+    }
+}
+
+/// A network of kind `l2` that has all ports.
+fn switch() -> Program {
+    let vid = Vid::new(9).unwrap();
+    let port = |port| VirtualPort {
+        name: format!("v{port}"),
+        port: PortId::new(port),
+        mac: own(0, port),
+        mtu_bytes: 1500,
+        tunnel: None,
+    };
+    Program {
+        vid,
+        name: "lan".to_owned(),
+        settings: Settings::of(Kind::L2),
+        ports: (0..MAC_PORTS).map(port).collect(),
+        rows: (0..MAC_PORTS)
+            .map(|port| Row { vid, vport: port.into(), select: Match::Port(PortId::new(port)) })
+            .collect(),
+        next_hops: (0..MAC_PORTS).map(|port| Adjacency::out(PortId::new(port), 1500)).collect(),
+        groups: Vec::new(),
+        entries: Entries::none(Kind::L2),
+        rate_limit: None,
+        weight: 1,
+        policies: None,
+        gated: false,
+    }
+}

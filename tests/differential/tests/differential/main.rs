@@ -9,6 +9,7 @@ mod contract;
 mod differential;
 mod full;
 mod generator;
+mod kinds;
 mod many;
 mod policies;
 mod questions;

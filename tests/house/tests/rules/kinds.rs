@@ -10,8 +10,11 @@ use super::{files, files_of, root};
 type Part = (&'static str, &'static str, fn(&Kind) -> bool);
 
 /// All that every kind must have.
-const PARTS: [Part; 3] = [
+const PARTS: [Part; 4] = [
     ("module", "crates/planes/src/KIND.rs", |kind| exists(&format!("crates/planes/src/{}.rs", kind.name))),
+    ("declaration of the module", "crates/planes/src/lib.rs", |kind| {
+        says("crates/planes/src/lib.rs", &format!("pub mod {};", kind.name))
+    }),
     ("golden cases", "spec/vectors/KIND", |kind| !files(&format!("spec/vectors/{}", kind.name)).is_empty()),
     (GENERIC, "fuzz/fuzz_targets", |kind| {
         let makefile = text("Makefile");
@@ -36,10 +39,35 @@ const USER_PARTS: [Part; 3] = [
     }),
 ];
 
+/// What a kind that networks can be of must have for each of its settings, if it has some.
+const SETTING_PARTS: [Part; 5] = [
+    ("reader of each setting", "crates/intent/src/document.rs", |kind| {
+        kind.settings.iter().all(|one| says("crates/intent/src/document.rs", &format!("\"{}\"", one.name)))
+    }),
+    ("field for each setting", "crates/intent/src/types.rs", |kind| {
+        kind.settings.iter().all(|one| says("crates/intent/src/types.rs", &format!("pub {}: ", one.name)))
+    }),
+    ("use of each setting", "crates/control/src/compile.rs", |kind| {
+        kind.settings.iter().all(|one| says("crates/control/src/compile.rs", &format!("plane.{}", one.name)))
+    }),
+    ("row for each setting", "docs/guide/configuration.md", |kind| {
+        kind.settings.iter().all(|one| explains(&text("docs/guide/configuration.md"), &one.name, &kind.name))
+    }),
+    ("range of each setting that is a number", "crates/hueplane/src/limits.rs", |kind| {
+        let mut numbers = kind.settings.iter().filter(|one| one.is_number);
+        numbers.all(|one| says("crates/hueplane/src/limits.rs", &format!("\"`plane.{}`\"", one.name)))
+    }),
+];
+
 /// What a kind that runs on the card must have besides.
-const CARD_PARTS: [Part; 4] = [
+const CARD_PARTS: [Part; 6] = [
     ("front", "rtl/planes/hue_KIND_check.sv", |kind| {
         exists(&format!("rtl/planes/hue_{}_check.sv", kind.name))
+    }),
+    ("instance of the front", "rtl/demux", |kind| {
+        let texts =
+            files_of("rtl/demux", "sv").into_iter().map(|path| std::fs::read_to_string(path).unwrap());
+        texts.into_iter().any(|text| instantiates(&text, &format!("hue_{}_check", kind.name)))
     }),
     ("verdicts", "rtl/planes/hue_stages_pkg.sv", |kind| {
         let calls = format!("{}_verdict(", kind.name);
@@ -63,6 +91,11 @@ const CARD_PARTS: [Part; 4] = [
             image["kinds"].as_array().unwrap().iter().any(|one| one.as_str() == Some(&*kind.name))
         })
     }),
+    ("random networks", "tests/differential/src/world.rs", |kind| {
+        let variant = variant(&kind.name);
+        let named = [format!("Kind::{variant}"), format!("Settings::{variant}(")];
+        named.iter().any(|name| says("tests/differential/src/world.rs", name))
+    }),
 ];
 
 /// The part that one file has for all kinds.
@@ -76,6 +109,15 @@ struct Kind {
     test_only: bool,
     /// The kinds of its families of packets.
     families: Vec<String>,
+    settings: Vec<Setting>,
+}
+
+/// What a network of the kind may say about its plane.
+#[derive(Clone)]
+struct Setting {
+    name: String,
+    /// Whether its values are a range of numbers.
+    is_number: bool,
 }
 
 fn kinds() -> Vec<Kind> {
@@ -84,6 +126,7 @@ fn kinds() -> Vec<Kind> {
         id: table["id"].as_integer().unwrap(),
         test_only: table.get("test_only").is_some_and(|value| value.as_bool() == Some(true)),
         families: families(&table),
+        settings: settings(&table),
         on_card: table["runs_on"].as_array().unwrap().iter().any(|one| one.as_str() == Some("card")),
     };
     tables("spec/kinds").into_iter().map(kind).collect()
@@ -94,6 +137,16 @@ fn families(table: &toml::Table) -> Vec<String> {
     all.map(|family| family["kind"].as_str().unwrap().to_owned()).collect()
 }
 
+fn settings(table: &toml::Table) -> Vec<Setting> {
+    let all = table.get("setting").and_then(toml::Value::as_array).into_iter().flatten();
+    let one = |setting: &toml::Value| {
+        let values = setting["values"].as_str().unwrap();
+        let is_number = values.split_once(" to ").is_some_and(|(low, _)| low.parse::<u64>().is_ok());
+        Setting { name: setting["name"].as_str().unwrap().to_owned(), is_number }
+    };
+    all.map(one).collect()
+}
+
 /// The TOML files of a folder.
 fn tables(folder: &str) -> Vec<toml::Table> {
     let texts = files_of(folder, "toml").into_iter().map(|path| std::fs::read_to_string(path).unwrap());
@@ -102,18 +155,26 @@ fn tables(folder: &str) -> Vec<toml::Table> {
 
 /// What a kind lacks, and where it is looked for.
 fn lacks(kind: &Kind) -> Vec<(&'static str, &'static str)> {
-    let user = USER_PARTS.iter().filter(|_| !kind.test_only);
+    let user = USER_PARTS.iter().chain(&SETTING_PARTS).filter(|_| !kind.test_only);
     let parts = PARTS.iter().chain(user).chain(CARD_PARTS.iter().filter(|_| kind.on_card));
     parts.filter(|(_, _, is_there)| !is_there(kind)).map(|(what, file, _)| (*what, *file)).collect()
 }
 
-/// The files that the table of CONTRIBUTING.md marks as checked.
-fn marked(page: &str) -> BTreeSet<&str> {
+/// All parts, in the order in which a kind lacks them.
+fn all_parts() -> impl Iterator<Item = &'static Part> {
+    PARTS.iter().chain(&USER_PARTS).chain(&SETTING_PARTS).chain(&CARD_PARTS)
+}
+
+/// The files of the table of CONTRIBUTING.md, and whether they are marked as checked.
+fn listed(page: &str) -> Vec<(&str, bool)> {
     let section =
         page.split("\n## ").find(|section| section.starts_with("Adding a kind of plane\n")).unwrap();
-    let rows = section.lines().filter(|line| line.starts_with("| `") && line.ends_with("| ✓ |"));
-    let files = rows.flat_map(|row| row.split('|').nth(1).unwrap().split(", "));
-    files.map(|file| file.trim().trim_matches('`')).collect()
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let files = rows.flat_map(|row| {
+        let files = row.split('|').nth(1).unwrap().split(", ");
+        files.map(|file| (file.trim().trim_matches('`'), row.ends_with("| ✓ |")))
+    });
+    files.collect()
 }
 
 fn without_comments(code: &str) -> String {
@@ -127,6 +188,28 @@ fn exists(path: &str) -> bool {
 /// The text of a file; empty if it does not exist.
 fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_default()
+}
+
+/// Whether the code of a file has this text.
+fn says(path: &str, what: &str) -> bool {
+    without_comments(&text(path)).contains(what)
+}
+
+/// Whether RTL has an instance of a module.
+fn instantiates(code: &str, module: &str) -> bool {
+    without_comments(code).contains(&format!(" {module} u_"))
+}
+
+/// Whether the guide's table of fields has a row for a setting that names the kind.
+fn explains(page: &str, setting: &str, kind: &str) -> bool {
+    let mut rows = page.lines().filter(|line| line.starts_with(&format!("| `plane.{setting}`")));
+    rows.any(|row| row.contains(&format!("`{kind}`")))
+}
+
+/// The Rust name of a kind.
+fn variant(kind: &str) -> String {
+    let upper = |word: &str| format!("{}{}", word[..1].to_uppercase(), &word[1..]);
+    kind.split('_').map(upper).collect()
 }
 
 /// Whether a page has a section about a kind that says something.
@@ -168,29 +251,44 @@ fn a_kind_is_complete() {
 
 #[test]
 fn the_guide_marks_what_is_checked() {
-    let mut checked: BTreeSet<&str> =
-        PARTS.iter().chain(&USER_PARTS).chain(&CARD_PARTS).map(|(_, file, _)| *file).collect();
+    let mut checked: BTreeSet<&str> = all_parts().map(|(_, file, _)| *file).collect();
     // The list of kinds itself; the proof's entry is checked with its harness.
     checked.extend(["spec/kinds/KIND.toml", "rtl/formal/proofs.toml"]);
-    assert_eq!(marked(&text("CONTRIBUTING.md")), checked);
+    let page = text("CONTRIBUTING.md");
+    let listed = listed(&page);
+    let marked: BTreeSet<&str> = listed.iter().filter(|(_, marked)| *marked).map(|(file, _)| *file).collect();
+    assert_eq!(marked, checked);
+    let gone = |file: &&str| !file.contains("KIND") && !root().join(file).exists();
+    let gone: Vec<&str> = listed.into_iter().map(|(file, _)| file).filter(gone).collect();
+    assert_eq!(gone, Vec::<&str>::new());
 }
 
 #[test]
 fn an_incomplete_kind_is_noticed() {
-    let planted = Kind { name: "nosuch".into(), id: 99, on_card: true, test_only: false, families: vec![] };
+    let settings = vec![Setting { name: "nosuch_max".into(), is_number: true }];
+    let planted = Kind {
+        name: "nosuch".into(),
+        id: 99,
+        on_card: true,
+        test_only: false,
+        families: Vec::new(),
+        settings: settings.clone(),
+    };
     // A target for every kind runs this one too, as soon as it is in spec/kinds.
-    let all: Vec<(&str, &str)> = PARTS
-        .iter()
-        .chain(&USER_PARTS)
-        .chain(&CARD_PARTS)
-        .map(|(what, file, _)| (*what, *file))
-        .filter(|(what, _)| *what != GENERIC)
-        .collect();
+    let all: Vec<(&str, &str)> =
+        all_parts().map(|(what, file, _)| (*what, *file)).filter(|(what, _)| *what != GENERIC).collect();
     assert_eq!(lacks(&planted), all);
     let both = Kind { families: vec!["ipv4".into()], ..planted };
     assert_eq!(lacks(&both), all, "its outcomes are not renamed");
     let soft = Kind { on_card: false, ..both };
     assert!(lacks(&soft).iter().all(|(_, file)| !file.starts_with("rtl/")));
+    let of_settings: Vec<(&str, &str)> = SETTING_PARTS.iter().map(|(what, file, _)| (*what, *file)).collect();
+    // A kind that is there, with one setting more; without settings there is nothing to lack.
+    let whole = || kinds().into_iter().find(|kind| kind.settings.iter().any(|one| one.is_number)).unwrap();
+    let more = Kind { settings, ..whole() };
+    assert_eq!((lacks(&whole()), lacks(&more)), (Vec::new(), of_settings));
+    let test = Kind { test_only: true, ..more };
+    assert_eq!(lacks(&test), Vec::new());
 
     assert!(fuzzes("for kind in Kind::ALL {\n with_plane!(kind, P => check::<P>(frame));", "nosuch"));
     assert!(fuzzes("use hue_planes::nosuch::Nosuch;", "nosuch"));
@@ -200,6 +298,13 @@ fn an_incomplete_kind_is_noticed() {
     ));
     assert!(uses("spec:\n  plane: {kind: nosuch, x: 1}", "nosuch") && uses("    kind: nosuch\n", "nosuch"));
     assert!(!uses("# plane: {kind: nosuch}\nkind: nosuch2\nplane: {kind: other}", "nosuch"));
+    assert!(instantiates("    hue_nosuch_check u_check (.head_i);", "hue_nosuch_check"));
+    let others =
+        " // hue_nosuch_check u_check (\n hue_nosuch_check_formal u_check (\n no_hue_nosuch_check u_check (";
+    assert!(!instantiates(others, "hue_nosuch_check"));
+    assert!(explains("| `plane.x` | with kinds `ipv4` and `nosuch`: X |", "x", "nosuch"));
+    assert!(!explains("| `plane.x` | with kind `ipv4` |\n| `x` | with kind `nosuch` |", "x", "nosuch"));
+    assert_eq!((variant("l2"), variant("no_such")), ("L2".to_owned(), "NoSuch".to_owned()));
     assert!(has_section("# Page\n\n## `nosuch`\n\nText.\n", "nosuch"));
     assert!(!has_section("# Page\n\n## `nosuch`\n\n## `other`\n\nText `nosuch`.\n", "nosuch"));
 }
