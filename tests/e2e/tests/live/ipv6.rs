@@ -1,10 +1,14 @@
 //! Networks of kind `ipv6`, seen from their hosts.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use hue_e2e::document::all;
 use hue_e2e::frr::{Frr, bgp6, ospf6};
 use hue_e2e::lab::address6;
+use hue_e2e::raw::Sniffer;
 use hue_e2e::traffic::Flow;
-use hue_e2e::{Daemon, Lab, can_run, until};
+use hue_e2e::{Daemon, Lab, Space, can_run, until};
 
 use crate::card::{network, node, runs_on, start};
 use crate::forwarding::transfer;
@@ -240,6 +244,57 @@ fn frr_runs_bgp_for_ipv6_unmodified() {
     };
     let links = [1, 2].map(|side| format!("{}/64", address6(1, side, 0)));
     frr_runs("bgpd", "bgp", &bgp6("10.1.1.1", 65_000, &neighbours, &links), outer);
+}
+
+/// Neighbour discovery is the namespace's affair: zebra there advertises the router and a prefix, a host configures itself by it
+/// (RFC 4861, 4862), and the namespace hears which groups the host listens to (RFC 3810).
+#[test]
+fn a_host_configures_itself_by_router_advertisements() {
+    if !can_run(&["zebra", "ospf6d", "vtysh"]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let six = lab.pair6("six", 1, 1, [0, 1]);
+    let daemon = Daemon::start(&lab, &all(&[lab.node_document(""), six.document.yaml()]));
+    six.warm_up();
+    let host = &six.left;
+    host.space.ip(&["-6", "route", "flush", "default"]);
+    host.space.ip(&["-6", "address", "flush", "dev", "eth0", "scope", "global"]);
+    assert_eq!(host.ping(address6(1, 2, 2), 1), 0, "it has no address");
+    for (setting, value) in [("accept_ra", "1"), ("autoconf", "1")] {
+        let path = format!("/proc/sys/net/ipv6/conf/eth0/{setting}");
+        host.space.inside(|| std::fs::write(&path, value)).unwrap();
+    }
+    let exec = |line: &[&str]| daemon.cli.exec(six.name(), line);
+    let config = "interface left\n no ipv6 nd suppress-ra\n ipv6 nd ra-interval 3\n ipv6 nd prefix 2001:db8:1:1::/64\n!\n";
+    let router = Frr::start_with(lab.folder(), &format!("{}-r", six.name()), config, "ospf6d", exec);
+    until("the host reaches the other side by its own address and route", 60, || {
+        host.ping(address6(1, 2, 2), 1) == 1
+    });
+    let shown = host.space.run("ip", &["-6", "route", "show", "default"]).expect_ok().stdout;
+    assert!(shown.contains("proto ra") && shown.contains("via fe80::"), "{shown}");
+    // A further address has a further group. Linux itself takes no reports, but programs in the namespace see them.
+    let name = daemon.cli.json(&["get", "networks", six.name()])["namespace"].as_str().unwrap().to_owned();
+    let is_report = |frame: &[u8]| frame.get(12..14) == Some(&[0x86, 0xdd]) && frame.get(62) == Some(&143);
+    let namespace = Space::of(name);
+    let mut number = 0x70;
+    until("a program in the namespace hears a report of the host", 20, || {
+        let reports = Sniffer::start(&namespace, "left", is_report);
+        number += 1;
+        host.space.ip(&[
+            "-6",
+            "address",
+            "add",
+            &format!("2001:db8:1:1::{number:x}/64"),
+            "dev",
+            "eth0",
+            "nodad",
+        ]);
+        sleep(Duration::from_millis(500));
+        reports.stop().wanted > 0
+    });
+    assert_eq!(transfer(host, &six.right, address6(1, 2, 2), 10 << 20), 10 << 20);
+    drop(router);
 }
 
 /// FRR with this routing daemon runs in the network's namespace and on the hosts at both sides, which announce their loopbacks.

@@ -154,6 +154,24 @@ fn dissected(
     lines.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
 }
 
+/// What tshark shows of those of these frames that pass a filter. None of all may be malformed.
+fn shows(lab: &Lab, frames: &[Vec<u8>], filter: &str) -> String {
+    // The headers of a capture and of a packet in it, without times: version 2.4, Ethernet.
+    let mut bytes: Vec<u8> = [0xa1b2_c3d4_u32, 2 << 16 | 4, 0, 0, 65_535, 1].map(u32::to_be_bytes).concat();
+    for frame in frames {
+        let length = u32::try_from(frame.len()).unwrap();
+        bytes.extend([0, 0, length, length].map(u32::to_be_bytes).concat());
+        bytes.extend(frame);
+    }
+    let file = lab.folder().join("frames.pcap");
+    std::fs::write(&file, bytes).unwrap();
+    let path = file.to_string_lossy().into_owned();
+    let read = |filter: &str| shell::run(shell::command("tshark").args(["-r", &path, "-Y", filter])).stdout;
+    let wrong = read("_ws.malformed || _ws.expert.severity == error");
+    assert!(wrong.trim().is_empty(), "{wrong}");
+    read(filter)
+}
+
 #[test]
 fn a_switch_and_a_router_are_joined_to_linux_by_vxlan() {
     if !can_run(&["tshark"]) {
@@ -630,7 +648,7 @@ fn frame_to_tunnel(shared: &Shared, ends: Ends) -> Vec<u8> {
 /// addresses. The outer packets cross the wire between ports 0 and 1.
 #[test]
 fn a_virtual_hop_rewrites_the_outer_addresses() {
-    if !can_run(&[]) {
+    if !can_run(&["tshark"]) {
         return;
     }
     let lab = Lab::new(4);
@@ -717,6 +735,9 @@ fn a_virtual_hop_rewrites_the_outer_addresses() {
             let all: Vec<_> = seen.iter().map(|frame| outer(frame)).collect();
             assert!(found, "no packet of protocol {protocol} from {from} to {to}: {all:?}");
         }
+    }
+    for filter in ["ip.proto == 4 && icmp", "ip.proto == 41 && icmpv6"] {
+        assert!(shows(&lab, &seen, filter).lines().count() >= 4, "{filter}");
     }
     // No router asks for a neighbour in a tunnel.
     let shown = daemon.cli.exec(&lab.name("hop"), &["ip", "link", "show", "in"]).expect_ok().stdout;
