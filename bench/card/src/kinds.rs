@@ -10,6 +10,7 @@ use std::path::Path;
 use hue_card::Images;
 use hue_demux::{Match, PortId, Row};
 use hue_lab::{Experiment, Measured, Offer, Rate, Source, Stream, Traffic};
+use hue_planes::group::{Group, Member};
 use hue_planes::{Adjacency, Kind, Settings as PlaneSettings};
 use hue_ports::{Frame, OutputDir, Resolution};
 use hue_substrate::{Entries, Program, VirtualPort};
@@ -40,6 +41,8 @@ const LINE_BITS: u64 = 1_000_000_000;
 /// Addresses of the benchmarking networks of RFC 5180 §8 and RFC 2544.
 const GATEWAY6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0xffff, 0, 0, 0, 0, 1);
 const GATEWAY4: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 1);
+/// Next hops of a group.
+const MEMBERS: u16 = 4;
 /// Routes by source of a network.
 const POLICIES: [u16; 2] = [8, 48];
 
@@ -47,6 +50,8 @@ const POLICIES: [u16; 2] = [8, 48];
 enum Mix {
     /// One kind: a network for each port, or one switch on all of them.
     Of(Kind),
+    /// A network for each port, of a kind with routes, all of whose routes lead to a group of next hops.
+    Grouped(Kind),
     /// A network for each port, of a kind with routes, with so many routes by source and destination.
     BySource(Kind, u16),
     /// `ipv4` from the first port to the second, `ipv6` from the second to the first, a switch on the others.
@@ -85,7 +90,9 @@ pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Sectio
             .into_iter()
             .flat_map(|kind| POLICIES.map(|count| Mix::BySource(kind, count)));
         let by_source = by_source.filter(|_| !has.policy_rows.is_none());
-        for mix in has.kinds.iter().copied().map(Mix::Of).chain(by_source).chain(mixed) {
+        let grouped = [Kind::Ipv4, Kind::Ipv6].into_iter().map(Mix::Grouped).filter(|_| has.group_slots > 0);
+        let all = has.kinds.iter().copied().map(Mix::Of).chain(grouped).chain(by_source).chain(mixed);
+        for mix in all {
             let mut rng = Rng::new(7);
             let programs = mix.programs(&tables, routes, &mut rng).ok_or("no network")?;
             write(&folder, &programs, frames, &mut rng)?;
@@ -119,7 +126,7 @@ pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Sectio
         "Frames of 64 bytes; a port's frames once, as fast as the card takes them, then at line rate. A network with routes is on one port and \
          forwards to the next one; it has random routes of the tables of 2026-05-11, one next hop, and gets packets for random addresses of \
          these routes; `dual` has half of them of each family, and as many packets. A switch has 200 hosts with static addresses behind each port. \
-         The mixture: `ipv4`, `ipv6` and a switch. With routes by source, each network has so many policies (`source_destination`), each from a \
+         The mixture: `ipv4`, `ipv6` and a switch. With groups, all routes of a network lead to one group of next hops at the same port. With routes by source, each network has so many policies (`source_destination`), each from a \
          /24 (`ipv6`: /48) to half of all destinations, and its packets come from all of these sources: a policy decides where the route is shorter.",
     );
     Ok(section)
@@ -144,6 +151,7 @@ impl Mix {
         match self {
             Self::Of(Kind::L2) => "1 `l2`".to_owned(),
             Self::Of(kind) => format!("{PORTS} `{}`", kind.name()),
+            Self::Grouped(kind) => format!("{PORTS} `{}`, groups of {MEMBERS} next hops", kind.name()),
             Self::BySource(kind, count) => {
                 format!("{PORTS} `{}`, {count} routes by source each", kind.name())
             }
@@ -156,6 +164,9 @@ impl Mix {
             Self::Of(Kind::L2) => Some(vec![switch(1, &[0, 1, 2, 3])?]),
             Self::Of(kind) => (0..PORTS)
                 .map(|port| router(*kind, [port, (port + 1) % PORTS], tables, routes, rng))
+                .collect(),
+            Self::Grouped(kind) => (0..PORTS)
+                .map(|port| grouped(router(*kind, [port, (port + 1) % PORTS], tables, routes, rng)?))
                 .collect(),
             Self::BySource(kind, count) => (0..PORTS)
                 .map(|port| {
@@ -187,6 +198,20 @@ fn router(kind: Kind, [from, to]: [u8; 2], tables: &Tables, routes: usize, rng: 
     let hop = Adjacency::forward(PortId::new(to), mac(net, to), Mac([2, 0, 1, 0, net as u8, to]), MTU_BYTES);
     let select = |port| Match::Mac { port: PortId::new(port), mac: mac(net, port) };
     program(net, kind, &[from, to], select, vec![hop], entries)
+}
+
+/// The same network with a group in place of its only next hop. All members are at the same port, so only the neighbour differs.
+fn grouped(plain: Program) -> Option<Program> {
+    let [only] = plain.next_hops[..] else { return None };
+    let to = |last: u16| {
+        let Mac([head @ .., _]) = only.dst();
+        let [a, b, c, d, e] = head;
+        Adjacency::forward(only.port(), only.src(), Mac([a, b, c, d, e, 0x40 | last as u8]), MTU_BYTES)
+    };
+    let member = |row| Some(Member { row: NextHop::new(row)?, weight: 1 });
+    let group = Group::new(&(1..=MEMBERS).map(member).collect::<Option<Vec<_>>>()?)?;
+    let next_hops = std::iter::once(Adjacency::group(0)).chain((1..=MEMBERS).map(to)).collect();
+    Some(Program { next_hops, groups: vec![(NextHop::new(0)?, group.slots().clone())], ..plain })
 }
 
 /// The same network with routes by source to a gateway behind its only next hop.

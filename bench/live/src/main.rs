@@ -19,6 +19,7 @@ mod machine;
 #[path = "../../src/measure.rs"]
 mod measure;
 mod migration;
+mod migration_kinds;
 #[allow(dead_code)] // the other benches use all of it
 #[path = "../../src/report.rs"]
 mod report;
@@ -72,7 +73,7 @@ Options:
   --moves N    live-migration: round trips (default: 100); live-table: at most 20
   --minutes N  how long the soak takes (default: 10)
   --only TEXT  live-forwarding, live-kinds, live-contention: contestants whose names have one of these texts, split by |; live-admin: attacks;
-               live-migration: receivers, single and multi receiver alone
+               live-migration: receivers, single and multi receiver alone; kinds, other kinds than ipv4 alone
   --out DIR    where results go (default: results in the folder above)
 
 Exit codes: 0 measured, 1 failed, 2 usage. A peer that is not installed is left out and said so.";

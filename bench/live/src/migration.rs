@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::Settings;
 use crate::measure::Spread;
+use crate::migration_kinds;
 use crate::report::{Report, Section, round};
 
 /// What flows carry beside what they are measured with: UDP payload bytes of frames of 64 and 1,500 bytes (with FCS).
@@ -31,8 +32,13 @@ const TRIES: usize = 3;
 /// What was lost, doubled or reordered.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let mut wrong = Vec::new();
-    if !settings.only.is_empty() && settings.wants("receivers") {
-        report.push(two_wires(settings, &mut wrong));
+    if !settings.only.is_empty() {
+        if settings.wants("receivers") {
+            report.push(two_wires(settings, &mut wrong));
+        }
+        if settings.wants("kinds") {
+            report.push(migration_kinds::section(settings, &mut wrong));
+        }
         return if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) };
     }
     let lab = Lab::new(4);
@@ -66,18 +72,22 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     report.push(periods(settings, &daemon, &pairs));
     drop((daemon, pairs, lab));
     report.push(two_wires(settings, &mut wrong));
+    report.push(migration_kinds::section(settings, &mut wrong));
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-fn migrate(daemon: &Daemon, pair: &Pair, to: &str) -> Value {
-    daemon.cli.json(&["migrate", pair.name(), "--to", to])
+/// Moves a network; returns the report.
+pub fn migrate(daemon: &Daemon, network: &str, to: &str) -> Value {
+    daemon.cli.json(&["migrate", network, "--to", to])
 }
 
-fn number(value: &Value, path: &str) -> f64 {
+/// A number of an answer; 0 if it is not there.
+pub fn number(value: &Value, path: &str) -> f64 {
     value.pointer(path).and_then(Value::as_f64).unwrap_or(0.0)
 }
 
-fn check(what: &str, traffic: &Traffic, wrong: &mut Vec<String>) {
+/// Adds to `wrong` what a receiver missed.
+pub fn check(what: &str, traffic: &Traffic, wrong: &mut Vec<String>) {
     if traffic.lost() + traffic.duplicated + traffic.reordered > 0 {
         wrong.push(format!("{what}: {traffic}"));
     }
@@ -130,9 +140,9 @@ fn alone(settings: &Settings, daemon: &Daemon, pair: &Pair, wrong: &mut Vec<Stri
     );
     for (name, bytes, from) in SIZES {
         let on_card = capacity(pair, bytes, from, settings.seconds);
-        migrate(daemon, pair, "soft");
+        migrate(daemon, pair.name(), "soft");
         let on_soft = capacity(pair, bytes, from, settings.seconds);
-        migrate(daemon, pair, "card");
+        migrate(daemon, pair.name(), "card");
         let rate = on_card.min(on_soft) * SHARE;
         let k = |rate: f64| round(rate / 1e3, 1);
         let row = |what: &str, traffic: &Traffic| {
@@ -145,7 +155,7 @@ fn alone(settings: &Settings, daemon: &Daemon, pair: &Pair, wrong: &mut Vec<Stri
         // The same for as long, and as busy, without a move, half of it on either side.
         for (where_it_is, there) in [("on the card", "card"), ("in software", "soft")] {
             if there == "soft" {
-                migrate(daemon, pair, "soft");
+                migrate(daemon, pair.name(), "soft");
             }
             let flow = Flow::start(&pair.left, &pair.right, rate as u32, bytes);
             std::thread::sleep(Duration::from_millis(500));
@@ -157,13 +167,13 @@ fn alone(settings: &Settings, daemon: &Daemon, pair: &Pair, wrong: &mut Vec<Stri
             row.extend((0..8).map(|_| json!("-")));
             section.row(row);
         }
-        migrate(daemon, pair, "card");
+        migrate(daemon, pair.name(), "card");
         let flow = Flow::start(&pair.left, &pair.right, rate as u32, bytes);
         std::thread::sleep(Duration::from_millis(500));
         let (mut soft, mut card, mut gaps, mut calm) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for _ in 0..settings.moves {
             for (to, times) in [("soft", &mut soft), ("card", &mut card)] {
-                let proof = migrate(daemon, pair, to);
+                let proof = migrate(daemon, pair.name(), to);
                 times.push(number(&proof, "/duration_us"));
                 let gap = |path: &str| number(&proof, path);
                 gaps.push(gap("/during/gap_us_max").max(gap("/after/gap_us_max")));
@@ -203,7 +213,7 @@ fn beside(settings: &Settings, daemon: &Daemon, pairs: &[Pair], wrong: &mut Vec<
         for _ in 0..settings.moves {
             for to in ["soft", "card"] {
                 if moving {
-                    migrate(daemon, &pairs[0], to);
+                    migrate(daemon, pairs[0].name(), to);
                 } else {
                     // The same work on this machine, without a move.
                     let _ = daemon.cli.json(&["get", "networks", pairs[0].name()]);
@@ -246,7 +256,7 @@ fn large(settings: &Settings, daemon: &Daemon, pair: &Pair) -> Section {
     let (mut all, mut table) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for _ in 0..settings.moves.min(20) {
         for (at, to) in ["soft", "card"].into_iter().enumerate() {
-            let proof = migrate(daemon, pair, to);
+            let proof = migrate(daemon, pair.name(), to);
             all[at].push(number(&proof, "/duration_us") / 1e3);
             let prepare = number(&proof, "/phases/0/us") / 1e3;
             table[at].push(if to == "card" { prepare } else { 0.0 });
@@ -299,7 +309,7 @@ fn tcp(settings: &Settings, daemon: &Daemon, pair: &Pair) -> Section {
         for _ in 0..settings.moves {
             for to in ["soft", "card"] {
                 if moving {
-                    migrate(daemon, pair, to);
+                    migrate(daemon, pair.name(), to);
                 } else {
                     let _ = daemon.cli.json(&["get", "networks", pair.name()]);
                     std::thread::sleep(Duration::from_millis(45));
@@ -428,16 +438,16 @@ fn two_wires(settings: &Settings, wrong: &mut Vec<String>) -> Section {
         pair.warm_up();
         for (name, bytes, from) in SIZES {
             let on_card = capacity(&pair, bytes, from, settings.seconds);
-            migrate(&daemon, &pair, "soft");
+            migrate(&daemon, pair.name(), "soft");
             let on_soft = capacity(&pair, bytes, from, settings.seconds);
-            migrate(&daemon, &pair, "card");
+            migrate(&daemon, pair.name(), "card");
             let rate = on_card.min(on_soft) * SHARE;
             let flow = Flow::start(&pair.left, &pair.right, rate as u32, bytes);
             std::thread::sleep(Duration::from_millis(500));
             let (mut late, mut overlaps) = (0.0, Vec::new());
             for _ in 0..settings.moves {
                 for to in ["soft", "card"] {
-                    let proof = migrate(&daemon, &pair, to);
+                    let proof = migrate(&daemon, pair.name(), to);
                     late += number(&proof, "/steering/late");
                     overlaps.extend(proof.pointer("/steering/overlap_us").and_then(Value::as_f64));
                 }
