@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use hue_planes::group::Slots;
-use hue_planes::{Adjacency, AdjacencyKind, Kind, Settings, l2};
+use hue_planes::{Adjacency, AdjacencyKind, Keys, Settings, l2};
 use hue_substrate::{Checked, HopChanges, Program, RouteKey};
 use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 
@@ -278,7 +278,7 @@ pub fn row(place: Place, program: &Program, hop_base: u32, roots: Roots) -> Netw
         },
         gated: program.gated,
         kind: program.kind() as u8,
-        root_ipv6: if program.kind() == Kind::Dual { roots.ipv6 } else { 0 },
+        root_ipv6: if program.kind().limits().keys == Keys::Dual { roots.ipv6 } else { 0 },
         carries_ipip: false,
         carries_vxlan: false,
         policies: false,
@@ -309,6 +309,7 @@ pub fn wait_for_its_hops<R: Registers>(loaded: &mut Loaded, device: &mut Device<
 mod tests {
     use std::collections::BTreeMap;
 
+    use hue_planes::Kind;
     use hue_substrate::Entries;
     use hue_tables::Vid;
     use proptest::prelude::*;

@@ -399,7 +399,7 @@ fn a_far_end_without_a_neighbour_is_the_carriers_affair() {
     let dir = Scratch::new();
     dir.write("all.yaml", SHARED);
     let sent = ipv4("02:00:00:00:07:01", 64, [10, 1, 0, 5], [10, 11, 0, 9]);
-    let ([_, right, _, punt], report) = run(&dir, "p2", &[sent.clone()]);
+    let ([_, right, _, punt], report) = run(&dir, "p2", std::slice::from_ref(&sent));
     assert_eq!((right.len(), punt.len()), (0, 1));
     assert_eq!((&punt[0][26..30], &punt[0][30..34]), (&LOCAL[..], &RIGHT[..]));
     assert_eq!(report["networks"]["red"]["forward"], 1);
