@@ -160,7 +160,6 @@ pub(super) fn micros(time: Duration) -> u64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test fails by panicking
 mod tests {
     use super::*;
 

@@ -19,8 +19,8 @@ use hue_substrate::handover::Peer;
 use hue_substrate::wake::Wake;
 
 use super::lock::locked;
-use super::process::Out;
 use super::protocol::{self, FromCard, GREETING, Start, Started, write};
+use super::reports::Out;
 
 /// How long a daemon may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(2);

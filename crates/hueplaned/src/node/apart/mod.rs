@@ -21,6 +21,7 @@ mod link;
 mod lock;
 mod process;
 mod protocol;
+mod reports;
 mod wired;
 
 pub use body::CardSite;

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hue_card::{Card, CardCommand, CardEvent, CardQuestion, CardReply, CardTotals, LiveCard, Twin};
@@ -21,7 +20,8 @@ use hue_substrate::scheduling::Scheduling;
 
 use super::door::{Caller, Door, Facts, Shared};
 use super::lock::locked;
-use super::protocol::{FromCard, Start, ToCard, hear, read, send_all};
+use super::protocol::{FromCard, Start, ToCard, hear, read};
+use super::reports::Out;
 use super::wired::Wired;
 use crate::node::image;
 
@@ -42,35 +42,6 @@ pub fn run_if_asked() -> bool {
         eprintln!("hueplane: the card's process: {error}");
     }
     true
-}
-
-/// Where reports go: to the present daemon, if there is one.
-#[derive(Clone, Default)]
-pub(super) struct Out(Arc<Mutex<Option<Sender<FromCard>>>>);
-
-impl Out {
-    /// Sends a message, if there is a daemon.
-    pub fn send(&self, message: FromCard) {
-        if let Some(out) = &*locked(&self.0) {
-            let _ = out.send(message); // the daemon may just have ended
-        }
-    }
-
-    /// Sends to this daemon from now on, until [`Out::disconnect`].
-    fn connect(&self, socket: &UnixStream) -> io::Result<JoinHandle<()>> {
-        let (out, messages) = channel();
-        let to = socket.try_clone()?;
-        let thread = std::thread::Builder::new().name("hue-reports".to_owned());
-        let thread = thread.spawn(move || drop(send_all(&messages, to)))?; // it fails if the daemon has ended
-        *locked(&self.0) = Some(out);
-        Ok(thread)
-    }
-
-    /// Sends what is left, and nothing more.
-    fn disconnect(&self, thread: JoinHandle<()>) {
-        *locked(&self.0) = None;
-        let _ = thread.join(); // a panic has already been reported
-    }
 }
 
 /// An open port, and what it is.
