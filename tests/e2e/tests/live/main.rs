@@ -25,6 +25,7 @@ mod history;
 mod hostile;
 mod ipv6;
 mod l2;
+mod labs;
 mod links;
 mod memory;
 mod migrate;
