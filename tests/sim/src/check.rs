@@ -95,7 +95,7 @@ pub fn quiet(look: &Look, world: &World) -> Result<(), String> {
         return Err(format!("software has {} networks of {}", look.in_software, desired.len()));
     }
     for network in &look.networks {
-        one_place(network, look)?;
+        one_place(network, look, world)?;
         settled(network, look, world)?;
     }
     Ok(())
@@ -132,7 +132,7 @@ fn nothing_left(look: &Look) -> Result<(), String> {
 }
 
 /// Checks that control, driver, row and table agree on where a network is.
-fn one_place(network: &NetworkLook, look: &Look) -> Result<(), String> {
+fn one_place(network: &NetworkLook, look: &Look, world: &World) -> Result<(), String> {
     let words = |what: &str| Err(format!("{}: {what}: {network:?}", network.name));
     let Some(vid) = network.vid else { return words("it is not loaded") };
     match &network.totals {
@@ -144,6 +144,13 @@ fn one_place(network: &NetworkLook, look: &Look) -> Result<(), String> {
         return words("control and the card do not agree whether the card knows it");
     }
     let Some(seated) = network.seated else { return Ok(()) };
+    if world.net(number(&network.name)).is_some_and(Net::is_switch) {
+        // It has no routes: where its frames go says what the card knows.
+        return match seated {
+            Seated::Coming | Seated::Leaving => words("it is half moved"),
+            Seated::Card | Seated::Software => Ok(()),
+        };
+    }
     let Some(card) = &network.card else { return words("the card has no such network") };
     match seated {
         Seated::Card if card.software => words("control has it on the card, the card in software"),

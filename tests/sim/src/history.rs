@@ -4,6 +4,7 @@
 //! order that the seed also chooses, and frames arrive. Sometimes, and at the end, the history waits until nothing moves any
 //! more; then everything must be as the documents require.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,8 +17,12 @@ use crate::Sets;
 use crate::check;
 use crate::frame::{self, Tag, mac, neighbour_mac, tagged};
 use crate::hand::{self, US, WORKERS};
+use crate::hosts::{EVERYBODY, HOSTS, NOBODY};
 use crate::ledger::{CONTROL, FLOWS, Ledger, RESTLESS, SHARED, SHARED_FLOWS, SOURCED, SOURCED_FLOWS, TTL};
-use crate::world::{Families, Family, NETS, Net, PORTS, Place, World, name, neighbour, number};
+use crate::world::{
+    Families, Family, NETS, Net, PORTS, Place, ROUTER_PORTS, ROUTERS, SWITCH, SWITCH_PORTS, World, name,
+    neighbour, number,
+};
 
 /// Most steps of a history.
 const STEPS_MAX: usize = 30;
@@ -39,6 +44,10 @@ const MIXED_SEEDS: (u64, u64) = (6, 5);
 const SHARED_SEEDS: (u64, u64) = (3, 1);
 /// Likewise, of routes by source.
 const SOURCED_SEEDS: (u64, u64) = (3, 2);
+/// Likewise, in how many of 100 steps of a history with a switch something happens to it or its hosts.
+const SWITCH_STEPS: usize = 15;
+/// Passes between the first frames of two hosts: a card that is busy leaves out notes of hosts.
+const INTRODUCTION_PASSES: usize = 8;
 /// Passes over all parts after which nothing may move any more.
 const PASSES_MAX: usize = 4_000;
 /// Passes without work after which nothing moves. The card executes one of control's requests a round, which does not count as work.
@@ -63,6 +72,10 @@ pub struct Outcome {
     pub drains: u64,
     /// Number of checks in a quiet state.
     pub looks: u64,
+    /// Kinds of networks that ran in a quiet state.
+    pub kinds: BTreeSet<&'static str>,
+    /// Of a switch: hosts that moved to another port, frames to hosts that it knew, and frames to all.
+    pub switched: (u64, u64, u64),
     /// The steps and their results.
     pub history: Vec<String>,
 }
@@ -78,6 +91,14 @@ impl Outcome {
         self.drains += other.drains;
         self.cards_failed += other.cards_failed;
         self.looks += other.looks;
+        self.kinds.extend(&other.kinds);
+        self.add_switched(other.switched);
+    }
+
+    fn add_switched(&mut self, (moved, known, floods): (u64, u64, u64)) {
+        self.switched.0 += moved;
+        self.switched.1 += known;
+        self.switched.2 += floods;
     }
 }
 
@@ -120,6 +141,12 @@ pub fn is_shared(seed: u64) -> bool {
 #[must_use]
 pub fn is_sourced(seed: u64) -> bool {
     is_mixed(seed) && seed / MIXED_SEEDS.0 % SOURCED_SEEDS.0 == SOURCED_SEEDS.1
+}
+
+/// Whether a seed's history has a switch: whenever the images with its kind are there.
+#[must_use]
+pub fn is_switched(seed: u64) -> bool {
+    is_mixed(seed)
 }
 
 /// Plays the history of a seed.
@@ -167,6 +194,10 @@ struct Sim<'l> {
     sharing: Option<Random>,
     /// For routes by source; `None` if networks have none.
     sourcing: Option<Random>,
+    /// For the switch and its hosts; `None` if there is none.
+    switching: Option<Random>,
+    /// Copies and frames for which the node counted no room, when it was last quiet.
+    full: u64,
     /// The images' names.
     images: Vec<&'static str>,
     world: World,
@@ -203,15 +234,24 @@ impl<'l> Sim<'l> {
             let new = Net { shares, ..new_net(&mut random, families.as_mut(), limited) };
             world.nets[usize::from(net) - 1] = Some(sourced(new, sourcing.as_mut()));
         }
+        let mut ledger = Ledger::default();
+        let mut switching = is_switched(seed).then(|| Random::new(seed.rotate_left(32)));
+        if let Some(random) = &mut switching {
+            world.switched = true;
+            world.nets[usize::from(SWITCH) - 1] = Some(Net::switch(place(random)));
+            ledger.hosts.set_up(random);
+        }
         let mut sim = Self {
             node,
             random,
             families,
             sharing,
             sourcing,
+            switching,
+            full: 0,
             images: names,
             world,
-            ledger: Ledger::default(),
+            ledger,
             log,
             stalled: [0; WORKERS],
             had_card: false,
@@ -266,6 +306,9 @@ impl<'l> Sim<'l> {
         if self.drains && self.random.chance(20) {
             return self.change_drained();
         }
+        if self.switching.as_mut().is_some_and(|random| random.chance(SWITCH_STEPS)) {
+            return self.change_switch();
+        }
         match self.random.below(100) {
             0..25 => self.change_a_network(),
             25..65 => self.migrate(),
@@ -302,7 +345,7 @@ impl<'l> Sim<'l> {
         if self.node.is_busy() {
             return Ok(()); // a change waits for the previous one
         }
-        let net = 1 + self.random.below(usize::from(NETS)) as u8;
+        let net = 1 + self.random.below(usize::from(ROUTERS)) as u8;
         let Some(mut now) = self.world.net(net).cloned() else {
             let new = new_net(&mut self.random, self.families.as_mut(), self.limited);
             let new = Net { shares: self.sharing.as_mut().and_then(shares), ..new };
@@ -375,6 +418,52 @@ impl<'l> Sim<'l> {
         self.apply(&why)
     }
 
+    /// Hosts of the switch move, or its document changes.
+    fn change_switch(&mut self) -> Result<(), String> {
+        let Some(random) = &mut self.switching else { return Ok(()) };
+        let what = random.below(10);
+        if what < 4 {
+            let (host, port) = (random.below(usize::from(HOSTS)) as u8, random.pick(&SWITCH_PORTS));
+            self.ledger.hosts.relocate(host, port);
+            self.say(format!("host {host} moves to p{port}"));
+            return Ok(());
+        }
+        if self.node.is_busy() {
+            return Ok(()); // a change waits for the previous one
+        }
+        let at = usize::from(SWITCH) - 1;
+        let Some(now) = &mut self.world.nets[at] else {
+            let age = self.node.time().now_ns().to_le_bytes()[2];
+            let new = Net { age, ..Net::switch(place(random)) };
+            let why = format!("n{SWITCH} appears: {new:?}");
+            self.ledger.set_up(SWITCH);
+            self.ledger.hosts.set_up(random);
+            self.world.nets[at] = Some(new);
+            return self.apply(&why);
+        };
+        let why = match what {
+            4 => {
+                self.ledger.set_up(SWITCH);
+                self.ledger.hosts.set_up(random);
+                self.world.nets[at] = None;
+                format!("n{SWITCH} goes")
+            }
+            5..8 => {
+                now.place = place(random);
+                format!("n{SWITCH} is to be at {:?}", now.place)
+            }
+            8 => {
+                now.weight = 1 + random.below(9) as u16;
+                format!("n{SWITCH} has weight {}", now.weight)
+            }
+            _ => {
+                (now.needs, now.low) = (random.below(400) as u16, random.chance(30));
+                format!("n{SWITCH} needs {} Mbit/s, low: {}", now.needs, now.low)
+            }
+        };
+        self.apply(&why)
+    }
+
     fn migrate(&mut self) -> Result<(), String> {
         let nets = self.world.numbers();
         if nets.is_empty() {
@@ -429,7 +518,7 @@ impl<'l> Sim<'l> {
     }
 
     fn change_route(&mut self) -> Result<(), String> {
-        let nets = self.world.numbers();
+        let nets: Vec<u8> = self.world.numbers().into_iter().filter(|net| *net != SWITCH).collect();
         if nets.is_empty() {
             return Ok(());
         }
@@ -449,7 +538,8 @@ impl<'l> Sim<'l> {
     }
 
     fn cut_a_port(&mut self) -> Result<(), String> {
-        let port = self.random.below(PORTS.len());
+        let ports = if self.switching.is_some() { PORTS.len() } else { usize::from(ROUTER_PORTS) };
+        let port = self.random.below(ports);
         self.say(format!("p{port} breaks"));
         self.ledger.disturb_all();
         self.node.cut(PORTS[port]);
@@ -523,6 +613,11 @@ impl<'l> Sim<'l> {
             return; // nothing is guaranteed before it is set up
         }
         let Some(net) = self.world.net(number) else { return };
+        if net.is_switch() {
+            let age = net.age;
+            self.switch_traffic(age);
+            return;
+        }
         let (ports, age, families) = (net.ports, net.age, net.families);
         let mut flow = self.random.below(usize::from(FLOWS)) as u8;
         if let Some(random) = self.sharing.as_mut().filter(|_| net.shares.is_some())
@@ -561,7 +656,12 @@ impl<'l> Sim<'l> {
                 self.node.send_control(&name(number), 0, &tagged(macs, to, TTL, tag, len))
             } else {
                 let macs = [mac(number, port), neighbour_mac(number, port)];
-                self.node.send(PORTS[usize::from(port)], &tagged(macs, to, TTL, tag, len))
+                let frame = tagged(macs, to, TTL, tag, len);
+                if self.switching.is_some() {
+                    // Where the router is not yet, or no more, its frames are the switch's.
+                    self.ledger.hosts.stray(port, &frame, Some(number));
+                }
+                self.node.send(PORTS[usize::from(port)], &frame)
             };
             if sent {
                 self.ledger.sent(tag);
@@ -569,18 +669,61 @@ impl<'l> Sim<'l> {
         }
     }
 
+    /// A host of the switch sends some frames to another host, to nobody, or to everybody.
+    fn switch_traffic(&mut self, age: u8) {
+        let Some(random) = &mut self.switching else { return };
+        let from = random.below(usize::from(HOSTS)) as u8;
+        let (to, many) = match random.below(8) {
+            0 => (NOBODY, 3),
+            1 => (EVERYBODY, 3),
+            _ => ((from + 1 + random.below(usize::from(HOSTS) - 1) as u8) % HOSTS, 10),
+        };
+        for _ in 0..1 + random.below(many) {
+            let len = if random.chance(10) { 1514 } else { 60 + random.below(140) };
+            if self.ledger.hosts.inside() < INSIDE_MAX {
+                send_switched(&self.node, &mut self.ledger, (age, from, to), len);
+            }
+        }
+    }
+
+    /// Hosts of the switch that it may not know send a frame, each after the other. Returns them.
+    fn introduce(&mut self) -> Result<Vec<u8>, String> {
+        let Some(age) = self.world.net(SWITCH).map(|net| net.age) else { return Ok(Vec::new()) };
+        let hosts = self.ledger.hosts.unknown();
+        for host in &hosts {
+            send_switched(&self.node, &mut self.ledger, (age, *host, NOBODY), 60);
+            for _ in 0..INTRODUCTION_PASSES {
+                hand::pass(&mut self.node);
+            }
+            self.collect()?;
+        }
+        Ok(hosts)
+    }
+
+    /// Copies and frames for which the node has counted no room since it was last quiet: those of the switch, and those to all
+    /// networks of a port.
+    fn newly_full(&mut self) -> u64 {
+        let stats = self.node.stats();
+        let networks = stats.networks.iter().filter(|one| one.network == name(SWITCH));
+        let of_networks: u64 = networks.flat_map(|one| one.losses.values()).sum();
+        let of_ports: u64 = stats.ports.iter().filter_map(|port| port.losses.get("flood_full")).sum();
+        let before = std::mem::replace(&mut self.full, of_networks + of_ports);
+        // A flood that its port could not copy is missing at two ports.
+        2 * self.full.saturating_sub(before)
+    }
+
     /// A family of a network.
     fn family_of(&mut self, families: Families) -> Family {
         match families {
             Families::Only(family) => family,
-            Families::Both => self.random.pick(families.list()),
+            Families::Both | Families::Frames => self.random.pick(families.list()),
         }
     }
 
     /// Sends an invalid frame.
     fn hostile(&mut self) {
-        let port = self.random.below(PORTS.len()) as u8;
-        let net = 1 + self.random.below(usize::from(NETS)) as u8;
+        let port = self.random.below(usize::from(ROUTER_PORTS)) as u8;
+        let net = 1 + self.random.below(usize::from(ROUTERS)) as u8;
         let tag = Tag { net, age: 0xff, flow: RESTLESS, number: u32::MAX };
         let (to, from) = (mac(net, port), neighbour_mac(net, port));
         let families = self.world.net(net).map_or(Families::Only(Family::Four), |net| net.families);
@@ -603,6 +746,9 @@ impl<'l> Sim<'l> {
                 frame[12..20].copy_from_slice(&bytes);
             }
         }
+        if self.switching.is_some() {
+            self.ledger.hosts.stray(port, &frame, None);
+        }
         let _ = self.node.send(PORTS[usize::from(port)], &frame);
     }
 
@@ -612,6 +758,9 @@ impl<'l> Sim<'l> {
             while let Some(bytes) = self.node.receive(interface) {
                 self.note(&[port]);
                 self.note(&bytes);
+                if self.ledger.takes_stray(port, &bytes) {
+                    continue;
+                }
                 match frame::read(&bytes).map_err(|what| format!("a frame at p{port}: {what}"))? {
                     Some(left) => {
                         self.ledger.left(&self.world, port, &left)?;
@@ -622,7 +771,7 @@ impl<'l> Sim<'l> {
             }
         }
         for net in 1..=NETS {
-            for vport in 0..2 {
+            for vport in 0..if net == SWITCH { SWITCH_PORTS.len() } else { 2 } {
                 while let Some(bytes) = self.node.receive_control(&name(net), vport) {
                     self.note(&bytes);
                     let own = bytes[..5] == mac(net, 0)[..5];
@@ -723,8 +872,8 @@ impl<'l> Sim<'l> {
         self.images.iter().copied().find(|image| *image == name)
     }
 
-    /// Waits until nothing moves, and makes all checks.
-    fn settle(&mut self) -> Result<(), String> {
+    /// Waits until nothing moves.
+    fn wait(&mut self) -> Result<(), String> {
         self.stalled = [0; WORKERS];
         let mut idle = 0;
         for pass in 0.. {
@@ -744,11 +893,27 @@ impl<'l> Sim<'l> {
                 return Err(format!("it does not come to rest: {:?}", self.node.look()));
             }
         }
+        Ok(())
+    }
+
+    /// Waits until nothing moves, and makes all checks.
+    fn settle(&mut self) -> Result<(), String> {
+        self.wait()?;
+        let introduced = self.introduce()?;
+        if !introduced.is_empty() {
+            self.wait()?;
+        }
         let look = self.node.look();
         check::always(&look)?;
         check::quiet(&look, &self.world)?;
         let world = &self.world;
         self.ledger.settle(|net| world.net(net).is_some_and(|net| net.limit.is_none()))?;
+        if self.switching.is_some() {
+            let full = self.newly_full();
+            self.outcome.add_switched(self.ledger.hosts.counts);
+            self.ledger.hosts.settle(&introduced, full)?;
+        }
+        self.outcome.kinds.extend(self.world.nets.iter().flatten().map(|net| net.families.kind()));
         self.ledger.limits.settle(self.node.time().now_ns());
         self.outcome.looks += 1;
         let on_card: Vec<&str> =
@@ -760,10 +925,10 @@ impl<'l> Sim<'l> {
 
 fn new_net(random: &mut Random, families: Option<&mut Random>, limited: bool) -> Net {
     let limit = limited && random.chance(70);
-    let families = families.map_or(Families::Only(Family::Four), |random| match random.below(4) {
-        0 => Families::Only(Family::Four),
-        1 => Families::Only(Family::Six),
-        _ => Families::Both,
+    let families = families.map_or(Families::Only(Family::Four), |random| {
+        let all = Families::of_routers();
+        // The last is chosen twice as often.
+        all[random.below(all.len() + 1).min(all.len() - 1)]
     });
     Net {
         families,
@@ -777,6 +942,15 @@ fn new_net(random: &mut Random, families: Option<&mut Random>, limited: bool) ->
         by_source: None,
         needs: random.below(200) as u16,
         low: false,
+    }
+}
+
+/// A host of the switch, in an incarnation, sends a frame to another.
+fn send_switched(node: &ByHand, ledger: &mut Ledger, (age, from, to): (u8, u8, u8), len: usize) {
+    let (tag, port, macs) = ledger.hosts.next(age, from, to);
+    let frame = tagged(macs, Family::Four.address(16, [from, to]), TTL, tag, len);
+    if node.send(PORTS[usize::from(port)], &frame) {
+        ledger.switched(tag, port);
     }
 }
 

@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::frame::{Left, Tag, mac, neighbour_mac};
+use crate::hosts::Hosts;
 use crate::limits::Limits;
-use crate::world::{NETS, World};
+use crate::world::{NETS, SWITCH, World};
 
 /// Flows of a network: in by `a` and out by `b`, the reverse, one whose routes are added and removed, and its control plane's.
 pub const FLOWS: u8 = 4;
@@ -53,6 +54,8 @@ pub struct Ledger {
     rerouted: [bool; NETS as usize + 1],
     /// Networks that are being set up: all their routes are on the way, so that this holds for all flows but the control plane's.
     fresh: [bool; NETS as usize + 1],
+    /// Frames of the switch.
+    pub hosts: Hosts,
     /// Frames that networks with a rate limit passed.
     pub limits: Limits,
     /// Frames sent.
@@ -79,6 +82,18 @@ impl Ledger {
         flow.inside.insert(tag.number, promised);
     }
 
+    /// The same, of a frame that a host of the switch sent to a port.
+    pub fn switched(&mut self, tag: Tag, port: u8) {
+        self.sent += 1;
+        self.hosts.sent(tag, port, self.is_calm(SWITCH));
+    }
+
+    /// Whether a frame that left is one that the switch got although it is not its hosts'.
+    pub fn takes_stray(&mut self, port: u8, bytes: &[u8]) -> bool {
+        let calm = self.calm;
+        self.hosts.takes_stray(port, bytes, |net| calm[usize::from(net)])
+    }
+
     /// Number of a network's frames that have not left.
     #[must_use]
     pub fn inside(&self, net: u8) -> usize {
@@ -97,6 +112,9 @@ impl Ledger {
     /// Records an event that may cost a network frames: until the system is idle, its frames may be lost.
     pub fn disturb(&mut self, net: u8) {
         self.calm[usize::from(net)] = false;
+        if net == SWITCH {
+            self.hosts.disturb();
+        }
         self.limits.forget(net);
         for (_, flow) in self.flows.range_mut((net, 0, 0)..=(net, u8::MAX, u8::MAX)) {
             flow.inside.values_mut().for_each(|promised| *promised = false);
@@ -146,6 +164,9 @@ impl Ledger {
         let Left { tag, macs, ttl } = *frame;
         let words = || format!("frame {tag:?} at p{port}");
         self.left += 1;
+        if tag.net == SWITCH {
+            return self.hosts.left(port, frame);
+        }
         let [to, from] = macs;
         let control = tag.flow == CONTROL;
         // While its ports change, a kernel may still know an old neighbour.

@@ -1,21 +1,24 @@
 //! Random histories of a node, in one thread, from a seed: networks are added, changed and removed, move between card and
-//! software, images are loaded, steps are made to fail, cards and ports break, workers stall, and frames flow throughout.
+//! software, images are loaded, steps are made to fail, cards and ports break, workers stall, and frames flow throughout. Beside
+//! routers, some histories have a switch.
 //!
 //! Flow: seed → [`history`] (documents from [`world`], frames from [`frame`]) → the daemon's node, the software's
 //! workers, the card's thread and the card's own logic, each stepped by [`hand`]
-//! ([`ByHand`](hueplaned::node::by_hand::ByHand)) → [`ledger`], [`limits`] and [`check`]. All of the product's code is real; only the
+//! ([`ByHand`](hueplaned::node::by_hand::ByHand)) → [`ledger`], [`hosts`], [`limits`] and [`check`]. All of the product's code is real; only the
 //! operating system is simulated. Time is simulated; a seed gives the same history on every machine.
 
 pub mod check;
 pub mod frame;
 pub mod hand;
 pub mod history;
+pub mod hosts;
 pub mod ledger;
 pub mod limits;
 pub mod world;
 
 pub use history::{
-    DRAINED_SEEDS, Failure, LIMITED_SEEDS, Outcome, is_mixed, is_shared, is_sourced, play, play_recorded,
+    DRAINED_SEEDS, Failure, LIMITED_SEEDS, Outcome, is_mixed, is_shared, is_sourced, is_switched, play,
+    play_recorded,
 };
 
 use hue_card::Images;

@@ -2,11 +2,13 @@
 //!
 //! Networks overlap on purpose: on a port all have the same prefix, and all have the same routes; only MAC addresses and
 //! the neighbours that routes lead to differ. So a frame that used another network's table, or left with another's MAC
-//! addresses, is detected. Ports `p0` to `p2` are the card's, `p3` is the host's.
+//! addresses, is detected. Ports `p0` to `p2` are the card's, `p3` is the host's. A switch has `p4` to itself, which is the card's, and
+//! shares `p1` and `p2` with the routers: it gets what is not for their MAC addresses.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv6Addr};
 
+use hue_planes::Kind;
 use hue_tables::{AnyPrefix, Prefix4, Prefix6};
 
 use crate::frame::{mac, neighbour_mac, source_of};
@@ -14,11 +16,19 @@ use crate::ledger::{SOURCED, SOURCED_FLOWS};
 use crate::limits::Limit;
 
 /// Ports of the node.
-pub const PORTS: [&str; 4] = ["p0", "p1", "p2", "p3"];
+pub const PORTS: [&str; 5] = ["p0", "p1", "p2", "p3", "p4"];
+/// Number of the first ports, which routers have.
+pub const ROUTER_PORTS: u8 = 4;
 /// Number of the first ports that are the card's.
 pub const CARD_PORTS: u8 = 3;
+/// Ports of a switch, all of which are the card's.
+pub const SWITCH_PORTS: [u8; 3] = [1, 2, 4];
+/// Most routers, which have the first numbers.
+pub const ROUTERS: u8 = 6;
+/// The number of the network that is a switch.
+pub const SWITCH: u8 = ROUTERS + 1;
 /// Most networks.
-pub const NETS: u8 = 6;
+pub const NETS: u8 = SWITCH;
 
 /// Where a network should run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,17 +57,37 @@ pub enum Families {
     Only(Family),
     /// Both.
     Both,
+    /// None: it is a switch, and forwards frames of all protocols.
+    Frames,
 }
 
 impl Families {
+    /// Those of networks of a kind; `None`: histories do not know the kind. Each kind that documents can name must be known.
+    #[must_use]
+    pub fn of(kind: Kind) -> Option<Self> {
+        match kind {
+            Kind::Ipv4 => Some(Self::Only(Family::Four)),
+            Kind::Ipv6 => Some(Self::Only(Family::Six)),
+            Kind::Dual => Some(Self::Both),
+            Kind::L2 => Some(Self::Frames),
+            Kind::Echo => None,
+        }
+    }
+
+    /// Those of all kinds of routers that documents can name.
+    #[must_use]
+    pub fn of_routers() -> Vec<Self> {
+        Kind::OFFERED.into_iter().filter_map(Self::of).filter(|families| *families != Self::Frames).collect()
+    }
+
     /// The kind of such a network.
+    ///
+    /// # Panics
+    /// If documents can name no such kind.
     #[must_use]
     pub fn kind(self) -> &'static str {
-        match self {
-            Self::Only(Family::Four) => "ipv4",
-            Self::Only(Family::Six) => "ipv6",
-            Self::Both => "dual",
-        }
+        let mut kinds = Kind::OFFERED.into_iter();
+        kinds.find(|kind| Self::of(*kind) == Some(self)).expect("a kind for all families").name()
     }
 
     /// The families.
@@ -67,6 +97,7 @@ impl Families {
             Self::Only(Family::Four) => &[Family::Four],
             Self::Only(Family::Six) => &[Family::Six],
             Self::Both => &[Family::Four, Family::Six],
+            Self::Frames => &[],
         }
     }
 
@@ -135,7 +166,7 @@ impl Family {
 pub struct Net {
     /// Its address families.
     pub families: Families,
-    /// The physical ports of its virtual ports `a` and `b`.
+    /// The physical ports of a router's virtual ports `a` and `b`. A switch has [`SWITCH_PORTS`].
     pub ports: [u8; 2],
     /// How often they changed.
     pub age: u8,
@@ -161,7 +192,7 @@ pub struct Net {
 /// The target state of a history.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct World {
-    /// Networks; the first has number 1.
+    /// Networks; the first has number 1, and the last may be a switch.
     pub nets: [Option<Net>; NETS as usize],
     /// The image of the card; `None`: there is no card.
     pub image: Option<&'static str>,
@@ -171,6 +202,8 @@ pub struct World {
     pub says_drained: bool,
     /// The scheduler, and the bandwidth it assumes for software, Mbit/s.
     pub scheduler: Option<(&'static str, u16)>,
+    /// Whether the node has the port for a switch.
+    pub switched: bool,
 }
 
 /// Name of a network.
@@ -218,11 +251,15 @@ impl World {
     pub fn documents(&self) -> String {
         let mut text =
             "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: sim}\nspec:\n  ports:\n".to_owned();
-        for port in PORTS {
+        let routers = usize::from(ROUTER_PORTS);
+        for port in &PORTS[..if self.switched { PORTS.len() } else { routers }] {
             let _ = writeln!(text, "    - {{name: {port}}}"); // writing to a string does not fail
         }
         if let Some(image) = self.image {
-            let ports = PORTS[..usize::from(CARD_PORTS)].join(", ");
+            let mut ports = PORTS[..usize::from(CARD_PORTS)].join(", ");
+            if self.switched {
+                let _ = write!(ports, ", {}", PORTS[routers]);
+            }
             let drained =
                 if self.says_drained { format!(", drained: {}", self.drained) } else { String::new() };
             let _ = writeln!(text, "  card: {{twin: {{image: {image}}}, ports: [{ports}]{drained}}}");
@@ -266,6 +303,19 @@ impl Net {
         self.ports[usize::from(by_source)]
     }
 
+    /// A switch.
+    #[must_use]
+    pub const fn switch(place: Place) -> Self {
+        let ports = [SWITCH_PORTS[0], SWITCH_PORTS[1]];
+        Self { families: Families::Frames, ports, ..Self::plain(place) }
+    }
+
+    /// Whether it is a switch.
+    #[must_use]
+    pub fn is_switch(&self) -> bool {
+        self.families == Families::Frames
+    }
+
     fn document(&self, number: u8) -> String {
         let route_by = if self.by_source.is_some() { ", route_by: source_destination" } else { "" };
         let mut text = format!(
@@ -286,6 +336,13 @@ impl Net {
             let _ = writeln!(text, "  rate_limit: {{packets_per_second: {rate}, burst_packets: {burst}}}");
         }
         let _ = writeln!(text, "  weight: {}\n  ports:", self.weight);
+        if self.is_switch() {
+            for port in SWITCH_PORTS {
+                let (on, mac) = (PORTS[usize::from(port)], colons(mac(number, port)));
+                let _ = writeln!(text, "    - {{name: {on}, port: {on}, mac: \"{mac}\"}}");
+            }
+            return text;
+        }
         for (vport, port) in ["a", "b"].into_iter().zip(self.ports) {
             let own = self.families.list().iter().map(|family| family.on_link(port, number));
             let addresses: Vec<String> = own.map(|(own, length)| format!("\"{own}/{length}\"")).collect();

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hue_differential::full;
+use hue_planes::Kind;
 use hue_sim::{Outcome, Sets, play};
 
 /// Seeds of every run: they take some ten seconds.
@@ -86,6 +87,14 @@ fn histories_hold() {
         enough(sum.drains, 16);
         enough(sum.looks, 1);
         enough(sum.frames.1 / 200, 1);
+        let (moved, known, floods) = sum.switched;
+        enough(moved, 8);
+        enough(known / 50, 2);
+        enough(floods / 10, 2);
+        // Histories must know each kind that documents can name.
+        for kind in Kind::OFFERED {
+            assert!(sum.kinds.contains(kind.name()), "no network of kind {}: {sum:?}", kind.name());
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Planted bugs are found: a test of the checks of histories.
 
-use hue_sim::{DRAINED_SEEDS, LIMITED_SEEDS, Sets, is_mixed, is_shared, is_sourced, play};
+use hue_sim::{DRAINED_SEEDS, LIMITED_SEEDS, Sets, is_mixed, is_shared, is_sourced, is_switched, play};
 use hue_substrate::planted::{Bug, plant};
 
 /// Bugs that are found within the first histories, and (`LATE`) those that only rare histories find.
@@ -15,8 +15,8 @@ const SHARED: [Bug; 1] = [Bug::SlotsStay];
 const DRAINED: [Bug; 1] = [Bug::DrainForgotten];
 /// Bugs that are found only on a crowded card, by [`crate::crowded`].
 const CROWDED: [Bug; 2] = [Bug::ByName, Bug::NotReserved];
-/// Bugs of networks that learn, which [`crate::switches`] finds.
-const LEARNING: [Bug; 1] = [Bug::AddressesStay];
+/// Bugs that are found only if there is a switch.
+const SWITCHED: [Bug; 1] = [Bug::AddressesStay];
 /// Bugs of the engine, which [`crate::kinds`] finds.
 const ENGINE: [Bug; 1] = [Bug::KindIgnored];
 
@@ -50,7 +50,7 @@ fn found_in(bugs: &[Bug], seeds: &[u64]) {
 #[test]
 fn a_planted_bug_is_found() {
     let listed: Vec<Bug> =
-        [&EARLY[..], &LATE, &LIMITED, &SHARED, &DRAINED, &CROWDED, &LEARNING, &ENGINE, &UPDATES, &SOURCED]
+        [&EARLY[..], &LATE, &LIMITED, &SHARED, &DRAINED, &CROWDED, &SWITCHED, &ENGINE, &UPDATES, &SOURCED]
             .concat();
     assert!(Bug::ALL.iter().all(|bug| listed.contains(bug)), "not every bug is in a list: {listed:?}");
     found_within(&EARLY, 10);
@@ -75,6 +75,11 @@ fn groups_that_keep_their_slots_are_found() {
 #[test]
 fn routes_by_source_that_stay_are_found() {
     found_in(&SOURCED, &(1..=300).filter(|seed| is_sourced(*seed)).collect::<Vec<u64>>());
+}
+
+#[test]
+fn what_a_switch_knows_and_does_not_take_along_is_found() {
+    found_in(&SWITCHED, &(1..=100).filter(|seed| is_switched(*seed)).collect::<Vec<u64>>());
 }
 
 #[test]
