@@ -302,8 +302,8 @@ fn finds_another_way(net: &str, to: &[IpAddr]) {
     topology.down();
 }
 
-/// The links of a network are tunnels, and the network that carries them loses a link. No port of the first one goes down: its routing
-/// has to notice that a neighbour is silent.
+/// The links of a network are tunnels, and the network that carries them loses a link. Its static routes stay, so no port of the first
+/// one goes down: routing has to notice that a neighbour is silent.
 fn finds_another_way_than_a_silent_tunnel(routing: &str) {
     let tunnel = |ends: &str| format!("{{ends: [{ends}], tunnel: ipip, over: wan}}");
     let hosts =
