@@ -7,12 +7,15 @@
 #![no_main]
 
 use hue_demux::PortId;
-use hue_planes::{Adjacency, Kind, Looked, Plane, Settings, Source, with_plane};
+use hue_planes::{Adjacency, Kind, Looked, Plane, Source, with_plane};
 use hue_wire::Mac;
 use libfuzzer_sys::fuzz_target;
 
 fn check<P: Plane>(frame: &[u8], looked: &Looked) {
-    let settings = P::settings(&Settings::of(P::KIND));
+    P::samples().into_iter().for_each(|settings| check_with::<P>(frame, settings, looked));
+}
+
+fn check_with<P: Plane>(frame: &[u8], settings: P::Settings, looked: &Looked) {
     let mut bytes = frame.to_vec();
     let outcome = match P::front(frame, settings) {
         Ok(carried) => {

@@ -33,6 +33,10 @@ impl crate::Plane for Plane {
     type Carried = Checked;
     type Settings = Settings;
 
+    fn samples() -> Vec<Settings> {
+        [false, true].map(|forward_martians| Settings { forward_martians }).to_vec()
+    }
+
     #[inline(always)]
     fn settings(of: &crate::Settings) -> Settings {
         match of {

@@ -57,6 +57,10 @@ impl crate::Plane for Plane {
     type Settings = Settings;
     type Match = Exact;
 
+    fn samples() -> Vec<Settings> {
+        [false, true].map(|sticky| Settings { sticky, ..Settings::default() }).to_vec()
+    }
+
     #[inline(always)]
     fn settings(of: &crate::Settings) -> Settings {
         match of {

@@ -29,7 +29,12 @@ pub trait Plane: 'static {
     /// What the second half needs to know about a packet.
     type Carried: Copy;
     /// What a network says about its plane.
-    type Settings: Copy;
+    type Settings: Copy + Default;
+
+    /// Settings that make a difference to what it does with a packet, the defaults among them: for tests of all kinds.
+    fn samples() -> Vec<Self::Settings> {
+        vec![Self::Settings::default()]
+    }
 
     /// Its settings from those of a network of this kind; its defaults from those of another.
     fn settings(of: &Settings) -> Self::Settings;

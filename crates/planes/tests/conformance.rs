@@ -4,7 +4,8 @@
 
 use hue_demux::PortId;
 use hue_planes::{
-    Adjacency, FRAME_BYTES_MIN, Kind, Looked, Plane, Reason, Settings, Source, Verdict, with_plane,
+    Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Looked, Plane, Reason, Settings, Source, Verdict,
+    with_plane,
 };
 use hue_wire::Mac;
 use proptest::prelude::*;
@@ -27,7 +28,12 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
                 bytes[14..].iter_mut().zip(start).for_each(|(byte, value)| *byte = value);
                 bytes
             });
-    prop_oneof![prop::collection::vec(any::<u8>(), 0..200), begun]
+    // Up to the longest frame: the rest of a long one is the same byte.
+    let long = (begun.clone(), any::<u8>(), 200..=FRAME_BYTES_MAX).prop_map(|(mut bytes, rest, len)| {
+        bytes.resize(len, rest);
+        bytes
+    });
+    prop_oneof![4 => prop::collection::vec(any::<u8>(), 0..200), 4 => begun, 1 => long]
 }
 
 fn hop() -> impl Strategy<Value = Adjacency> {
@@ -54,8 +60,7 @@ fn looked() -> impl Strategy<Value = Looked> {
 }
 
 /// What a plane did with a frame: its outcome, and the bytes afterwards.
-fn run<P: Plane>(frame: &[u8], looked: &Looked) -> (Reason, Vec<u8>) {
-    let settings = P::settings(&Settings::of(P::KIND));
+fn run<P: Plane>(frame: &[u8], settings: P::Settings, looked: &Looked) -> (Reason, Vec<u8>) {
     let mut bytes = frame.to_vec();
     let outcome = match P::front(frame, settings) {
         Ok(carried) => {
@@ -70,15 +75,18 @@ fn run<P: Plane>(frame: &[u8], looked: &Looked) -> (Reason, Vec<u8>) {
 }
 
 fn check<P: Plane>(frame: &[u8], looked: &Looked) -> Result<(), TestCaseError> {
-    let (outcome, bytes) = run::<P>(frame, looked);
+    P::samples().into_iter().try_for_each(|settings| check_with::<P>(frame, settings, looked))
+}
+
+fn check_with<P: Plane>(frame: &[u8], settings: P::Settings, looked: &Looked) -> Result<(), TestCaseError> {
+    let (outcome, bytes) = run::<P>(frame, settings, looked);
     prop_assert_eq!(outcome.kind(), P::KIND);
     prop_assert!(outcome != Reason::gated(P::KIND) && outcome != Reason::rate_limited(P::KIND));
     prop_assert_eq!(outcome.is_forward(), outcome.verdict() == Verdict::Forward);
     if !outcome.is_forward() {
         prop_assert_eq!(&bytes[..], frame, "only a forwarded frame is edited");
     }
-    prop_assert_eq!(run::<P>(frame, looked), (outcome, bytes.clone()), "no state");
-    let settings = P::settings(&Settings::of(P::KIND));
+    prop_assert_eq!(run::<P>(frame, settings, looked), (outcome, bytes.clone()), "no state");
     let explained = P::explain(frame, settings, |_| looked.clone());
     prop_assert_eq!((explained.outcome, &explained.bytes), (outcome, &bytes));
     let last = explained.stages.last().unwrap();

@@ -52,7 +52,7 @@ struct Sent {
 type FlowId = (u8, u8);
 
 /// See the head of this file.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Debug)]
 pub struct Hosts {
     /// The ports that hosts are behind; `true`: the switch knows it.
     at: [(u8, bool); HOSTS as usize],
@@ -226,7 +226,9 @@ impl Hosts {
             }
         }
         if missing > lost {
-            return Err(format!("{missing} copies of floods are missing, {lost} are counted, one is {first:?}"));
+            return Err(format!(
+                "{missing} copies of floods are missing, {lost} are counted, one is {first:?}"
+            ));
         }
         self.sent.clear();
         self.strays.clear();
