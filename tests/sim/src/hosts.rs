@@ -52,7 +52,7 @@ struct Sent {
 type FlowId = (u8, u8);
 
 /// See the head of this file.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default)]
 pub struct Hosts {
     /// The ports that hosts are behind; `true`: the switch knows it.
     at: [(u8, bool); HOSTS as usize],
@@ -98,6 +98,12 @@ impl Hosts {
     pub fn set_up(&mut self, random: &mut Random) {
         self.at = std::array::from_fn(|_| (random.pick(&SWITCH_PORTS), false));
         self.sent.values_mut().for_each(|sent| (sent.way, sent.promised) = (Way::Some, false));
+    }
+
+    /// The switch may have forgotten its hosts.
+    pub fn doubt(&mut self) {
+        self.at.iter_mut().for_each(|(_, known)| *known = false);
+        self.sent.values_mut().filter(|sent| sent.to < HOSTS).for_each(|sent| sent.way = Way::Some);
     }
 
     /// A host moves to another port.

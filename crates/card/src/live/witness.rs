@@ -89,6 +89,9 @@ struct Tagged {
     number: Option<u32>,
     /// Copies of it that leave besides the next one.
     more: u32,
+    /// Whether no copy of the network's leaves: it is a group frame, and the network does not flood. What leaves with this tag is a
+    /// copy of another network, a switch at the same port.
+    stays: bool,
 }
 
 /// See the head of this file.
@@ -190,6 +193,10 @@ impl Witness {
         }
         if is_group(bytes) {
             self.copying.insert(tag, copies);
+            let stays = !self.floods();
+            if let Some(tagged) = self.tags.get_mut(&tag) {
+                tagged.stays = stays;
+            }
         }
         self.left_ns.get_or_insert(now_ns);
         if let Some(seen) = self.proof.seen.get_mut(self.at) {
@@ -209,9 +216,14 @@ impl Witness {
             return false;
         }
         let Some(frame) = self.frames.get(&key.frame) else { return false };
-        self.tags.insert(tag, Tagged { key: key.frame, number: frame.number, more: 0 });
+        self.tags.insert(tag, Tagged { key: key.frame, number: frame.number, more: 0, stays: false });
         self.returning.insert(tag);
         true
+    }
+
+    /// Whether the network sends frames to several ports.
+    fn floods(&self) -> bool {
+        Settings::of(self.kind).learning().is_some()
     }
 
     fn enter(&mut self, key: FrameKey, tag: u32, copies: u32) -> bool {
@@ -231,14 +243,18 @@ impl Witness {
         frame.number = (frame.inside == 0).then_some(number);
         frame.inside += copies;
         self.inside += u64::from(copies);
-        self.tags.insert(tag, Tagged { key: key.frame, number: Some(number), more: 0 });
+        self.tags.insert(tag, Tagged { key: key.frame, number: Some(number), more: 0, stays: false });
         true
     }
 
     /// A frame left the card with this tag and goes to the wire of a port, which accepted it or refused it for this reason.
     pub fn left(&mut self, tag: u32, port: u8, taken: Result<(), Loss>, now_ns: u64) {
+        let floods = self.floods();
         let Some(tagged) = self.tags.get_mut(&tag) else { return };
-        let Tagged { key, number, more } = *tagged;
+        let Tagged { key, number, more, stays } = *tagged;
+        if stays {
+            return;
+        }
         tagged.more = more.saturating_sub(1);
         if more == 0 {
             self.tags.remove(&tag);
@@ -258,7 +274,6 @@ impl Witness {
         frame.inside -= 1;
         self.inside -= 1;
         if let Some(number) = number {
-            let floods = Settings::of(self.kind).learning().is_some();
             let left = self.left.entry((frame.flow, if floods { port } else { 0 })).or_default();
             self.proof.reordered += u64::from(number < *left);
             *left = (*left).max(number + 1);
