@@ -4,14 +4,16 @@
 
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hue_differential::full;
 use hue_planes::Kind;
-use hue_sim::{Outcome, Sets, play};
+use hue_sim::{Outcome, Sets, is_switched, play};
 
 /// Seeds of every run: they take some ten seconds.
 const SEEDS: Range<u64> = 1..49;
+/// Seeds among which are those of a hundred and more histories with a switch.
+const SEEDS_SWITCHED: Range<u64> = 1..721;
 /// Seeds of a full run.
 const SEEDS_FULL: Range<u64> = 1..3001;
 /// Seeds whose histories once failed: 758, frames in a stalled worker's ring of a removed network; 1408, frames that an idle
@@ -34,18 +36,15 @@ fn seeds() -> Range<u64> {
 }
 
 /// Plays histories. Returns the sum of their results, and the messages of those that failed.
-fn play_all(images: &Sets, seeds: Range<u64>) -> (Outcome, Vec<String>) {
-    let next = AtomicU64::new(seeds.start);
+fn play_all(images: &Sets, seeds: &[u64]) -> (Outcome, Vec<String>) {
+    let next = AtomicUsize::new(0);
     let result = Mutex::new((Outcome::default(), Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end {
-                        return;
-                    }
-                    let played = play(images, seed);
+                    let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+                    let played = play(images, *seed);
                     let (sum, failures) = &mut *result.lock().unwrap();
                     match played {
                         Ok(outcome) => sum.add(&outcome),
@@ -70,7 +69,7 @@ fn histories_hold() {
     }
     let seeds = seeds();
     let count = seeds.end - seeds.start;
-    let (sum, failures) = play_all(&images, seeds);
+    let (sum, failures) = play_all(&images, &seeds.collect::<Vec<u64>>());
     println!("{count} histories: {sum:?}");
     let replay =
         failures.iter().filter_map(|failure| failure.lines().find(|line| line.starts_with("replay:")));
@@ -89,13 +88,26 @@ fn histories_hold() {
         enough(sum.frames.1 / 200, 1);
         let (moved, known, floods) = sum.switched;
         enough(moved, 8);
-        enough(known / 50, 2);
-        enough(floods / 10, 2);
+        enough(known / 10, 1);
+        enough(floods / 10, 4);
         // Histories must know each kind that documents can name.
         for kind in Kind::OFFERED {
             assert!(sum.kinds.contains(kind.name()), "no network of kind {}: {sum:?}", kind.name());
         }
     }
+}
+
+#[test]
+#[ignore = "long: make test-full"]
+fn histories_with_a_switch_hold() {
+    let seeds: Vec<u64> = SEEDS_SWITCHED.filter(|seed| is_switched(*seed)).collect();
+    let (sum, failures) = play_all(&Sets::default(), &seeds);
+    println!("{} histories: {sum:?}", seeds.len());
+    let replays =
+        failures.iter().filter_map(|failure| failure.lines().find(|line| line.starts_with("replay:")));
+    replays.for_each(|line| println!("{line}"));
+    let first = failures.first().map(String::as_str).unwrap_or_default();
+    assert!(failures.is_empty(), "{} of {} histories do not hold, one is\n{first}", failures.len(), seeds.len());
 }
 
 #[test]
