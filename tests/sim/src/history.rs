@@ -492,7 +492,8 @@ impl<'l> Sim<'l> {
             self.ledger.disturb(net);
             self.losing = Some(net);
         }
-        if answer.is_ok() && net == SWITCH && to == SubstrateName::Soft && fail == Some(MigrationStep::Drain) {
+        if answer.is_ok() && net == SWITCH && to == SubstrateName::Soft && fail == Some(MigrationStep::Drain)
+        {
             // A switch that has to return to the card after software has taken over comes there without what it has learnt.
             self.ledger.hosts.doubt();
         }

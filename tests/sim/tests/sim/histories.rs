@@ -107,7 +107,12 @@ fn histories_with_a_switch_hold() {
         failures.iter().filter_map(|failure| failure.lines().find(|line| line.starts_with("replay:")));
     replays.for_each(|line| println!("{line}"));
     let first = failures.first().map(String::as_str).unwrap_or_default();
-    assert!(failures.is_empty(), "{} of {} histories do not hold, one is\n{first}", failures.len(), seeds.len());
+    assert!(
+        failures.is_empty(),
+        "{} of {} histories do not hold, one is\n{first}",
+        failures.len(),
+        seeds.len()
+    );
 }
 
 #[test]
