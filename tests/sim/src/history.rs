@@ -44,8 +44,13 @@ const MIXED_SEEDS: (u64, u64) = (6, 5);
 const SHARED_SEEDS: (u64, u64) = (3, 1);
 /// Likewise, of routes by source.
 const SOURCED_SEEDS: (u64, u64) = (3, 2);
-/// Likewise, in how many of 100 steps of a history with a switch something happens to it or its hosts.
+/// Of the histories with a switch, those with this remainder of the seed have a card that is drained at times: none of the others is
+/// mixed.
+const SWITCH_DRAINED_SEEDS: (u64, u64) = (36, 23);
+/// In how many of 100 steps of a history with a switch something happens to it or its hosts.
 const SWITCH_STEPS: usize = 15;
+/// Likewise, in how many of 100 cases the frames that are sent are those of its hosts, besides its share as a network.
+const HOSTS_TALK: usize = 30;
 /// Passes between the first frames of two hosts: a card that is busy leaves out notes of hosts.
 const INTRODUCTION_PASSES: usize = 8;
 /// Passes over all parts after which nothing may move any more.
@@ -143,10 +148,11 @@ pub fn is_sourced(seed: u64) -> bool {
     is_mixed(seed) && seed / MIXED_SEEDS.0 % SOURCED_SEEDS.0 == SOURCED_SEEDS.1
 }
 
-/// Whether a seed's history has a switch: whenever the images with its kind are there.
+/// Whether a seed's history has a switch: if the images with its kind are there. Errors in routes by source are rare enough without
+/// one that takes room and time.
 #[must_use]
 pub fn is_switched(seed: u64) -> bool {
-    is_mixed(seed)
+    is_mixed(seed) && !is_sourced(seed)
 }
 
 /// Plays the history of a seed.
@@ -256,7 +262,8 @@ impl<'l> Sim<'l> {
             stalled: [0; WORKERS],
             had_card: false,
             limited,
-            drains: seed.is_multiple_of(DRAINED_SEEDS),
+            drains: seed.is_multiple_of(DRAINED_SEEDS)
+                || is_switched(seed) && seed % SWITCH_DRAINED_SEEDS.0 == SWITCH_DRAINED_SEEDS.1,
             losing: None,
             outcome: Outcome::default(),
         };
@@ -613,7 +620,8 @@ impl<'l> Sim<'l> {
         if nets.is_empty() {
             return;
         }
-        let number = self.random.pick(&nets);
+        let hosts_talk = self.switching.as_mut().is_some_and(|random| random.chance(HOSTS_TALK));
+        let number = if hosts_talk { SWITCH } else { self.random.pick(&nets) };
         if !self.node.runs(&name(number)) {
             return; // nothing is guaranteed before it is set up
         }
@@ -727,9 +735,12 @@ impl<'l> Sim<'l> {
 
     /// Sends an invalid frame.
     fn hostile(&mut self) {
-        let port = self.random.below(usize::from(ROUTER_PORTS)) as u8;
+        let mut port = self.random.below(usize::from(ROUTER_PORTS)) as u8;
         let net = 1 + self.random.below(usize::from(ROUTERS)) as u8;
-        let tag = Tag { net, age: 0xff, flow: RESTLESS, number: u32::MAX };
+        // A switch forwards it. The report of a move takes frames with the same headers for one flow, and what arrives at two ports is in
+        // no order, so each port has its own.
+        let age = if self.switching.is_some() { 0xff - port } else { 0xff };
+        let tag = Tag { net, age, flow: RESTLESS, number: u32::MAX };
         let (to, from) = (mac(net, port), neighbour_mac(net, port));
         let families = self.world.net(net).map_or(Families::Only(Family::Four), |net| net.families);
         let family = self.family_of(families);
@@ -743,7 +754,10 @@ impl<'l> Sim<'l> {
             4 => frame[if family == Family::Four { 24 } else { 18 }] ^= 0xff,
             5 => frame.truncate(10 + self.random.below(50)),
             6 => {
-                // It looks like a fence inside the card.
+                // It looks like a fence inside the card. This is its header, so a switch gets it by one port only.
+                if self.switching.is_some() && SWITCH_PORTS.contains(&port) {
+                    port = SWITCH_PORTS[0];
+                }
                 frame[..16].copy_from_slice(b"hueplane fence\0\0");
             }
             _ => {

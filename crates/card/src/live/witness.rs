@@ -687,6 +687,22 @@ mod tests {
         assert_eq!((proof.reordered, proof.doubled, proof.lost(), proof.undecided), (1, 0, 0, 0));
     }
 
+    /// A switch at the same port forwards its own copy of a broadcast, which has the same tag.
+    #[test]
+    fn a_copy_of_another_network_is_no_second_one() {
+        let mut witness = witness();
+        assert!(witness.arrived(0, 1, &frame(Mac::BROADCAST, 1, 64, 5), 5));
+        witness.left(1, 1, Ok(()), 10);
+        witness.ended_in_card(1, Cause::Dropped(Outcome::L2Group.code()));
+        witness.left(1, 2, Ok(()), 11);
+        witness.ended_in_card(1, Cause::Copied);
+        witness.close(20);
+        assert!(witness.is_done());
+        let proof = witness.proof();
+        assert_eq!((proof.seen[0].sent, proof.doubled, proof.lost()), (0, 0, 0));
+        assert_eq!(proof.dropped, named([(Outcome::L2Group.name(), 1)]));
+    }
+
     #[test]
     fn identical_frames_are_in_order_whichever_of_them_is_lost() {
         let mut witness = witness();
