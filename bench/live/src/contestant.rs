@@ -157,6 +157,14 @@ impl Contestant {
         Self::new(name, wires, Kind::Hueplane(Box::new(daemon)), ttl)
     }
 
+    /// hueplane over AF_XDP with networks of kind `kernel`: Linux forwards in their namespaces.
+    pub fn hueplane_kernel(networks: u16) -> Self {
+        let wires = Wires { delegated: true, ..Wires::veth_for(Traffic::Ipv4, networks) };
+        let daemon = hueplane(&wires, "afxdp");
+        let name = format!("hueplane afxdp kernel, {}", counted(Traffic::Ipv4, networks));
+        Self::new(name, wires, Kind::Hueplane(Box::new(daemon)), FORWARDED)
+    }
+
     /// Linux's IPv6 forwarding, one table for all networks.
     pub fn linux6(networks: u16) -> Self {
         let wires = Wires::veth_for(Traffic::Ipv6, networks);

@@ -1,5 +1,5 @@
 //! Kinds other than `ipv4`, veth to veth: `ipv6` beside Linux's IPv6 forwarding, `l2` beside Linux's bridge and Open
-//! vSwitch, and `ipv4` for reference. Throughput under overload at 64 bytes, and of one TCP connection; contestants
+//! vSwitch, `kernel` beside Linux without hueplane, and `ipv4` for reference. Throughput under overload at 64 bytes, and of one TCP connection; contestants
 //! in turn.
 
 use std::net::IpAddr;
@@ -36,6 +36,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
         let label = |name: &str| format!("{name}, {networks} ");
         add(&label("Linux forwarding"), &|| Some(Contestant::linux(networks)));
         add(&label("hueplane ipv4"), &|| Some(Contestant::hueplane_for(Traffic::Ipv4, networks)));
+        add(&label("hueplane kernel"), &|| Some(Contestant::hueplane_kernel(networks)));
         add(&label("Linux IPv6 forwarding"), &|| Some(Contestant::linux6(networks)));
         add(&label("hueplane ipv6"), &|| Some(Contestant::hueplane_for(Traffic::Ipv6, networks)));
     }

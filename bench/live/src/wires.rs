@@ -47,6 +47,8 @@ pub struct Wires {
     pub further: Vec<Lab>,
     /// What the hosts send.
     pub traffic: Traffic,
+    /// Whether Linux forwards in the networks' namespaces, in place of a plane.
+    pub delegated: bool,
     /// Number of networks with hosts; of pairs of hosts if they are bridged.
     pub networks: u16,
     /// The tunnel in which the generator's frames arrive at the node.
@@ -70,6 +72,7 @@ impl Wires {
             lab,
             further,
             traffic,
+            delegated: false,
             networks,
             arrives_in: None,
             leaves_in: None,
@@ -259,7 +262,7 @@ impl Wires {
         let name = self.lab.name(&format!("n{n}"));
         let (kind, [own_left, own_right], [left, right]) = match self.traffic {
             Traffic::Ipv4 => (
-                "ipv4",
+                if self.delegated { "kernel" } else { "ipv4" },
                 [left(n, 1), right(n, 1)].map(|address| format!("{address}/24")),
                 [IpAddr::from(left(n, 2)), right(n, 2).into()],
             ),

@@ -536,7 +536,7 @@ impl Shared {
             Entries::Lpm128(routes) => self.build_as(id, routes, writes),
             Entries::Dual(narrow, wide) => self.build_both(id, narrow, wide, writes),
             // Only networks that learn have such entries, which are no routes.
-            Entries::Exact(_) => self.build_as::<u32>(id, &[], writes),
+            Entries::Exact(_) | Entries::None => self.build_as::<u32>(id, &[], writes),
         };
         match built {
             Ok(()) => {

@@ -15,7 +15,7 @@ use hue_wire::Mac;
 use crate::error::CompileError;
 use crate::ids::Ids;
 use crate::names::{Names, NetworkNames, PhysicalPort, RouteName, palette};
-use crate::routes::{self, RouteFault};
+use crate::routes::{self, RouteFault, RouteSet};
 
 /// The programs of a node.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -116,6 +116,11 @@ fn one(network: &Network, vid: Vid, known: &Known<'_>) -> Result<(Program, Netwo
                 static_macs(spec, &ports)
                     .ok_or_else(|| CompileError::VirtualPort { network: name.clone() })?,
             )
+        }
+        // Its routes are those of the kernel in its namespace, if it has some.
+        Entries::None => {
+            set = RouteSet::default();
+            Entries::None
         }
         Entries::Lpm32(_) => Entries::Lpm32(entries(&set.routes)),
         Entries::Lpm128(_) => Entries::Lpm128(entries(&set.routes)),

@@ -43,6 +43,7 @@ pub(crate) enum RouteFault {
 }
 
 /// Routes of a network and their next hops.
+#[derive(Default)]
 pub(crate) struct RouteSet {
     pub(crate) next_hops: Vec<Adjacency>,
     /// The slots of those that are groups.

@@ -5,7 +5,7 @@
 //! cgroup is entered first, so that the command never runs outside its limits.
 #![allow(unsafe_code)] // code between fork and exec
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -20,6 +20,8 @@ use crate::cgroup::Cgroup;
 use crate::error::HostError;
 use crate::netns::Namespace;
 
+/// Directories for temporary files. A private command has empty ones, in memory that counts as its own.
+const PRIVATE: [&CStr; 3] = [c"/tmp", c"/var/tmp", c"/dev/shm"];
 /// Directory of files that replace those in `/etc` for one namespace.
 const ETC_NETNS: &str = "/etc/netns";
 
@@ -33,7 +35,22 @@ pub fn command(
     cgroup: Option<&Cgroup>,
     program: impl AsRef<OsStr>,
 ) -> Result<Command, HostError> {
-    let place = Place::open(namespace, cgroup)?;
+    prepared(Place::open(namespace, cgroup)?, program)
+}
+
+/// The same for a command that also has temporary files of its own ([`PRIVATE`]), which are gone when it ends.
+///
+/// # Errors
+/// As [`command`].
+pub fn private_command(
+    namespace: &Namespace,
+    cgroup: Option<&Cgroup>,
+    program: impl AsRef<OsStr>,
+) -> Result<Command, HostError> {
+    prepared(Place { private: true, ..Place::open(namespace, cgroup)? }, program)
+}
+
+fn prepared(place: Place, program: impl AsRef<OsStr>) -> Result<Command, HostError> {
     let mut command = Command::new(program);
     // SAFETY: `enter` makes only system calls, on memory that was allocated before. It uses nothing whose lock a thread of
     // the parent may have held.
@@ -79,6 +96,8 @@ struct Place {
     cgroup: Vec<File>,
     /// Files to mount over others.
     binds: Vec<(CString, CString)>,
+    /// Whether it has temporary files of its own.
+    private: bool,
 }
 
 impl Place {
@@ -90,7 +109,7 @@ impl Place {
         }
         let handle = namespace.try_clone()?;
         let binds = binds(namespace.name());
-        Ok(Self { namespace: handle.into_file(), cgroup: files, binds })
+        Ok(Self { namespace: handle.into_file(), cgroup: files, binds, private: false })
     }
 
     fn enter(&self) -> io::Result<()> {
@@ -109,6 +128,10 @@ impl Place {
         for (from, to) in &self.binds {
             let none = None::<&str>;
             mount(Some(from.as_c_str()), to.as_c_str(), none, MsFlags::MS_BIND, none)?;
+        }
+        for folder in PRIVATE.into_iter().filter(|_| self.private) {
+            let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+            mount(Some(c"tmpfs"), folder, Some(c"tmpfs"), flags, Some(c"size=64m,mode=1777"))?;
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ pub mod neighbours;
 pub mod netlink;
 pub mod netns;
 pub mod process;
+pub mod program;
 pub mod rights;
 pub mod routes;
 pub mod scheduling;

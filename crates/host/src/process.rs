@@ -4,7 +4,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -75,11 +75,17 @@ impl Process {
         Ok(pidfd_send_signal(&self.0, Signal::KILL)?)
     }
 
+    /// Its descriptor, which becomes readable when it ends.
+    #[must_use]
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        use std::os::fd::AsFd;
+        self.0.as_fd()
+    }
+
     /// Whether it has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        use std::os::fd::AsFd;
-        let mut polled = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+        let mut polled = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
         poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
     }
 }

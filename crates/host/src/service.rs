@@ -12,7 +12,7 @@ use crate::error::HostError;
 
 /// Capabilities that the daemon needs as root; it drops all others. CAP_SYS_ADMIN includes CAP_BPF and
 /// CAP_PERFMON.
-pub const NEEDED: [Capability; 8] = [
+pub const NEEDED: [Capability; 11] = [
     Capability::CAP_NET_ADMIN, // interfaces, routes, XDP, buffers beyond the usual limits
     Capability::CAP_NET_RAW,   // packet sockets, AF_XDP
     Capability::CAP_SYS_ADMIN, // entering and naming namespaces
@@ -21,6 +21,9 @@ pub const NEEDED: [Capability; 8] = [
     Capability::CAP_KILL,      // processes of a network that is deleted, whoever runs them
     Capability::CAP_CHOWN,     // the group of the API's socket
     Capability::CAP_DAC_OVERRIDE, // files of an earlier run that belong to others
+    Capability::CAP_SETUID,    // the user of a network's program,
+    Capability::CAP_SETGID,    // its group,
+    Capability::CAP_SETPCAP,   // and its rights
 ];
 
 /// The limit on open files that a process requests: enough for the most networks that a node can have.

@@ -138,6 +138,7 @@ fn fields() -> Vec<(&'static str, String)> {
         ("static ARP entries", at_most(documents::NEIGHBOURS_MAX)),
         ("`plane.macs_max`", range(0_u8, hue_planes::l2::MACS_MAX)),
         ("`plane.ageing_seconds`", range(hue_planes::l2::AGEING_S_MIN, hue_planes::l2::AGEING_S_MAX)),
+        ("`plane.command`", format!("{} words", range(1_u8, documents::COMMAND_WORDS_MAX))),
         ("`static_macs`", at_most(documents::STATIC_MACS_MAX)),
         ("`prefixes`", at_most(documents::SELECT_PREFIXES_MAX)),
         ("`weight`", range(1_u8, documents::WEIGHT_MAX)),

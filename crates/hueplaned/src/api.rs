@@ -44,7 +44,9 @@ pub use migration::{
     GateRequest, MigrateRequest, Migration, MigrationHold, MigrationPhase, MigrationSteering, MigrationStep,
     PacketsSeen, SubstrateName,
 };
-pub use network::{Bucket, ExecInfo, Limits, Network, NetworkState, Resources, Tunnel, Usage, VirtualPort};
+pub use network::{
+    Bucket, ExecInfo, Limits, Network, NetworkState, Program, Resources, Tunnel, Usage, VirtualPort,
+};
 pub use node::{
     Capacity, CardInfo, CardState, CardStatus, Config, Health, LogPlace, LogTarget, Node, Part, Port,
     PortState, Status, StoreStatus, Summary, Trouble,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use hue_planes::{Keys, Kind};
+use hue_planes::{Families, Kind};
 use hue_tables::{AnyPrefix, Key, PrefixError};
 use serde::{Serialize, Serializer};
 
@@ -82,11 +82,12 @@ pub(crate) enum Family {
 impl Family {
     /// The family of a kind's addresses.
     pub fn of(kind: Kind) -> Self {
-        match kind.limits().keys {
-            Keys::V4 => Self::V4,
-            Keys::V6 => Self::V6,
-            Keys::Dual => Self::Both,
-            Keys::Mac => Self::None,
+        let Families { v4, v6 } = kind.limits().families;
+        match (v4, v6) {
+            (true, true) => Self::Both,
+            (true, false) => Self::V4,
+            (false, true) => Self::V6,
+            (false, false) => Self::None,
         }
     }
 

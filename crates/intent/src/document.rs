@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use hue_planes::group::{MEMBERS_MAX, WEIGHT_MAX};
-use hue_planes::{Kind, l2};
+use hue_planes::{Keys, Kind, l2};
 use hue_tables::{AnyPrefix, RouteBy, Vid};
 use hue_wire::Mac;
 
@@ -21,8 +21,8 @@ use crate::needs::{Bandwidth, Latency, Needs, Scheduler, SchedulerKind, SoftCapa
 use crate::table::{TableBytes, TableLimit};
 use crate::tunnel;
 use crate::types::{
-    ApiVersion, Bucket, Colour, Martians, Metadata, Name, Neighbour, NetworkPort, NetworkSpec, NodeLink,
-    NodePort, NodeSpec, On, Plane, RateLimit, Route, RouteMember, Select, StaticMac, Target,
+    ApiVersion, Bucket, Capability, Colour, Martians, Metadata, Name, Neighbour, NetworkPort, NetworkSpec,
+    NodeLink, NodePort, NodeSpec, On, Plane, RateLimit, Route, RouteMember, Select, StaticMac, Target,
 };
 
 const NAME: &str = "a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit";
@@ -388,8 +388,10 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
         .map(|at| items(at, limits::NEIGHBOURS_MAX, "a list of neighbours", |at| neighbour(at, family)));
     let static_macs = list("static_macs")
         .map(|at| items(at, limits::STATIC_MACS_MAX, "a list of MAC addresses", static_mac));
-    let select_default = if kind == Some(Kind::L2) { Select::Port } else { Select::default() };
+    let takes_all = matches!(kind, Some(Kind::L2 | Kind::Process));
+    let select_default = if takes_all { Select::Port } else { Select::default() };
     is_legal("table");
+    is_legal("punt_limit");
     NetworkDraft {
         name,
         colour: optional(&spec, "colour", colour).flatten(),
@@ -418,13 +420,26 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
 fn legal(spec: &Cursor<'_>, kind: Option<Kind>, name: &str) -> bool {
     let (Some(kind), Some(field)) = (kind, spec.field(name)) else { return true };
     let has_ip = Family::of(kind) != Family::None;
+    let keys = kind.limits().keys;
     let (expected, hint) = match name {
-        "static_macs" if has_ip => ("none: only kind l2 has them", "neighbours have fixed MAC addresses too"),
-        "routes" | "neighbours" if !has_ip => ("none: this kind does not look at IP", "see static_macs"),
-        "table" if !has_ip => ("none: this kind has no routes", "plane.macs_max limits its table"),
+        "static_macs" if has_ip => {
+            ("none: only kind l2 has them", Some("neighbours have fixed MAC addresses too"))
+        }
+        "static_macs" if keys == Keys::None => ("none: only kind l2 has them", None),
+        "routes" | "neighbours" if !has_ip => {
+            ("none: this kind does not look at IP", (keys == Keys::Mac).then_some("see static_macs"))
+        }
+        "table" if keys == Keys::Mac => {
+            ("none: this kind has no routes", Some("plane.macs_max limits its table"))
+        }
+        "table" if keys == Keys::None => ("none: this kind has no table in hueplane's memory", None),
+        "punt_limit" if keys == Keys::None => (
+            "none: all packets of this kind go to its namespace",
+            Some("rate_limit limits what the network receives"),
+        ),
         _ => return true,
     };
-    field.fault(format!("{name} with kind {}", kind.name()), expected, Some(hint.to_owned()));
+    field.fault(format!("{name} with kind {}", kind.name()), expected, hint.map(str::to_owned));
     false
 }
 
@@ -492,6 +507,15 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
         optional(at, "ageing_seconds", |at| at.number(l2::AGEING_S_MIN, l2::AGEING_S_MAX, " seconds"));
     let sticky = optional(at, "sticky", Cursor::flag);
     let storm_limit = optional(at, "storm_limit", rate_limit);
+    let command = match (kind, at.field("command")) {
+        (Kind::Process, None) => {
+            let expected = "the program that forwards, such as [python3, /opt/hub.py]";
+            at.required("command", expected).map(|_| Vec::new())
+        }
+        (_, Some(field)) => command(field),
+        (_, None) => Some(Vec::new()),
+    };
+    let capabilities = optional(at, "capabilities", capabilities);
     Some(Plane {
         kind,
         martians: martians?.unwrap_or_default(),
@@ -500,7 +524,41 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
         ageing_seconds: ageing?,
         sticky: sticky?.unwrap_or_default(),
         storm_limit: storm_limit?,
+        command: command?,
+        capabilities: capabilities?.unwrap_or_else(Capability::default_list),
     })
+}
+
+/// A program and its arguments.
+fn command(at: Cursor<'_>) -> Option<Vec<String>> {
+    const EXPECTED: &str = "a program and its arguments, such as [python3, /opt/hub.py]";
+    let whole = at.clone();
+    let words = items(at, limits::COMMAND_WORDS_MAX, EXPECTED, |at| {
+        let word = at.text("a word of the command")?;
+        if word.len() > limits::COMMAND_BYTES_MAX || word.contains('\0') {
+            let expected = format!("at most {} bytes, without a zero byte", limits::COMMAND_BYTES_MAX);
+            at.fault(format!("a word of {} bytes", word.len()), expected, None);
+            return None;
+        }
+        Some(word.to_owned())
+    })
+    .take()?;
+    if words.first().is_none_or(String::is_empty) {
+        whole.fault("no program", EXPECTED, None);
+        return None;
+    }
+    Some(words)
+}
+
+fn capabilities(at: &Cursor<'_>) -> Option<Vec<Capability>> {
+    let names = Capability::ALL.map(Capability::name);
+    let listed = items(at.clone(), names.len(), "a list of capabilities", |at| {
+        let name = at.word(&names)?;
+        Capability::ALL.into_iter().find(|one| one.name() == name)
+    })
+    .take()?;
+    // In one order, so that documents that mean the same are the same.
+    Some(Capability::ALL.into_iter().filter(|one| listed.contains(one)).collect())
 }
 
 fn placement(at: &Cursor<'_>) -> Option<Placement> {

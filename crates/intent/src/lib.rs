@@ -40,7 +40,7 @@ pub use schema::{schema, schema_text};
 pub use table::{TableBytes, TableBytesError, TableLimit};
 pub use tunnel::{Mtus, Tunnel};
 pub use types::{
-    ApiVersion, Bucket, Colour, ColourError, Martians, Metadata, Name, NameError, Neighbour, Network,
-    NetworkPort, NetworkSpec, NetworkTag, Node, NodeLink, NodePort, NodeSpec, NodeTag, On, Plane, RateLimit,
-    Route, RouteMember, Select, StaticMac, Target,
+    ApiVersion, Bucket, Capability, Colour, ColourError, Martians, Metadata, Name, NameError, Neighbour,
+    Network, NetworkPort, NetworkSpec, NetworkTag, Node, NodeLink, NodePort, NodeSpec, NodeTag, On, Plane,
+    RateLimit, Route, RouteMember, Select, StaticMac, Target,
 };

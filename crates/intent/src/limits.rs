@@ -8,6 +8,10 @@ pub const FILE_BYTES_MAX: usize = 64 << 20;
 pub const DEPTH_MAX: usize = 32;
 /// Most fields of a mapping. A valid mapping has at most 14.
 pub const KEYS_MAX: usize = 256;
+/// Most words of a network's command.
+pub const COMMAND_WORDS_MAX: usize = 64;
+/// Longest word of a network's command, bytes: a short program can be one of them.
+pub const COMMAND_BYTES_MAX: usize = 16_384;
 /// Most YAML values (scalars, lists, mappings, aliases) in one file.
 pub const VALUES_MAX: usize = 8_000_000;
 /// Most errors kept of one load; the others are only counted.

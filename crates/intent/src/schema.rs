@@ -15,7 +15,8 @@ use crate::live::InterfaceName;
 use crate::needs::Bandwidth;
 use crate::topology::{Topology, TopologyHost, TopologyLink, TopologyNetwork, TopologyNode, VirtualLink};
 use crate::types::{
-    Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route, RouteMember, StaticMac,
+    Capability, Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route, RouteMember,
+    StaticMac,
 };
 
 /// Identifier of the schema.
@@ -195,6 +196,16 @@ pub(crate) fn macs_max(_: &mut SchemaGenerator) -> Schema {
 
 pub(crate) fn ageing(_: &mut SchemaGenerator) -> Schema {
     range(hue_planes::l2::AGEING_S_MIN.into(), hue_planes::l2::AGEING_S_MAX.into())
+}
+
+pub(crate) fn command(_: &mut SchemaGenerator) -> Schema {
+    let word = json_schema!({"type": "string", "maxLength": limits::COMMAND_BYTES_MAX});
+    json_schema!({"type": "array", "items": word, "minItems": 1, "maxItems": limits::COMMAND_WORDS_MAX})
+}
+
+pub(crate) fn capabilities(_: &mut SchemaGenerator) -> Schema {
+    let names = Capability::ALL.map(Capability::name);
+    json_schema!({"type": "array", "items": {"type": "string", "enum": names}, "maxItems": names.len()})
 }
 
 pub(crate) fn mtu(_: &mut SchemaGenerator) -> Schema {

@@ -331,6 +331,50 @@ pub struct Plane {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<RateLimit>")]
     pub storm_limit: Option<RateLimit>,
+    /// Kind `process`: the program that forwards, and its arguments. It runs in the network's namespace and is started again when
+    /// it ends.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, schema_with = "schema::command")]
+    pub command: Vec<String>,
+    /// Kind `process`: Linux capabilities of the program, which concern its namespace only; by default `net_raw`.
+    #[serde(skip_serializing_if = "Capability::is_default")]
+    #[schemars(default = "Capability::default_list", schema_with = "schema::capabilities")]
+    pub capabilities: Vec<Capability>,
+}
+
+/// A Linux capability of a network's program (capabilities(7)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Capability {
+    /// Sends and receives whole frames.
+    NetRaw,
+    /// Changes interfaces, routes and filters.
+    NetAdmin,
+}
+
+impl Capability {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::NetRaw, Self::NetAdmin];
+
+    /// Name in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NetRaw => "net_raw",
+            Self::NetAdmin => "net_admin",
+        }
+    }
+
+    /// Those of a program whose document names none.
+    #[must_use]
+    pub fn default_list() -> Vec<Self> {
+        vec![Self::NetRaw]
+    }
+
+    fn is_default(list: &[Self]) -> bool {
+        list == [Self::NetRaw]
+    }
 }
 
 /// How a network treats packets from or to addresses that no host can have.

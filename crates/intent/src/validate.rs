@@ -538,7 +538,7 @@ fn policies_fit(network: &NetworkDraft<'_>, known: Option<&Known>) {
     let fault = match plane.kind.limits().keys {
         Keys::V4 => policies.table::<u32>().err(),
         Keys::V6 => policies.table::<u128>().err(),
-        Keys::Dual | Keys::Mac => None,
+        Keys::Dual | Keys::Mac | Keys::None => None,
     };
     if let Some(fault @ (PolicyError::Count(_) | PolicyError::Pairs { .. })) = fault {
         network.spec.field_or_self("routes").fault(fault.to_string(), "fewer routes by source", None);

@@ -314,6 +314,13 @@ fn sites<'a>(
                 Err(_) => Targets::V6(targets(spec, port, program, ports)?),
             },
             Entries::Exact(_) => Targets::Hosts(hosts(spec, port, program, ports)?),
+            Entries::None => {
+                return Err(format!(
+                    "network '{}' of kind {} has no routes that say where frames go: use a capture",
+                    program.name,
+                    program.kind().name()
+                ));
+            }
         };
         sites.push(Site { program, router: vport.mac, targets });
     }

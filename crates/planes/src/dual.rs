@@ -11,7 +11,7 @@ mod explain;
 use hue_wire::ethernet;
 
 use crate::generated::Kind;
-pub use crate::generated::dual::{KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
+pub use crate::generated::dual::{FAMILIES, KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
 use crate::generated::dual::{OF_IPV4, OF_IPV6};
 use crate::plane::{Answer, ByFamily, Explanation, IpKey, LongestPrefix, Looked, TwoFamilies};
 use crate::reason::Reason;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::adjacency::{Adjacency, AdjacencyKind};
 use crate::explain::{end, ethernet, ethernet_changes, stage};
 use crate::generated::Kind;
-pub use crate::generated::echo::{KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
+pub use crate::generated::echo::{FAMILIES, KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
 use crate::plane::{Answer, Exact, Explanation, Learning, Looked};
 use crate::reason::Reason;
 

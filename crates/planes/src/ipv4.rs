@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
 use crate::generated::Kind;
-pub use crate::generated::ipv4::{KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
+pub use crate::generated::ipv4::{FAMILIES, KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
 use crate::plane::{Answer, Explanation, LongestPrefix, Looked};
 use crate::reason::Reason;
 

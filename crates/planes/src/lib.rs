@@ -14,9 +14,11 @@ mod generated;
 pub mod group;
 pub mod ipv4;
 pub mod ipv6;
+pub mod kernel;
 pub mod l2;
 mod meter;
 mod plane;
+pub mod process;
 mod reason;
 mod spec;
 
@@ -29,8 +31,8 @@ pub use generated::{
 };
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
 pub use plane::{
-    Answer, ByFamily, Exact, Explanation, IpKey, Keys, Learning, Limits, LongestPrefix, Looked, Plane,
-    Settings, Source, TwoFamilies,
+    Answer, ByFamily, Exact, Explanation, Families, IpKey, Keys, Learning, Limits, LongestPrefix, Looked,
+    NoTable, Plane, Settings, Source, TwoFamilies,
 };
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};

@@ -22,7 +22,7 @@ pub trait Plane: 'static {
     const KIND: Kind;
     /// Filler for arrays.
     const NOTHING: Self::Carried;
-    /// How its questions are answered: [`LongestPrefix`], [`ByFamily`] or [`Exact`].
+    /// How its questions are answered: [`LongestPrefix`], [`ByFamily`], [`Exact`] or [`NoTable`].
     type Match;
     /// The key of its question.
     type Key: Copy + Default;
@@ -106,6 +106,9 @@ pub struct ByFamily;
 
 /// The entry of the network's table with the key.
 pub struct Exact;
+
+/// No table: the first half of the plane decides every packet.
+pub struct NoTable;
 
 /// A kind whose packets are of two families, each with a plane. It answers by [`ByFamily`].
 pub trait TwoFamilies: Plane<Match = ByFamily, Key = IpKey> {
@@ -264,6 +267,8 @@ pub enum Keys {
     Dual,
     /// MAC addresses.
     Mac,
+    /// Nothing: there are no tables.
+    None,
 }
 
 impl Keys {
@@ -303,8 +308,18 @@ impl fmt::Display for Keys {
             Self::V6 => "keys of 128 bits",
             Self::Dual => "keys of 32 and of 128 bits",
             Self::Mac => "keys of 48 bits",
+            Self::None => "no keys",
         })
     }
+}
+
+/// Address families.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Families {
+    /// Whether IPv4 is among them.
+    pub v4: bool,
+    /// Whether IPv6 is among them.
+    pub v6: bool,
 }
 
 /// Limits of what a network of a kind may have.
@@ -312,6 +327,8 @@ impl fmt::Display for Keys {
 pub struct Limits {
     /// What its tables are keyed by.
     pub keys: Keys,
+    /// The address families of the kernel in its namespace.
+    pub families: Families,
     /// Most rows of the next-hop table.
     pub next_hops_max: usize,
     /// Least MTU of a port, bytes of IP.
@@ -329,6 +346,7 @@ macro_rules! limits {
                 match self {
                     $(Self::$variant => Limits {
                         keys: crate::$kind::KEYS,
+                        families: crate::$kind::FAMILIES,
                         next_hops_max: crate::$kind::NEXT_HOPS_MAX,
                         mtu_bytes_min: crate::$kind::MTU_BYTES_MIN,
                         mtu_bytes_max: crate::$kind::MTU_BYTES_MAX,

@@ -38,9 +38,9 @@ impl Reason {
         Self { kind, code: CODE_RATE_LIMITED }
     }
 
-    /// The packet is forwarded; other outcomes of its kind may forward too.
+    /// The outcome of packets for which no other of the kind holds: unless the kind delegates its packets, they are forwarded.
     #[must_use]
-    pub const fn forward(kind: Kind) -> Self {
+    pub const fn last(kind: Kind) -> Self {
         Self { kind, code: kind.outcomes().len() as u8 }
     }
 
@@ -163,7 +163,7 @@ mod tests {
             assert_eq!(Reason::new(kind, 0), None);
             assert_eq!(Reason::new(kind, count + 1), None);
             assert_eq!(Reason::new(kind, u8::MAX), None);
-            assert_eq!(Reason::new(kind, count), Some(Reason::forward(kind)));
+            assert_eq!(Reason::new(kind, count), Some(Reason::last(kind)));
             assert_eq!(Kind::from_id(kind as u8), Some(kind));
         }
     }
@@ -173,7 +173,8 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(Reason::gated(kind).name(), "gated");
             assert_eq!(Reason::rate_limited(kind).name(), "rate_limited");
-            assert!(Reason::forward(kind).is_forward() && !Reason::forward(kind).is_flood());
+            let last = Reason::last(kind);
+            assert!(last.has_one_egress() != (last.class() == Some(Class::Delegated)), "{last:?}");
             for one in Reason::all(kind) {
                 assert_eq!(one.is_forward(), one.verdict() == Verdict::Forward, "{one:?}");
                 assert_eq!(one.is_flood(), one.class() == Some(Class::Flood), "{one:?}");

@@ -48,6 +48,8 @@ pub enum Class {
     Flood,
     /// Such a frame, beyond the network's limit for them. The substrate decides it, not the plane.
     Storm,
+    /// A punt of a kind without tables: the kernel of the network's namespace, or a program there, forwards the packet.
+    Delegated,
 }
 
 /// A row of `spec/kinds.toml` or of a kind's file.

@@ -96,6 +96,7 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
         Entries::Lpm32(_) => Entries::Lpm32(with_hops(&routes.ipv4, vid)),
         Entries::Lpm128(_) => Entries::Lpm128(with_hops(&routes.ipv6, vid)),
         Entries::Dual(..) => Entries::Dual(with_hops(&routes.ipv4, vid), with_hops(&routes.ipv6, vid)),
+        Entries::None => Entries::None,
         // The destinations are static entries, because design select finds frames by them; senders are learnt.
         Entries::Exact(_) => Entries::Exact(
             (0..4u8)

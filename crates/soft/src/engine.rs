@@ -76,7 +76,7 @@ fn list_of_network(network: &Network) -> u16 {
     }
 }
 
-const _: () = assert!(NETWORKS_MAX <= SLOT as usize && LISTS <= RARE as usize && list_of(Plain::KIND) == 0);
+const _: () = assert!(NETWORKS_MAX <= SLOT as usize && ROUTED6 < RARE && list_of(Plain::KIND) == 0);
 
 /// The software substrate: an engine and the tables it reads.
 pub struct Soft {

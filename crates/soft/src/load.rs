@@ -245,7 +245,7 @@ impl Soft {
 /// account and a quota like the others.
 const fn table_keys(keys: Keys) -> Keys {
     match keys {
-        Keys::Mac => Keys::V4,
+        Keys::Mac | Keys::None => Keys::V4,
         Keys::V4 | Keys::V6 | Keys::Dual => keys,
     }
 }
@@ -255,7 +255,7 @@ fn add_tables(dag: &mut Dag, vid: Vid, keys: Keys) -> Result<(), TableError> {
     match table_keys(keys) {
         Keys::V6 => dag.add_network::<u128>(vid),
         Keys::Dual => dag.add_dual_network(vid),
-        Keys::V4 | Keys::Mac => dag.add_network::<u32>(vid),
+        Keys::V4 | Keys::Mac | Keys::None => dag.add_network::<u32>(vid),
     }
 }
 

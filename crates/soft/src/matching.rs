@@ -5,8 +5,8 @@
 use std::net::IpAddr;
 
 use hue_planes::{
-    Adjacency, AdjacencyKind, Answer, ByFamily, Class, Exact, IpKey, LongestPrefix, Looked, Plane, Reason,
-    Source, TwoFamilies,
+    Adjacency, AdjacencyKind, Answer, ByFamily, Class, Exact, IpKey, LongestPrefix, Looked, NoTable, Plane,
+    Reason, Source, TwoFamilies,
 };
 use hue_tables::{Found, Guard, Key, MacKey, NextHop, Prefix, Vid};
 
@@ -176,6 +176,29 @@ impl<P: TwoFamilies> Matching<P> for ByFamily {
             IpKey::V4(key) => (longest(soft, network, key, at), Some(key.to_ip())),
             IpKey::V6(key) => (longest(soft, network, key, at), Some(key.to_ip())),
         }
+    }
+}
+
+impl<P: Plane<Match = Self>> Matching<P> for NoTable {
+    type Left = ();
+    type Lines = Line<P>;
+
+    #[inline(always)]
+    fn word(_: &Guard<'_>, _: Vid, _: P::Key) -> u16 {
+        0
+    }
+
+    fn explain(_: &Soft, _: &Network, _: Option<&Switch>, _: P::Carried, _: At) -> (Looked, Option<IpAddr>) {
+        (Looked::of(Adjacency::NONE, "no table".to_owned()), None)
+    }
+}
+
+impl<P: Plane<Match = Self>> InLine<P> for NoTable {
+    const ONE_BY_ONE: bool = false;
+
+    #[inline(always)]
+    fn look_up(_: &Guard<'_>, _: &[Vid], _: &[P::Key], _: &mut [u16]) {
+        // No packet passes the first half of the plane.
     }
 }
 

@@ -18,6 +18,8 @@ pub enum Entries {
     Dual(Vec<(Prefix4, NextHop)>, Vec<(Prefix6, NextHop)>),
     /// Static MAC addresses.
     Exact(Vec<(Mac, NextHop)>),
+    /// None: there is no table.
+    None,
 }
 
 /// Does `$work` with each list of routes of [`Entries`] as `$routes`: one, two, or none if the entries are no routes.
@@ -35,7 +37,7 @@ macro_rules! each_routes {
                 let $routes = wide;
                 $work
             }
-            $crate::Entries::Exact(_) => {}
+            $crate::Entries::Exact(_) | $crate::Entries::None => {}
         }
     };
 }
@@ -55,6 +57,7 @@ impl Entries {
             Keys::V6 => Self::Lpm128(Vec::new()),
             Keys::Dual => Self::Dual(Vec::new(), Vec::new()),
             Keys::Mac => Self::Exact(Vec::new()),
+            Keys::None => Self::None,
         }
     }
 
@@ -66,6 +69,7 @@ impl Entries {
             Self::Lpm128(_) => Keys::V6,
             Self::Dual(..) => Keys::Dual,
             Self::Exact(_) => Keys::Mac,
+            Self::None => Keys::None,
         }
     }
 
@@ -77,6 +81,7 @@ impl Entries {
             Self::Lpm128(routes) => routes.len(),
             Self::Dual(narrow, wide) => narrow.len() + wide.len(),
             Self::Exact(macs) => macs.len(),
+            Self::None => 0,
         }
     }
 
@@ -102,7 +107,7 @@ impl Entries {
     pub fn macs(&self) -> &[(Mac, NextHop)] {
         match self {
             Self::Exact(macs) => macs,
-            Self::Lpm32(_) | Self::Lpm128(_) | Self::Dual(..) => &[],
+            Self::Lpm32(_) | Self::Lpm128(_) | Self::Dual(..) | Self::None => &[],
         }
     }
 }

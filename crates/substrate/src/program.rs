@@ -234,7 +234,7 @@ impl Program {
             Keys::V4 => policies.rows::<u32>(),
             Keys::V6 => policies.rows::<u128>(),
             // These kinds have no policies.
-            Keys::Dual | Keys::Mac => PolicyRows::default(),
+            Keys::Dual | Keys::Mac | Keys::None => PolicyRows::default(),
         }
     }
 
@@ -327,7 +327,7 @@ impl Program {
         match self.kind().limits().keys {
             Keys::V4 => policies.table::<u32>().map(drop).map_err(wrong)?,
             Keys::V6 => policies.table::<u128>().map(drop).map_err(wrong)?,
-            Keys::Dual | Keys::Mac => return Err(ProgramError::PoliciesOfKind(self.kind())),
+            Keys::Dual | Keys::Mac | Keys::None => return Err(ProgramError::PoliciesOfKind(self.kind())),
         }
         each_routes!(&self.entries, routes => routes.iter().try_for_each(check_length)?);
         Ok(())

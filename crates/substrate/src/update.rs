@@ -255,7 +255,7 @@ impl Changes {
             Entries::Lpm32(routes) => of(routes).into(),
             Entries::Lpm128(routes) => of(routes).into(),
             Entries::Dual(narrow, wide) => Self { v4: of(narrow), v6: of(wide) },
-            Entries::Exact(_) => Self::default(),
+            Entries::Exact(_) | Entries::None => Self::default(),
         }
     }
 

@@ -57,6 +57,7 @@ The class of an outcome says what other parts of hueplane need to know about it:
 | `foreign` | the protocol of the frame (its EtherType) is not one that the kind handles |
 | `flood` | the frame is sent to all ports of the network but the one it came from |
 | `storm` | such a frame, beyond the network's limit for them |
+| `delegated` | the kernel of the network's namespace, or a program there, forwards it: no punt limit applies |
 ";
 
 fn plane(out: &mut String, kind: &Kind) {
@@ -67,9 +68,6 @@ fn plane(out: &mut String, kind: &Kind) {
 ## Kind `{}` (id {})
 
 {} It runs on: {}. A network has at most {} next hops. A port's MTU is {} to {} bytes of IP.
-
-| looked up | match | bits |
-| --- | --- | --- |
 ",
         kind.name,
         kind.id,
@@ -79,6 +77,9 @@ fn plane(out: &mut String, kind: &Kind) {
         limits.mtu_bytes_min,
         limits.mtu_bytes_max
     );
+    if !kind.question.is_empty() {
+        out.push_str("\n| looked up | match | bits |\n| --- | --- | --- |\n");
+    }
     for one in &kind.question {
         let _ = writeln!(out, "| `{}` | {} | {} |", one.key, one.by.words(), one.key_bits);
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::spec::{Class, Counts, Kind, Spec, variant};
+use crate::spec::{Class, Counts, IpFamily, Kind, Spec, variant};
 
 /// The text of `crates/planes/src/generated/kinds.rs`.
 pub fn emit(spec: &Spec) -> String {
@@ -392,11 +392,13 @@ fn plane(out: &mut String, kind: &Kind) {
         out,
         "pub mod {name} {{
     use super::{{{class}Kind, OutcomeRow, Verdict}};
-    use crate::plane::Keys;
+    use crate::plane::{{Families, Keys}};
     use crate::reason::Reason;
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::{};
+    /// The address families of the kernel in a network's namespace.
+    pub const FAMILIES: Families = Families {{ v4: {}, v6: {} }};
     /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = {};
     /// Least MTU of a port, bytes of IP.
@@ -406,6 +408,8 @@ fn plane(out: &mut String, kind: &Kind) {
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.",
         kind.keys().variant(),
+        kind.has_ip(IpFamily::Ipv4),
+        kind.has_ip(IpFamily::Ipv6),
         limits.next_hops_max,
         limits.mtu_bytes_min,
         limits.mtu_bytes_max,

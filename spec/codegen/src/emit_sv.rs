@@ -30,7 +30,7 @@ pub fn emit(spec: &Spec) -> String {
         let name = one.name.to_uppercase();
         let _ = writeln!(out, "  localparam logic [4:0] OUTCOME_{name} = 5'd{code};  // {}", one.doc);
     }
-    for kind in spec.offered() {
+    for kind in spec.on_card() {
         plane(&mut out, kind);
     }
     outcomes_max(&mut out, spec);
@@ -133,7 +133,7 @@ fn outcomes_max(out: &mut String, spec: &Spec) {
     most = 0;
 ",
     );
-    for kind in spec.offered() {
+    for kind in spec.on_card() {
         let prefix = kind.name.to_uppercase();
         let _ =
             writeln!(out, "    if (kinds[KIND_{prefix}] && {prefix}_COUNT > most) most = {prefix}_COUNT;");

@@ -50,6 +50,7 @@ pub enum Class {
     Foreign,
     Flood,
     Storm,
+    Delegated,
 }
 
 impl Class {
@@ -68,13 +69,14 @@ impl Class {
             Self::Foreign => "foreign",
             Self::Flood => "flood",
             Self::Storm => "storm",
+            Self::Delegated => "delegated",
         }
     }
 
     /// The verdict of outcomes of this class.
     const fn verdict(self) -> Verdict {
         match self {
-            Self::Own | Self::GuardArp | Self::GuardNd | Self::Unreachable => Verdict::Punt,
+            Self::Own | Self::GuardArp | Self::GuardNd | Self::Unreachable | Self::Delegated => Verdict::Punt,
             Self::Foreign | Self::Storm => Verdict::Drop,
             Self::Flood => Verdict::Forward,
         }
@@ -198,6 +200,10 @@ pub struct Kind {
     pub test_only: bool,
     pub doc: String,
     pub limits: Limits,
+    /// Address families of the kernel in its namespace, if the tables do not say them.
+    #[serde(default)]
+    pub kernel: Vec<IpFamily>,
+    #[serde(default)]
     pub question: Vec<Question>,
     #[serde(default)]
     pub family: Vec<Family>,
@@ -215,8 +221,19 @@ impl Kind {
         others.map_or(1, |last| last + 2)
     }
 
+    /// Whether the kernel in its namespace has an address family.
+    pub fn has_ip(&self, family: IpFamily) -> bool {
+        let keys = self.keys();
+        self.kernel.contains(&family)
+            || keys == Keys::Dual
+            || keys == if family == IpFamily::Ipv4 { Keys::V4 } else { Keys::V6 }
+    }
+
     /// What its tables are keyed by.
     pub fn keys(&self) -> Keys {
+        if self.question.is_empty() {
+            return Keys::None;
+        }
         let asked = |by, bits| self.question.iter().any(|one| one.by == by && one.key_bits == bits);
         match (asked(Match::LongestPrefix, 32), asked(Match::LongestPrefix, 128)) {
             (true, true) => Keys::Dual,
@@ -255,6 +272,14 @@ pub struct Family {
     pub outcomes: Vec<String>,
 }
 
+/// An address family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IpFamily {
+    Ipv4,
+    Ipv6,
+}
+
 /// What the tables of a kind are keyed by, as `hue_planes::Keys`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keys {
@@ -262,6 +287,7 @@ pub enum Keys {
     V6,
     Dual,
     Mac,
+    None,
 }
 
 impl Keys {
@@ -346,6 +372,11 @@ impl Spec {
     /// The kinds that a network can be of.
     pub fn offered(&self) -> impl Iterator<Item = &Kind> {
         self.kind.iter().filter(|kind| !kind.test_only)
+    }
+
+    /// The kinds that the card's logic has.
+    pub fn on_card(&self) -> impl Iterator<Item = &Kind> {
+        self.offered().filter(|kind| kind.runs_on.iter().any(|place| place == "card"))
     }
 
     /// Reads and checks a specification: the text of `spec/kinds.toml`, and name and text of each kind's file.
@@ -448,8 +479,10 @@ fn check_kind(kind: &Kind) -> Result<(), SpecError> {
         if (one.verdict == Verdict::Forward) != (index + 1 >= kind.first_forward()) {
             return Err(row(&table, &one.name, "expected the outcomes that forward after all others"));
         }
-        if last && (one.verdict != Verdict::Forward || one.class.is_some()) {
-            return Err(row(&table, &one.name, "the last outcome must forward, and has no class"));
+        let forwards = one.verdict == Verdict::Forward && one.class.is_none();
+        if last && !forwards && one.class != Some(Class::Delegated) {
+            let what = "the last outcome must forward without a class, or be of class delegated";
+            return Err(row(&table, &one.name, what));
         }
         if let Some(class) = one.class.filter(|class| class.verdict() != one.verdict) {
             let what = format!("class {}: expected verdict {}", class.word(), class.verdict().word());
@@ -466,8 +499,11 @@ fn check_kind(kind: &Kind) -> Result<(), SpecError> {
     if has(Class::Storm) && !has(Class::Flood) {
         return Err(row(&table, &kind.name, "an outcome of class storm, but none of class flood"));
     }
-    if kind.question.is_empty() || kind.question.len() > QUESTIONS_MAX {
-        let what = format!("{} questions: expected 1 to {QUESTIONS_MAX}", kind.question.len());
+    if kind.question.is_empty() != has(Class::Delegated) || kind.question.len() > QUESTIONS_MAX {
+        let what = format!(
+            "{} questions: expected 1 to {QUESTIONS_MAX}, or none if an outcome is of class delegated",
+            kind.question.len()
+        );
         return Err(row(&table, &kind.name, &what));
     }
     let place = |place: &String| matches!(place.as_str(), "soft" | "card");

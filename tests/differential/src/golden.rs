@@ -221,6 +221,7 @@ fn entries(network: &Network, kind: Kind) -> Entries {
             Entries::Exact(network.routes.iter().map(fixed).collect())
         }
         Entries::Dual(..) => Entries::Dual(routes::<u32>(network), routes::<u128>(network)),
+        Entries::None => Entries::None,
     }
 }
 

@@ -62,7 +62,7 @@ pub enum Families {
 }
 
 impl Families {
-    /// Those of networks of a kind; `None`: histories do not know the kind. Each kind that documents can name must be known.
+    /// Those of networks of a kind; `None`: histories do not know the kind. Each kind with tables that documents can name must be known.
     #[must_use]
     pub fn of(kind: Kind) -> Option<Self> {
         match kind {
@@ -70,6 +70,8 @@ impl Families {
             Kind::Ipv6 => Some(Self::Only(Family::Six)),
             Kind::Dual => Some(Self::Both),
             Kind::L2 => Some(Self::Frames),
+            // What happens to their packets is up to a kernel or a program, which histories do not have.
+            Kind::Kernel | Kind::Process => None,
             Kind::Echo => None,
         }
     }

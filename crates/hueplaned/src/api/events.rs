@@ -41,6 +41,12 @@ pub enum EventKind {
     Drifted,
     /// A network that drifted is in the desired state again.
     Repaired,
+    /// The program that forwards a network's packets was started.
+    ProgramStarted,
+    /// The program wrote a line.
+    ProgramOutput,
+    /// The program ended or could not be started; it is started again.
+    ProgramEnded,
     /// A physical port receives and sends.
     PortUp,
     /// A physical port went down.
@@ -101,6 +107,9 @@ impl EventKind {
             Self::NetworkRecovered => "network_recovered",
             Self::Drifted => "drifted",
             Self::Repaired => "repaired",
+            Self::ProgramStarted => "program_started",
+            Self::ProgramOutput => "program_output",
+            Self::ProgramEnded => "program_ended",
             Self::PortUp => "port_up",
             Self::PortDown => "port_down",
             Self::PortFallback => "port_fallback",

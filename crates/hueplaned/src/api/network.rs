@@ -73,9 +73,21 @@ pub struct Network {
     pub neighbours: u64,
     /// Its limits.
     pub limits: Limits,
+    /// The program that forwards its packets, if its kind is `process`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
     /// Resource usage of its processes; absent where it cannot be measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+}
+
+/// The program that forwards a network's packets.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Program {
+    /// Its command line.
+    pub command: Vec<String>,
+    /// How often it was started since the daemon runs.
+    pub starts: u64,
 }
 
 /// A network's virtual port.

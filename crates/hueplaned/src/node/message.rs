@@ -13,6 +13,7 @@ use hue_soft::PortEvent;
 use super::card::CardNews;
 use super::command::Request;
 use super::jobs::Done;
+use super::program::Report;
 
 /// Something for the node's thread to do.
 pub enum Message {
@@ -26,6 +27,8 @@ pub enum Message {
     Port(PortEvent),
     /// A message from the card's thread.
     Card(CardNews),
+    /// Something happened to the program of a network.
+    Program(Report),
     /// Routing events are waiting.
     Wake,
     /// Stop.

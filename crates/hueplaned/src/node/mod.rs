@@ -29,6 +29,7 @@ mod networks;
 mod pending;
 mod plan;
 mod ports;
+mod program;
 mod queue;
 mod routes;
 mod running_card;

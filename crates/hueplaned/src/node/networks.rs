@@ -15,6 +15,7 @@ use hue_ports::Tap;
 
 use super::drift::Drifting;
 use super::jobs::Made;
+use super::program::Forwarder;
 use super::routes::Table;
 use super::view::{Counts, NetworkView};
 use super::wanted::Wanted;
@@ -60,6 +61,8 @@ pub struct Entry {
     pub(super) announced: bool,
     /// Whether an event has reported it as degraded.
     pub(super) reported_bad: bool,
+    /// The program that forwards its packets, if its kind is `process`.
+    pub(super) forwarder: Option<Forwarder>,
     /// Changes by others in its namespace.
     pub(super) drift: Drifting,
     pub(super) view: Option<Arc<NetworkView>>,
@@ -87,6 +90,7 @@ impl Entry {
             found: false,
             announced: false,
             reported_bad: false,
+            forwarder: None,
             drift: Drifting::default(),
             view: None,
         }
@@ -125,6 +129,7 @@ impl Entry {
         (if self.on_card { hue_card::NAME } else { hue_soft::NAME }).clone_into(&mut api.substrate);
         api.why_soft.clone_from(&self.why_soft);
         api.on_nic = self.on_nic;
+        api.program = self.forwarder.as_ref().map(Forwarder::view);
         let cgroup = self.control.as_ref().and_then(|control| control.cgroup.clone());
         let same = self.view.as_ref().filter(|view| {
             view.api == api
@@ -141,7 +146,9 @@ impl Entry {
 
     /// State, and the reason if it is not the desired one.
     pub(super) fn condition<'a>(&'a self, table: Option<&'a Table>) -> (NetworkState, Option<&'a String>) {
-        match (self.state, table.and_then(|table| table.refused().reason())) {
+        let refused = table.and_then(|table| table.refused().reason());
+        let problem = refused.or_else(|| self.forwarder.as_ref().and_then(Forwarder::problem));
+        match (self.state, problem) {
             (NetworkState::Running, Some(reason)) => (NetworkState::Degraded, Some(reason)),
             (state, _) => (state, self.reason.as_ref()),
         }

@@ -10,11 +10,16 @@ use hue_control::{Compiled, bound_to_software, carriers, peer};
 use hue_host::cgroup::Limits;
 use hue_host::control::{Config, Families, Owner, PortConfig, StaticRoute, StaticTarget, interface_names};
 use hue_intent::{Dscp, Encapsulation, Network, Select, Target, Tunnel};
-use hue_planes::Keys;
+use hue_planes::{Keys, Kind};
 use hue_routing::RibPort;
 use hue_substrate::Program;
 
 use crate::api;
+
+/// Memory of a network's program and of what it starts, unless its document says otherwise, bytes.
+const PROGRAM_BYTES_MAX: u64 = 512 << 20;
+/// Processes and threads of a network's program, unless its document says otherwise.
+const PROGRAM_PROCESSES_MAX: u64 = 256;
 
 /// Target state of a network.
 #[derive(Clone, PartialEq, Debug)]
@@ -75,7 +80,7 @@ fn wanted(network: &Network, program: &Program, compiled: &Compiled, owner: &Own
     let ports = ports.collect();
     Wanted {
         config: config(network, &program, &interfaces),
-        limits: limits(network.spec.resources.as_ref()),
+        limits: limits(program.kind(), network.spec.resources.as_ref()),
         api: described(network, &program, &interfaces, compiled, owner),
         ports,
         network: network.clone(),
@@ -109,7 +114,7 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
     let neighbours =
         neighbours.filter_map(|known| Some((*index.get(known.port.as_str())?, known.address, known.mac)));
     Config {
-        families: families_of(program.entries.keys()),
+        families: families_of(program.kind()),
         ports: ports.collect(),
         routes: routes.collect(),
         neighbours: neighbours.collect(),
@@ -117,16 +122,16 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
     }
 }
 
-/// The address families of a network, by its keys.
-pub const fn families_of(keys: Keys) -> Families {
-    Families { v4: keys.has_v4(), v6: keys.has_v6() }
+/// The address families of the kernel in the namespace of a network of this kind.
+pub const fn families_of(kind: Kind) -> Families {
+    let hue_planes::Families { v4, v6 } = kind.limits().families;
+    Families { v4, v6 }
 }
 
 /// Whether a network's next hops and entries are the routes and neighbours of its namespace. Those of a kind without IP are
 /// in its document.
 pub const fn has_routes(keys: Keys) -> bool {
-    let Families { v4, v6 } = families_of(keys);
-    v4 || v6
+    keys.has_v4() || keys.has_v6()
 }
 
 fn described(
@@ -173,6 +178,7 @@ fn described(
         why_soft: None,
         gated: spec.gated,
         on_nic: false,
+        program: None,
         select: select.to_owned(),
         namespace: owner.namespace(network.name()),
         ports: ports.collect(),
@@ -211,11 +217,19 @@ fn described_tunnel(tunnel: &Tunnel) -> api::Tunnel {
     }
 }
 
-/// Limits of a network's processes, in the host's type.
-fn limits(resources: Option<&hue_intent::Resources>) -> Limits {
-    resources.map_or_else(Limits::default, |resources| Limits {
+/// Limits of a network's processes, in the host's type. A program that forwards has some in any case.
+fn limits(kind: Kind, resources: Option<&hue_intent::Resources>) -> Limits {
+    let default = match kind {
+        Kind::Process => Limits {
+            memory_bytes: Some(PROGRAM_BYTES_MAX),
+            processes: Some(PROGRAM_PROCESSES_MAX),
+            ..Limits::default()
+        },
+        _ => Limits::default(),
+    };
+    resources.map_or(default, |resources| Limits {
         cpu_cores: resources.cpu.map(|cpu| cpu.cores()),
-        memory_bytes: resources.memory.map(|memory| memory.bytes()),
-        processes: resources.processes.map(u64::from),
+        memory_bytes: resources.memory.map(|memory| memory.bytes()).or(default.memory_bytes),
+        processes: resources.processes.map(u64::from).or(default.processes),
     })
 }

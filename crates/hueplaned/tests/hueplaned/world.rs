@@ -217,6 +217,7 @@ fn network(name: &str) -> Network {
         routes_refused: if is_blue { BLUE } else { 1 },
         neighbours: 1,
         limits: Limits { weight: 5, ..Limits::default() },
+        program: None,
         usage: Some(Usage { cpu_seconds: 0.5, memory_bytes: 4096, processes: 3 }),
     }
 }

@@ -180,10 +180,12 @@ fn network(at: &Cursor<'_>) -> Option<TopologyNetwork> {
     at.mapping(&["name", "colour", "kind", "prefixes", "nodes", "links", "routing", "hosts"])?;
     let name = named(at, "name");
     let colour = optional(at, "colour", |at| at.parse::<Colour>(COLOUR));
-    let kinds = Kind::OFFERED.map(Kind::name);
+    // A program is part of one node's document.
+    let offered = || Kind::OFFERED.into_iter().filter(|kind| *kind != Kind::Process);
+    let kinds: Vec<&str> = offered().map(Kind::name).collect();
     let kind = at.required("kind", "a kind of plane").and_then(|at| {
         let word = at.word(&kinds)?;
-        Kind::OFFERED.into_iter().find(|kind| kind.name() == word)
+        offered().find(|kind| kind.name() == word)
     });
     let family = kind.map_or(Family::Any, |kind| match Family::of(kind) {
         // Hosts of a switch have addresses of either family.

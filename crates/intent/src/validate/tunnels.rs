@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use hue_demux::tunnel::Encapsulation;
-use hue_planes::Kind;
+use hue_planes::{Keys, Kind};
 use hue_tables::Prefix4;
 
 use super::{Rules, duplicate, present};
+use crate::address::Family;
 use crate::card::Placement;
 use crate::decode::Cursor;
 use crate::document::NetworkDraft;
@@ -92,9 +93,12 @@ fn own_ends(end: &End<'_, '_>, network: &NetworkDraft<'_>) {
     } else if local.is_ipv4() != remote.is_ipv4() {
         remote_at.fault(remote.to_string(), format!("an address of the family of {local}"), None);
     }
-    if end.tunnel.is_ip() && network.plane.as_ref().is_some_and(|plane| plane.kind == Kind::L2) {
-        let hint = "a switch forwards frames, and type ipip carries only IP packets".to_owned();
-        end.field("type").fault("ipip with kind l2", "vxlan", Some(hint));
+    if end.tunnel.is_ip()
+        && let Some(kind) = network.plane.as_ref().map(|plane| plane.kind)
+        && Family::of(kind) == Family::None
+    {
+        let hint = "this kind forwards frames, and type ipip carries only IP packets".to_owned();
+        end.field("type").fault(format!("ipip with kind {}", kind.name()), "vxlan", Some(hint));
     }
     for (name, address) in [("local", *local), ("remote", *remote)] {
         let own = present(&network.ports)
@@ -140,10 +144,12 @@ fn carrier(
         at.fault("the network itself", "another network, which carries the tunnel", None);
         return None;
     }
-    if networks[index].plane.as_ref().is_some_and(|plane| plane.kind == Kind::L2) {
+    if let Some(kind) = networks[index].plane.as_ref().map(|plane| plane.kind)
+        && matches!(kind.limits().keys, Keys::Mac | Keys::None)
+    {
         let hint = format!("network \"{name}\" is in {}", networks[index].at.location_for(&at));
         at.fault(
-            format!("network \"{name}\" of kind l2"),
+            format!("network \"{name}\" of kind {}", kind.name()),
             "a network that routes IP packets: kind ipv4, ipv6 or dual",
             Some(hint),
         );

@@ -163,7 +163,7 @@ fn wrong_types() {
     );
     assert_eq!(
         one("{kind: ipv4}", "ipv4"),
-        "a.yaml:6:10: spec.plane: found \"ipv4\", expected a mapping with kind, martians, route_by, macs_max, ageing_seconds, sticky, storm_limit"
+        "a.yaml:6:10: spec.plane: found \"ipv4\", expected a mapping with kind, martians, route_by, macs_max, ageing_seconds, sticky, storm_limit, command, capabilities"
     );
     assert_eq!(
         one("\"#d62728\"", "#d62728"),
@@ -261,7 +261,7 @@ fn networks_of_kind_ipv6() {
     // With an unknown kind, addresses of neither family are reported.
     assert_eq!(
         bad("{kind: ipv6}", "{kind: rofl}"),
-        "a.yaml:5:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6, l2 or dual"
+        "a.yaml:5:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6, l2, dual, kernel or process"
     );
 }
 
@@ -340,20 +340,20 @@ fn networks_of_kind_dual() {
 fn unknown_kind_of_plane() {
     assert_eq!(
         one("{kind: ipv4}", "{kind: ipv5}"),
-        "a.yaml:6:17: spec.plane.kind: found \"ipv5\", expected ipv4, ipv6, l2 or dual (did you mean \"ipv6\"?)"
+        "a.yaml:6:17: spec.plane.kind: found \"ipv5\", expected ipv4, ipv6, l2, dual, kernel or process (did you mean \"ipv6\"?)"
     );
     assert_eq!(
         one("{kind: ipv4}", "{kind: rofl}"),
-        "a.yaml:6:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6, l2 or dual"
+        "a.yaml:6:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6, l2, dual, kernel or process"
     );
     assert_eq!(
         one("{kind: ipv4}", "{kind: echo}"),
-        "a.yaml:6:17: spec.plane.kind: found \"echo\", expected ipv4, ipv6, l2 or dual",
+        "a.yaml:6:17: spec.plane.kind: found \"echo\", expected ipv4, ipv6, l2, dual, kernel or process",
         "a kind that exists only in tests is compiled in here, and refused"
     );
     assert_eq!(
         one("{kind: ipv4}", "{}"),
-        "a.yaml:6:10: spec.plane.kind: found nothing, expected ipv4, ipv6, l2 or dual"
+        "a.yaml:6:10: spec.plane.kind: found nothing, expected ipv4, ipv6, l2, dual, kernel or process"
     );
 }
 
@@ -1325,4 +1325,85 @@ fn networks_of_kind_l2() {
         one("  ports:", "  static_macs: []\n  ports:"),
         "a.yaml:7:16: spec.static_macs: found static_macs with kind ipv4, expected none: only kind l2 has them (neighbours have fixed MAC addresses too)"
     );
+}
+
+#[test]
+fn kinds_without_tables() {
+    const PORTS: &str = "  ports:\n    - {name: a, port: p0, mac: \"02:00:00:00:07:01\"}\n    - {name: b, port: p1, mac: \"02:00:00:00:07:02\"}\n";
+    let network = |plane: &str, more: &str| {
+        format!(
+            "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: own}}\nspec:\n  plane: {plane}\n{PORTS}{more}"
+        )
+    };
+    let only = |plane: &str, more: &str| {
+        let errors = errors(&[&network(plane, more)]);
+        assert_eq!(errors.len(), 1, "{errors:#?}");
+        errors[0].clone()
+    };
+    let process = "{kind: process, command: [socat, \"INTERFACE:a\", \"INTERFACE:b\"]}";
+    let loaded = load(&[&network(process, "")]).unwrap();
+    let spec = &loaded.networks[0].spec;
+    assert_eq!((spec.plane.command.len(), spec.select.clone()), (3, hue_intent::Select::Port));
+    assert_eq!(spec.plane.capabilities, [hue_intent::Capability::NetRaw]);
+    let both = process.replace('}', ", capabilities: [net_admin, net_raw, net_raw]}");
+    assert!(only(&both, "").contains("capabilities"), "three of two");
+    let both = process.replace('}', ", capabilities: [net_admin, net_raw]}");
+    assert_eq!(
+        load(&[&network(&both, "")]).unwrap().networks[0].spec.plane.capabilities,
+        hue_intent::Capability::ALL
+    );
+    assert_eq!(
+        only("{kind: process}", ""),
+        "a.yaml:5:10: spec.plane.command: found nothing, expected the program that forwards, such as [python3, /opt/hub.py]"
+    );
+    assert_eq!(
+        only("{kind: process, command: []}", ""),
+        "a.yaml:5:35: spec.plane.command: found no program, expected a program and its arguments, such as [python3, /opt/hub.py]"
+    );
+    assert_eq!(
+        only("{kind: process, command: [sleep, 5]}", ""),
+        "a.yaml:5:43: spec.plane.command[1]: found 5, expected a word of the command (write \"5\" to use it as text)"
+    );
+    let long = format!("{{kind: process, command: [sh, -c, \"{}\"]}}", "x".repeat(20_000));
+    assert_eq!(
+        only(&long, ""),
+        "a.yaml:5:44: spec.plane.command[2]: found a word of 20000 bytes, expected at most 16384 bytes, without a zero byte"
+    );
+    assert_eq!(
+        only("{kind: process, command: [cat], capabilities: [sys_admin]}", ""),
+        "a.yaml:5:57: spec.plane.capabilities[0]: found \"sys_admin\", expected net_raw or net_admin (did you mean \"net_admin\"?)"
+    );
+    assert_eq!(
+        only("{kind: kernel, command: [cat]}", ""),
+        "a.yaml:5:34: spec.plane.command: found command with kind kernel, expected none: only kind process has this setting"
+    );
+    assert_eq!(
+        only(process, "  routes: [{to: 10.0.0.0/8, via: 10.1.0.2}]\n"),
+        "a.yaml:9:11: spec.routes: found routes with kind process, expected none: this kind does not look at IP"
+    );
+    for kind in [process, "{kind: kernel}"] {
+        assert!(
+            only(kind, "  table: {quota: 1Mi}\n")
+                .contains("expected none: this kind has no table in hueplane's memory")
+        );
+        let limit = only(kind, "  punt_limit: {packets_per_second: 5, burst_packets: 5}\n");
+        assert!(
+            limit.contains("expected none: all packets of this kind go to its namespace (rate_limit limits"),
+            "{limit}"
+        );
+        assert!(
+            only(kind, "  static_macs: []\n").ends_with("expected none: only kind l2 has them")
+                || only(kind, "  static_macs: []\n").contains("only kind l2 has them")
+        );
+        assert!(
+            load(&[&network(kind, "  select: {by: mac}\n")]).is_ok()
+                && load(&[&network(kind, "  select: {by: port}\n")]).is_ok()
+        );
+        assert!(only(kind, "  select: {by: inner, prefixes: [10.0.0.0/8]}\n").contains("mac or port"));
+    }
+    // The namespace of kind `kernel` has both families.
+    let addresses = PORTS.replacen("07:01\"", "07:01\", addresses: [10.1.0.1/24, \"2001:db8::1/64\"]", 1);
+    let whole = network("{kind: kernel}", "  routes: [{to: 10.9.0.0/16, via: 10.1.0.2}]\n")
+        .replace(PORTS, &addresses);
+    assert_eq!(load(&[&whole]).unwrap().networks[0].spec.ports[0].addresses.len(), 2);
 }

@@ -95,6 +95,10 @@ pub enum Kind {
     L2 = 3,
     /// A router for IPv4 and IPv6. Terms in the conditions of a family are those of its kind.
     Dual = 4,
+    /// Linux forwards, in the network's namespace.
+    Kernel = 6,
+    /// A program of the owner's forwards, in the network's namespace.
+    Process = 7,
     /// Sends each frame back to its sender.
     #[cfg(feature = "test-kinds")]
     Echo = 255,
@@ -102,14 +106,16 @@ pub enum Kind {
 
 impl Kind {
     /// The kinds that a network of a document can be of.
-    pub const OFFERED: [Self; 4] = [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual];
+    pub const OFFERED: [Self; 6] =
+        [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual, Self::Kernel, Self::Process];
 
     /// All kinds: those that are offered and, with feature `test-kinds`, those that exist only in tests.
     #[cfg(not(feature = "test-kinds"))]
-    pub const ALL: [Self; 4] = Self::OFFERED;
+    pub const ALL: [Self; 6] = Self::OFFERED;
     /// All kinds: those that are offered, and those that exist only in tests.
     #[cfg(feature = "test-kinds")]
-    pub const ALL: [Self; 5] = [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual, Self::Echo];
+    pub const ALL: [Self; 7] =
+        [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual, Self::Kernel, Self::Process, Self::Echo];
 
     /// Name in kinds.toml, intent and output.
     #[must_use]
@@ -119,6 +125,8 @@ impl Kind {
             Self::Ipv6 => "ipv6",
             Self::L2 => "l2",
             Self::Dual => "dual",
+            Self::Kernel => "kernel",
+            Self::Process => "process",
             #[cfg(feature = "test-kinds")]
             Self::Echo => "echo",
         }
@@ -132,6 +140,8 @@ impl Kind {
             Self::Ipv6 => &["soft", "card"],
             Self::L2 => &["soft", "card"],
             Self::Dual => &["soft", "card"],
+            Self::Kernel => &["soft"],
+            Self::Process => &["soft"],
             #[cfg(feature = "test-kinds")]
             Self::Echo => &["soft"],
         }
@@ -145,6 +155,8 @@ impl Kind {
             Self::Ipv6 => &["route_by"],
             Self::L2 => &["macs_max", "ageing_seconds", "sticky", "storm_limit"],
             Self::Dual => &["martians"],
+            Self::Kernel => &[],
+            Self::Process => &["command", "capabilities"],
             #[cfg(feature = "test-kinds")]
             Self::Echo => &[],
         }
@@ -158,6 +170,8 @@ impl Kind {
             2 => Some(Self::Ipv6),
             3 => Some(Self::L2),
             4 => Some(Self::Dual),
+            6 => Some(Self::Kernel),
+            7 => Some(Self::Process),
             #[cfg(feature = "test-kinds")]
             255 => Some(Self::Echo),
             _ => None,
@@ -172,6 +186,8 @@ impl Kind {
             Self::Ipv6 => &ipv6::Outcome::ROWS,
             Self::L2 => &l2::Outcome::ROWS,
             Self::Dual => &dual::Outcome::ROWS,
+            Self::Kernel => &kernel::Outcome::ROWS,
+            Self::Process => &process::Outcome::ROWS,
             #[cfg(feature = "test-kinds")]
             Self::Echo => &echo::Outcome::ROWS,
         }
@@ -186,6 +202,8 @@ impl Kind {
             Self::Ipv6 => 17,
             Self::L2 => 10,
             Self::Dual => 30,
+            Self::Kernel => 4,
+            Self::Process => 4,
             #[cfg(feature = "test-kinds")]
             Self::Echo => 4,
         }
@@ -200,6 +218,8 @@ impl Kind {
             Self::Ipv6 => 0,
             Self::L2 => 10,
             Self::Dual => 0,
+            Self::Kernel => 0,
+            Self::Process => 0,
             #[cfg(feature = "test-kinds")]
             Self::Echo => 0,
         }
@@ -228,6 +248,14 @@ macro_rules! with_plane {
                 type $plane = $crate::dual::Plane;
                 $body
             }
+            $crate::Kind::Kernel => {
+                type $plane = $crate::kernel::Plane;
+                $body
+            }
+            $crate::Kind::Process => {
+                type $plane = $crate::process::Plane;
+                $body
+            }
         }
     };
 }
@@ -237,7 +265,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Kernel kernel Process process }
     };
 }
 
@@ -263,6 +291,14 @@ macro_rules! with_plane {
                 type $plane = $crate::dual::Plane;
                 $body
             }
+            $crate::Kind::Kernel => {
+                type $plane = $crate::kernel::Plane;
+                $body
+            }
+            $crate::Kind::Process => {
+                type $plane = $crate::process::Plane;
+                $body
+            }
             $crate::Kind::Echo => {
                 type $plane = $crate::echo::Plane;
                 $body
@@ -276,7 +312,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Echo echo }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Kernel kernel Process process Echo echo }
     };
 }
 
@@ -520,7 +556,7 @@ impl Loss {
             family: None,
             stage: "queue",
             doc: "The network's control plane sent a frame whose source MAC address is not that of the virtual port.",
-            when: "the frame comes from the namespace and has another source MAC address",
+            when: "the frame comes from the namespace and has another source MAC address; or any group address, if the network delegates its packets and takes all frames of the port",
             source: "hueplane",
         },
         OutcomeRow {
@@ -889,11 +925,13 @@ impl PortLoss {
 /// Outcomes and limits of the `ipv4` kind.
 pub mod ipv4 {
     use super::{Class, Kind, OutcomeRow, Verdict};
-    use crate::plane::Keys;
+    use crate::plane::{Families, Keys};
     use crate::reason::Reason;
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::V4;
+    /// The address families of the kernel in a network's namespace.
+    pub const FAMILIES: Families = Families { v4: true, v6: false };
     /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = 65535;
     /// Least MTU of a port, bytes of IP.
@@ -1220,11 +1258,13 @@ pub mod ipv4 {
 /// Outcomes and limits of the `ipv6` kind.
 pub mod ipv6 {
     use super::{Class, Kind, OutcomeRow, Verdict};
-    use crate::plane::Keys;
+    use crate::plane::{Families, Keys};
     use crate::reason::Reason;
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::V6;
+    /// The address families of the kernel in a network's namespace.
+    pub const FAMILIES: Families = Families { v4: false, v6: true };
     /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = 65535;
     /// Least MTU of a port, bytes of IP.
@@ -1525,11 +1565,13 @@ pub mod ipv6 {
 /// Outcomes and limits of the `l2` kind.
 pub mod l2 {
     use super::{Class, Kind, OutcomeRow, Verdict};
-    use crate::plane::Keys;
+    use crate::plane::{Families, Keys};
     use crate::reason::Reason;
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::Mac;
+    /// The address families of the kernel in a network's namespace.
+    pub const FAMILIES: Families = Families { v4: false, v6: false };
     /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = 256;
     /// Least MTU of a port, bytes of IP.
@@ -1752,11 +1794,13 @@ pub mod l2 {
 /// Outcomes and limits of the `dual` kind.
 pub mod dual {
     use super::{Class, Kind, OutcomeRow, Verdict};
-    use crate::plane::Keys;
+    use crate::plane::{Families, Keys};
     use crate::reason::Reason;
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::Dual;
+    /// The address families of the kernel in a network's namespace.
+    pub const FAMILIES: Families = Families { v4: true, v6: true };
     /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = 65534;
     /// Least MTU of a port, bytes of IP.
@@ -2280,15 +2324,259 @@ pub mod dual {
     }
 }
 
+/// Outcomes and limits of the `kernel` kind.
+pub mod kernel {
+    use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::plane::{Families, Keys};
+    use crate::reason::Reason;
+
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::None;
+    /// The address families of the kernel in a network's namespace.
+    pub const FAMILIES: Families = Families { v4: true, v6: true };
+    /// Most rows of a network's next-hop table.
+    pub const NEXT_HOPS_MAX: usize = 256;
+    /// Least MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MIN: u16 = 1280;
+    /// Largest MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MAX: u16 = 9202;
+
+    /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Outcome {
+        /// The network's plane is stopped by its clock gate, and processes no packets.
+        Gated = 1,
+        /// The packet exceeds the network's rate limit.
+        RateLimited = 2,
+        /// Handed to the kernel of the network's namespace, which decides what happens to the packet.
+        Delegated = 3,
+    }
+
+    impl Outcome {
+        /// Number of variants.
+        pub const COUNT: usize = 3;
+
+        /// All variants, in order.
+        pub const ALL: [Self; 3] = [Self::Gated, Self::RateLimited, Self::Delegated];
+
+        /// Their rows of the specification, in order.
+        pub const ROWS: [OutcomeRow; 3] = [
+            OutcomeRow {
+                name: "gated",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "gate",
+                doc: "The network's plane is stopped by its clock gate, and processes no packets.",
+                when: "the network is gated",
+                source: "Unnikrishnan (FPGA 2010) §3.6",
+            },
+            OutcomeRow {
+                name: "rate_limited",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "meter",
+                doc: "The packet exceeds the network's rate limit.",
+                when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
+                source: "RFC 2697 §3 (one rate, colour-blind)",
+            },
+            OutcomeRow {
+                name: "delegated",
+                verdict: Verdict::Punt,
+                class: Some(Class::Delegated),
+                family: None,
+                stage: "ethernet",
+                doc: "Handed to the kernel of the network's namespace, which decides what happens to the packet.",
+                when: "true",
+                source: "hueplane",
+            },
+        ];
+
+        /// Number in counters and in hardware: its place in the order, from 1.
+        #[inline]
+        #[must_use]
+        pub const fn code(self) -> u8 {
+            self as u8
+        }
+
+        /// The outcome of a code.
+        #[must_use]
+        pub const fn from_code(code: u8) -> Option<Self> {
+            match code {
+                1..=3 => Some(Self::ALL[code as usize - 1]),
+                _ => None,
+            }
+        }
+
+        /// Its row of the specification.
+        #[must_use]
+        pub const fn row(self) -> &'static OutcomeRow {
+            &Self::ROWS[self as usize - 1]
+        }
+
+        /// Name in output, metrics and documentation.
+        #[must_use]
+        pub const fn name(self) -> &'static str {
+            self.row().name
+        }
+
+        /// What is done with the packet.
+        #[inline]
+        #[must_use]
+        pub const fn verdict(self) -> Verdict {
+            self.row().verdict
+        }
+    }
+
+    impl From<Outcome> for Reason {
+        #[inline(always)]
+        fn from(outcome: Outcome) -> Self {
+            Self::of(Kind::Kernel, outcome.code())
+        }
+    }
+
+    impl PartialEq<Outcome> for Reason {
+        #[inline(always)]
+        fn eq(&self, outcome: &Outcome) -> bool {
+            *self == Self::of(Kind::Kernel, outcome.code())
+        }
+    }
+}
+
+/// Outcomes and limits of the `process` kind.
+pub mod process {
+    use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::plane::{Families, Keys};
+    use crate::reason::Reason;
+
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::None;
+    /// The address families of the kernel in a network's namespace.
+    pub const FAMILIES: Families = Families { v4: false, v6: false };
+    /// Most rows of a network's next-hop table.
+    pub const NEXT_HOPS_MAX: usize = 256;
+    /// Least MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MIN: u16 = 68;
+    /// Largest MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MAX: u16 = 9202;
+
+    /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Outcome {
+        /// The network's plane is stopped by its clock gate, and processes no packets.
+        Gated = 1,
+        /// The packet exceeds the network's rate limit.
+        RateLimited = 2,
+        /// Handed to the network's program, which decides what happens to the frame.
+        Delegated = 3,
+    }
+
+    impl Outcome {
+        /// Number of variants.
+        pub const COUNT: usize = 3;
+
+        /// All variants, in order.
+        pub const ALL: [Self; 3] = [Self::Gated, Self::RateLimited, Self::Delegated];
+
+        /// Their rows of the specification, in order.
+        pub const ROWS: [OutcomeRow; 3] = [
+            OutcomeRow {
+                name: "gated",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "gate",
+                doc: "The network's plane is stopped by its clock gate, and processes no packets.",
+                when: "the network is gated",
+                source: "Unnikrishnan (FPGA 2010) §3.6",
+            },
+            OutcomeRow {
+                name: "rate_limited",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "meter",
+                doc: "The packet exceeds the network's rate limit.",
+                when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
+                source: "RFC 2697 §3 (one rate, colour-blind)",
+            },
+            OutcomeRow {
+                name: "delegated",
+                verdict: Verdict::Punt,
+                class: Some(Class::Delegated),
+                family: None,
+                stage: "ethernet",
+                doc: "Handed to the network's program, which decides what happens to the frame.",
+                when: "true",
+                source: "hueplane",
+            },
+        ];
+
+        /// Number in counters and in hardware: its place in the order, from 1.
+        #[inline]
+        #[must_use]
+        pub const fn code(self) -> u8 {
+            self as u8
+        }
+
+        /// The outcome of a code.
+        #[must_use]
+        pub const fn from_code(code: u8) -> Option<Self> {
+            match code {
+                1..=3 => Some(Self::ALL[code as usize - 1]),
+                _ => None,
+            }
+        }
+
+        /// Its row of the specification.
+        #[must_use]
+        pub const fn row(self) -> &'static OutcomeRow {
+            &Self::ROWS[self as usize - 1]
+        }
+
+        /// Name in output, metrics and documentation.
+        #[must_use]
+        pub const fn name(self) -> &'static str {
+            self.row().name
+        }
+
+        /// What is done with the packet.
+        #[inline]
+        #[must_use]
+        pub const fn verdict(self) -> Verdict {
+            self.row().verdict
+        }
+    }
+
+    impl From<Outcome> for Reason {
+        #[inline(always)]
+        fn from(outcome: Outcome) -> Self {
+            Self::of(Kind::Process, outcome.code())
+        }
+    }
+
+    impl PartialEq<Outcome> for Reason {
+        #[inline(always)]
+        fn eq(&self, outcome: &Outcome) -> bool {
+            *self == Self::of(Kind::Process, outcome.code())
+        }
+    }
+}
+
 /// Outcomes and limits of the `echo` kind.
 #[cfg(feature = "test-kinds")]
 pub mod echo {
     use super::{Kind, OutcomeRow, Verdict};
-    use crate::plane::Keys;
+    use crate::plane::{Families, Keys};
     use crate::reason::Reason;
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::Mac;
+    /// The address families of the kernel in a network's namespace.
+    pub const FAMILIES: Families = Families { v4: false, v6: false };
     /// Most rows of a network's next-hop table.
     pub const NEXT_HOPS_MAX: usize = 256;
     /// Least MTU of a port, bytes of IP.

@@ -82,7 +82,9 @@ impl Live {
             groups: Vec::new(),
             entries: match &program.entries {
                 Entries::Exact(macs) => Entries::Exact(macs.clone()),
-                Entries::Lpm32(_) | Entries::Lpm128(_) | Entries::Dual(..) => Entries::none(program.kind()),
+                Entries::Lpm32(_) | Entries::Lpm128(_) | Entries::Dual(..) | Entries::None => {
+                    Entries::none(program.kind())
+                }
             },
             rate_limit: program.rate_limit,
             weight: program.weight,

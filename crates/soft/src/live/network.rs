@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hue_demux::PortId;
-use hue_planes::{FRAME_BYTES_MAX, Meter, Rate, RateLimit};
+use hue_demux::{Match, PortId};
+use hue_planes::{FRAME_BYTES_MAX, Keys, Meter, Rate, RateLimit};
 use hue_ports::Packet;
 use hue_substrate::Program;
 use hue_substrate::handover::RECORD_BYTES;
@@ -32,6 +32,15 @@ const FRAME_COST: u32 = 192;
 pub(crate) const PUNT_DEFAULT: (u64, u64) = (1_000, 200);
 /// No TAP, in [`LiveNetwork::taps`].
 pub(crate) const NO_TAP: u32 = u32::MAX;
+
+/// Time that costs as much as copying a byte, nanoseconds: a plain frame of 64 bytes takes about a microsecond.
+const NS_PER_BYTE: u64 = 4;
+
+/// Cost of this much work for a network, in the units of [`cost`].
+#[inline(always)]
+pub(crate) fn cost_of_time(ns: u64) -> i64 {
+    (ns / NS_PER_BYTE).min(i64::MAX as u64) as i64
+}
 
 /// Cost of a frame, charged to its network's share.
 #[inline(always)]
@@ -103,6 +112,9 @@ pub(crate) struct LiveNetwork {
     pub way_at: u64,
     /// Its packets in the queues of networks that carry its tunnels.
     pub aboard: u32,
+    /// Whether its namespace may send in the name of any host: it forwards the packets of a network that takes all frames of
+    /// its ports.
+    pub speaks_for_hosts: bool,
     pub punt: PuntLimit,
     pub guard: Guard,
     pub vports: Vec<Vport>,
@@ -168,6 +180,7 @@ impl LiveNetwork {
             way: usize::MAX,
             way_at: 0,
             aboard: 0,
+            speaks_for_hosts: false,
             punt: PuntLimit::new(PUNT_DEFAULT),
             guard: Guard::default(),
             vports: Vec::new(),
@@ -205,6 +218,8 @@ impl LiveNetwork {
             self.ambiguous |= vports[at + 1..].iter().any(|other| other.port == vport.port);
             self.egress[vport.port.index()] = at as u8; // PORTS_MAX is 256
         }
+        let takes_all = program.rows.iter().all(|row| matches!(row.select, Match::Port(_)));
+        self.speaks_for_hosts = program.kind().limits().keys == Keys::None && takes_all;
         self.quantum = i64::from(QUANTUM) * i64::from(program.weight.max(1));
         self.ledger.reserve_vports(vports.len());
         (self.vports, self.taps, self.block) = (vports, taps, block);
@@ -352,6 +367,28 @@ mod tests {
         assert_eq!(take(true, 20 * SECOND_NS, 1000), 10);
         let mut least = PuntLimit::new((0, 0));
         assert!(least.conforms(false, 0, 60) && !least.conforms(true, 0, 60));
+    }
+
+    #[test]
+    fn only_a_delegated_network_that_takes_all_frames_speaks_for_hosts() {
+        let speaks = |kind: Kind, selects: &[Match]| {
+            let rows = selects.iter().map(|select| hue_demux::Row {
+                vid: Vid::new(1).unwrap(),
+                vport: 0,
+                select: *select,
+            });
+            let (settings, entries) = (Settings::of(kind), Entries::none(kind));
+            let program = Program { settings, entries, rows: rows.collect(), ..program(&[("a", 1, 1)]) };
+            LiveNetwork::new(&program, 0, true, Ledger::block(1)).speaks_for_hosts
+        };
+        let all = Match::Port(PortId::new(1));
+        let own = Match::Mac { port: PortId::new(2), mac: Mac([2, 0, 0, 0, 0, 1]) };
+        assert!(speaks(Kind::Process, &[all]) && speaks(Kind::Kernel, &[all]));
+        assert!(!speaks(Kind::Process, &[all, own]) && !speaks(Kind::Kernel, &[own]));
+        assert!(
+            !speaks(Kind::Ipv4, &[all]) && !speaks(Kind::L2, &[all]),
+            "their planes forward, not their namespaces"
+        );
     }
 
     #[test]

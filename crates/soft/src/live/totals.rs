@@ -545,7 +545,7 @@ mod tests {
         here.reserve_vports(2);
         there.reserve_vports(2);
         let mut outcomes = Counters::new(Kind::Ipv4);
-        outcomes.add(Reason::forward(Kind::Ipv4), 7);
+        outcomes.add(Reason::last(Kind::Ipv4), 7);
         here.vports[1].received_packets = 9;
         here.vports[1].forwarded = 7;
         here.handed_packets = 7;

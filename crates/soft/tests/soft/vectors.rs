@@ -182,6 +182,7 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
             Entries::Dual(routes(&narrow)?, routes(&wide)?)
         }
         Entries::Exact(_) => Entries::Exact(macs(network)?),
+        Entries::None => Entries::None,
     };
     let rate = |numbers: &Option<Numbers>| {
         numbers.as_ref().map(|numbers| Rate::new(numbers.per_second, numbers.burst)).transpose()

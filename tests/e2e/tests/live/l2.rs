@@ -26,11 +26,16 @@ pub fn document(lab: &Lab, ports: usize, plane: &str, more: &str) -> String {
 
 /// A host behind each of the first `count` ports, all on one link.
 pub fn hosts(lab: &Lab, count: usize) -> Vec<Host> {
+    hosts_on(lab, 0..count)
+}
+
+/// The same behind these ports.
+pub fn hosts_on(lab: &Lab, ports: std::ops::Range<usize>) -> Vec<Host> {
     let host = |at: usize| {
         let mac = [2, 0xbb, 0, 0, 0, at as u8 + 1];
         lab.bare_host(&format!("lan{at}"), at, mac, &format!("10.77.0.{}/24", at + 1))
     };
-    (0..count).map(host).collect()
+    ports.map(host).collect()
 }
 
 /// Waits until each host has reached the next one.

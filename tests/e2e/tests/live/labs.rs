@@ -42,12 +42,13 @@ fn run(lab: &str, commands: &[String]) {
 }
 
 /// Labs with checks of their own, and what they need.
-const CHECKED: [(&str, &[&str]); 5] = [
+const CHECKED: [(&str, &[&str]); 6] = [
     ("live", &["ping"]),
     ("dual", &["ping"]),
     ("tunnels", &["tshark"]),
     ("pwospf", &["ping"]),
     ("ecmp", &["zebra", "ospfd", "vtysh"]),
+    ("process", &["python3", "ovs-vswitchd"]),
 ];
 
 #[test]

@@ -48,7 +48,10 @@ const SETTING_PARTS: [Part; 5] = [
         kind.settings.iter().all(|one| says("crates/intent/src/types.rs", &format!("pub {}: ", one.name)))
     }),
     ("use of each setting", "crates/control/src/compile.rs", |kind| {
-        kind.settings.iter().all(|one| says("crates/control/src/compile.rs", &format!("plane.{}", one.name)))
+        // What happens in the namespace is the daemon's.
+        let places = ["crates/control/src/compile.rs", "crates/hueplaned/src/node/program.rs"];
+        let used = |one: &Setting| places.iter().any(|place| says(place, &format!("plane.{}", one.name)));
+        kind.settings.iter().all(used)
     }),
     ("row for each setting", "docs/guide/configuration.md", |kind| {
         kind.settings.iter().all(|one| explains(&text("docs/guide/configuration.md"), &one.name, &kind.name))

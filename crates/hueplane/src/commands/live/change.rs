@@ -185,7 +185,15 @@ fn actions(actions: &[Action], painter: &Painter) -> String {
 fn value(value: Option<&Value>) -> String {
     match value {
         None => "nothing".to_owned(),
-        Some(Value::String(text)) => text.clone(),
+        Some(Value::String(text)) => short(text),
         Some(other) => other.to_string(),
     }
+}
+
+/// A text in a line: of a long one, such as a program, the beginning.
+fn short(text: &str) -> String {
+    const CHARS_MAX: usize = 200;
+    let line = text.lines().next().unwrap_or_default();
+    let end = line.char_indices().nth(CHARS_MAX).map_or(line.len(), |(at, _)| at);
+    if end == text.trim_end().len() { line.to_owned() } else { format!("{} …", &line[..end]) }
 }

@@ -46,6 +46,7 @@ pub fn row(event: &Event, painter: &Painter) -> String {
         | EventKind::AutoRolledBack
         | EventKind::Trouble => RED,
         EventKind::PortFallback
+        | EventKind::ProgramEnded
         | EventKind::SchedulingFallback
         | EventKind::Gap
         | EventKind::CardDrained
@@ -69,6 +70,8 @@ pub fn row(event: &Event, painter: &Painter) -> String {
         | EventKind::MigrationStarted
         | EventKind::Steered
         | EventKind::ImageLoading
+        | EventKind::ProgramStarted
+        | EventKind::ProgramOutput
         | EventKind::NetworkChanged => BOLD,
     };
     let network = event.network.as_deref().map(|name| format!("{} ", painter.paint(name)));

@@ -37,6 +37,7 @@ impl Node {
         let mut last = None;
         if let Some((entry, table)) =
             self.networks.get(name).and_then(|entry| Some((entry, self.table_of(entry)?)))
+            && table.has_routes()
         {
             for row in table.rib().routes(after, PIECE) {
                 last = Some(row.prefix);
@@ -54,7 +55,7 @@ impl Node {
     /// A network's routes that contain an address, the longest last.
     pub(super) fn routes_holding(&self, name: &str, address: IpAddr) -> Vec<Route> {
         let Some(entry) = self.networks.get(name) else { return Vec::new() };
-        let Some(table) = self.table_of(entry) else { return Vec::new() };
+        let Some(table) = self.table_of(entry).filter(|table| table.has_routes()) else { return Vec::new() };
         let rows = table.rib().routes_holding(address).into_iter();
         rows.map(|row| route(entry, table, name, row)).collect()
     }

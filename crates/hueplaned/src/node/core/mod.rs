@@ -18,6 +18,7 @@ mod moves;
 mod networks;
 mod plan;
 mod ports;
+mod program;
 mod routes;
 mod run;
 mod take_over;
@@ -95,6 +96,8 @@ pub struct Node {
     pub(super) store_problem: Option<String>,
     /// When networks were checked for drift.
     pub(super) looks: Looks,
+    /// Number of programs of networks so far.
+    pub(super) runs: u64,
 }
 
 impl Node {
@@ -136,6 +139,7 @@ impl Node {
             store_problem: None,
             take_over: None,
             looks: Looks::default(),
+            runs: 0,
         }
     }
 }

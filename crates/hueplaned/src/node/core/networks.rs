@@ -56,6 +56,7 @@ impl Node {
         let vid = have.program.vid;
         entry.wires.clear();
         (entry.on_card, entry.on_nic, entry.why_soft) = (false, false, None);
+        entry.forwarder = None;
         self.monitor.remove(vid);
         self.unseat(vid);
         self.live.remove_taps(vid);
@@ -293,6 +294,9 @@ impl Node {
                 self.live.add_tap(vid, vport, Box::new(tap)).map_err(|error| error.to_string())?;
             }
             entry.taps = true;
+            if let Some(forwarder) = &mut entry.forwarder {
+                forwarder.set_stale();
+            }
             entry.drift.indices.clear();
         }
         let control = Arc::new(control);
@@ -353,6 +357,7 @@ impl Node {
         if was != NetworkState::Running {
             self.ask_scheduler();
         }
+        self.run_program(name);
         self.place(name);
         self.tell_passengers(name);
         self.try_again();

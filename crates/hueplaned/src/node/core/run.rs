@@ -70,6 +70,7 @@ impl Node {
             Message::Links(events) => self.links_changed(events),
             Message::Port(event) => self.port_failed(&event),
             Message::Card(news) => self.card_news(news),
+            Message::Program(report) => self.program_reported(report),
             Message::Wake => inbox.woken.store(false, Ordering::SeqCst),
             Message::Stop => {}
         }

@@ -45,6 +45,7 @@ impl Node {
                 let took = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let _ = self.shared.took_over_ms.set(took);
                 self.read_taps();
+                self.run_programs();
                 match take_learnt(&ending.predecessor.learnt) {
                     Ok(learnt) => self.adopt_learnt(learnt),
                     Err(error) => tracing::warn!(%error, "what networks had learnt cannot be read"),

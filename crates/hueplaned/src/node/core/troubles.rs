@@ -103,6 +103,11 @@ fn network_remedy(name: &str, entry: &Entry, table: Option<&Table>) -> String {
         format!(
             "see `hueplane get tables {name}`; raise the quota in its document, or let its routing daemons supply fewer routes"
         )
+    } else if entry.forwarder.as_ref().is_some_and(|forwarder| forwarder.problem().is_some()) {
+        format!(
+            "see what it writes: `hueplane events -n {name}`; correct `plane.command` in its document, or what the program needs; \
+             the daemon starts it again by itself"
+        )
     } else if entry.drift.reason.is_some() {
         format!(
             "the daemon repairs it by itself; if it happens again, find what changes it in the namespace: `hueplane events -n \

@@ -77,7 +77,7 @@ impl Table {
     }
 
     /// Whether its routes are those of its namespace. Otherwise changes there are monitored only for drift.
-    pub(super) const fn has_routes(&self) -> bool {
+    pub const fn has_routes(&self) -> bool {
         has_routes(self.keys)
     }
 

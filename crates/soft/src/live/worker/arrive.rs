@@ -538,7 +538,8 @@ impl Worker {
         budget < TAPS_RECEIVE_MAX
     }
 
-    /// A frame that a namespace sends on a virtual port: its source must be the port's own MAC address.
+    /// A frame that a namespace sends on a virtual port: its source must be the port's own MAC address, unless the namespace
+    /// forwards the frames of hosts.
     fn arrive_control(&mut self, slot: usize, vport: u16, packet: Packet) {
         Self::touch(&mut self.networks, &mut self.dirty, slot);
         let slots_free = self.pool.free();
@@ -548,7 +549,10 @@ impl Worker {
         network.ledger.from_control_packets += 1;
         network.ledger.from_control_bytes += u64::from(packet.len);
         let bytes = packet.bytes(&self.pool);
-        if bytes.get(6..12) != Some(&own.mac.0[..]) {
+        let source = bytes.get(6..12).unwrap_or_default();
+        let may_send = source == own.mac.0
+            || network.speaks_for_hosts && source.first().is_some_and(|first| first & 1 == 0);
+        if !may_send {
             return self.lose_queued(slot, port, vport, Loss::ForgedSource, Direction::FromControl, packet);
         }
         if !network.has_room(slots_free) {

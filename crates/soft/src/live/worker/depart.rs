@@ -9,7 +9,7 @@ use hue_substrate::handover::{Crossing, Record};
 use super::super::beside;
 use super::super::capture::{Captured, Direction};
 use super::super::guard::Judgement;
-use super::super::network::{NO_TAP, Queued, cost};
+use super::super::network::{NO_TAP, Queued, cost, cost_of_time};
 use super::super::steering::NO_HOME;
 use super::Worker;
 use super::tunnels::Out;
@@ -274,6 +274,9 @@ impl Worker {
     /// Hands a packet to the network's control plane, within its limit.
     #[inline(never)]
     fn punt(&mut self, slot: usize, vport: u16, outcome: Reason, packet: Packet) {
+        if outcome.class() == Some(Class::Delegated) {
+            return self.delegate(slot, vport, outcome, packet);
+        }
         let mut packet = packet;
         if outcome.is_own() && self.networks.get(slot).is_some_and(|network| network.carries_tunnels) {
             match self.tunnel_in(slot, packet) {
@@ -297,6 +300,16 @@ impl Worker {
             return self.lose(slot, Loss::PuntLimited, Some(packet));
         }
         self.give_to_control(slot, vport, outcome, packet);
+    }
+
+    /// Hands a packet to the namespace that forwards the network's packets. Linux handles it during the call, with all rules that
+    /// the owner has made, so the network pays for the time with its share of this thread.
+    fn delegate(&mut self, slot: usize, vport: u16, outcome: Reason, packet: Packet) {
+        let begun = self.clock.now_ns();
+        self.give_to_control(slot, vport, outcome, packet);
+        if let Some(network) = self.networks.get_mut(slot) {
+            network.deficit -= cost_of_time(self.clock.now_ns().saturating_sub(begun));
+        }
     }
 
     fn give_to_control(&mut self, slot: usize, vport: u16, outcome: Reason, packet: Packet) {
