@@ -37,6 +37,7 @@ mod site;
 mod start;
 mod stats;
 mod take_over;
+mod taps;
 mod view;
 mod waiters;
 mod wanted;

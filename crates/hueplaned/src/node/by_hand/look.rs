@@ -179,7 +179,7 @@ impl ByHand {
 }
 
 fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
-    let vid = entry.have.as_ref().map(|have| have.program.vid);
+    let vid = entry.vid();
     let routes = node.table_of(entry);
     let seat = vid.zip(node.card.as_ref()).and_then(|(vid, card)| card.seats.get(&vid));
     let seated = seat.map(|seat| match seat.stage {
@@ -206,18 +206,18 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
         }
     });
     let fits = |card: &CardSide| {
-        let mut ports = entry.have.iter().flat_map(|have| &have.program.ports);
+        let mut ports = entry.program().into_iter().flat_map(|program| &program.ports);
         ports.all(|port| card.numbers.contains_key(&port.port))
     };
     NetworkLook {
         name: name.to_owned(),
         vid,
-        as_wanted: entry.want.is_some() && entry.have == entry.want,
-        state: entry.condition(routes).0,
-        reason: entry.condition(routes).1.cloned(),
-        on_card: entry.on_card,
-        why_soft: entry.why_soft.clone(),
-        placement: entry.have.as_ref().map(|have| have.network.spec.placement).unwrap_or_default(),
+        as_wanted: entry.want().is_some() && entry.is_as_wanted(),
+        state: node.condition(entry).0,
+        reason: node.condition(entry).1.cloned(),
+        on_card: entry.is_on_card(),
+        why_soft: entry.why_soft().cloned(),
+        placement: entry.have().map(|have| have.network.spec.placement).unwrap_or_default(),
         scheduled: node.scheduling.place(name).map(|(side, _)| *side),
         fits_ports: node.card.as_ref().is_some_and(fits),
         seated,

@@ -22,7 +22,7 @@ use crate::node::card::{
 use crate::node::events::About;
 use crate::node::message::Message;
 use crate::node::moves::Ended;
-use crate::node::networks::Entry;
+use crate::node::networks::{self, Entry};
 use crate::node::ports::Input;
 use crate::node::site::Site;
 
@@ -73,7 +73,7 @@ impl Node {
                 Err(why) => self.card_is_down(why),
             }
             let seated = self.in_order(None);
-            self.seat(&seated.iter().map(String::as_str).collect::<Vec<_>>());
+            self.seat(&seated);
             seated.iter().for_each(|name| self.place(name));
         }
         moved.iter().for_each(|name| self.tend_port(name));
@@ -152,9 +152,11 @@ impl Node {
         drop(live);
         self.live.dismiss();
         for vid in seats.into_keys() {
-            if let Some(entry) = self.entry_of(vid) {
-                (entry.on_card, entry.why_soft) = (false, None);
-                entry.counts.card_lost_us.store(Timestamp::now().us(), Ordering::Relaxed);
+            if let Some(name) = self.networks.name_of(vid).cloned() {
+                self.give_networks(networks::Input::Placed(name, false, None));
+            }
+            if let Some(entry) = self.networks.with_vid(vid) {
+                entry.counts().card_lost_us.store(Timestamp::now().us(), Ordering::Relaxed);
             }
         }
         self.changed = true;
@@ -174,10 +176,6 @@ impl Node {
         self.shared.events.add(EventKind::CardDown, About::Node, why.clone());
         self.card_problem = Some(format!("card: {why}"));
         self.changed = true;
-    }
-
-    fn entry_of(&mut self, vid: Vid) -> Option<&mut Entry> {
-        self.networks.get_mut(self.vids.get(&vid)?)
     }
 
     /// The card's number of one of its ports, and where the port is opened.
@@ -227,33 +225,37 @@ impl Node {
 
     /// Tells the card how to recognize the frames of loaded networks; software then decides them. Networks that have
     /// not changed are not affected.
-    pub(super) fn seat(&mut self, names: &[&str]) {
+    pub(super) fn seat(&mut self, names: &[String]) {
         let Some(card) = &mut self.card else { return };
         let networks = &self.networks;
-        let known = |name: &&&str| {
-            let have = networks.get(**name).and_then(|entry| entry.have.as_ref());
-            have.is_some_and(|have| {
-                card.seats.get(&have.program.vid).is_some_and(|seat| seat.program == have.program)
+        let known = |name: &&String| {
+            let program = networks.get(name).and_then(Entry::program);
+            program.is_some_and(|program| {
+                card.seats.get(&program.vid).is_some_and(|seat| seat.program == *program)
             })
         };
-        let new: Vec<&str> = names.iter().filter(|name| !known(name)).copied().collect();
+        let new: Vec<&str> = names.iter().filter(|name| !known(name)).map(String::as_str).collect();
         self.seat_anew(&new);
     }
 
     /// The same; the networks' tables on the card are no longer valid.
     pub(super) fn seat_anew(&mut self, names: &[&str]) {
-        let Some(card) = &mut self.card else { return };
+        if self.card.is_none() {
+            return;
+        }
         let mut programs = Vec::new();
         let mut homes = Vec::new();
         let (mut known, mut room) = (false, false);
         for name in names {
-            let Some(entry) = self.networks.get_mut(*name) else { continue };
-            let Some(have) = entry.have.clone() else { continue };
+            let Some(have) = self.networks.get(name).and_then(Entry::have).cloned() else { continue };
             let vid = have.program.vid;
-            if !have.program.ports.iter().any(|port| card.numbers.contains_key(&port.port)) {
+            let has_port =
+                |card: &CardSide| have.program.ports.iter().any(|port| card.numbers.contains_key(&port.port));
+            if !self.card.as_ref().is_some_and(has_port) {
                 continue;
             }
-            (entry.on_card, entry.why_soft) = (false, None);
+            self.give_networks(networks::Input::Placed((*name).to_owned(), false, None));
+            let Some(card) = &mut self.card else { return };
             let program = have.program.clone();
             let (stage, id) = (Stage::Software, card.live.take_seat(vid));
             let seat = Seat { program, stage, again: false, tried: 0, kept: false, id };
@@ -263,6 +265,7 @@ impl Node {
             programs.push(card.on_card(&have.program));
             homes.push((vid, self.live.home(vid)));
         }
+        let Some(card) = &mut self.card else { return };
         if room {
             // They release their room on the card, and may not return to it.
             card.has_room();
@@ -283,7 +286,7 @@ impl Node {
         let Some(card) = self.card.as_mut().filter(|card| card.keeps()) else { return };
         for name in names {
             let Some(entry) = self.networks.get(name.as_ref()) else { continue };
-            let Some(vid) = entry.have.as_ref().map(|have| have.program.vid) else { continue };
+            let Some(vid) = entry.vid() else { continue };
             let seat = card.seats.get_mut(&vid);
             let Some(seat) = seat.filter(|seat| seat.stage == Stage::Software && !seat.kept) else {
                 continue;
@@ -428,11 +431,12 @@ impl Node {
             }
             CardEvent::Refused(vids, why) => {
                 for vid in vids {
-                    let Some(name) = self.vids.get(&vid).cloned() else { continue };
+                    let Some(name) = self.networks.name_of(vid).cloned() else { continue };
                     if let Some(card) = &mut self.card {
                         card.seats.remove(&vid);
                     }
-                    self.degrade(&name, format!("the card cannot find its frames: {why}"));
+                    let why = format!("the card cannot find its frames: {why}");
+                    self.give_networks(networks::Input::Degrade(name, why));
                 }
             }
             CardEvent::Moved(moved) => {
@@ -459,13 +463,11 @@ impl Node {
         if self.seat_of(seat).is_none() {
             return;
         }
-        let Some(name) = self.vids.get(&seat.vid).cloned() else { return };
+        let Some(name) = self.networks.name_of(seat.vid).cloned() else { return };
         self.seat_anew(&[&name]);
-        if let Some(entry) = self.networks.get_mut(&name) {
-            let text = format!("the network runs in software: its routes no longer fit the card: {why}");
-            self.shared.events.add(EventKind::Placed, About::Network(&name), text);
-            entry.why_soft = Some(why);
-        }
+        let text = format!("the network runs in software: its routes no longer fit the card: {why}");
+        self.shared.events.add(EventKind::Placed, About::Network(&name), text);
+        self.give_networks(networks::Input::WhySoft(name, Some(why)));
         self.changed = true;
         self.make_room();
     }
@@ -476,8 +478,8 @@ impl Node {
         let seat = card.and_then(|card| card.seats.get_mut(&vid));
         let Some(seat) = seat.filter(|seat| seat.stage == Stage::Software) else { return };
         seat.stage = Stage::Card;
-        if let Some(entry) = self.entry_of(vid) {
-            (entry.on_card, entry.why_soft) = (true, None);
+        if let Some(name) = self.networks.name_of(vid).cloned() {
+            self.give_networks(networks::Input::Placed(name, true, None));
             self.changed = true;
         }
     }

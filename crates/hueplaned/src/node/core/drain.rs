@@ -59,7 +59,7 @@ impl Node {
     }
 
     fn tell_drained(&self) {
-        let on_card = self.networks.values().filter(|entry| entry.on_card).count();
+        let on_card = self.networks.iter().filter(|(_, entry)| entry.is_on_card()).count();
         let drained = "the card is drained: no network runs on it until `hueplane undrain card`";
         let (kind, text) = match (self.is_drained(), on_card) {
             (true, 0) => (EventKind::CardDrained, drained.to_owned()),
@@ -103,7 +103,7 @@ impl Node {
     fn on_card(&self) -> Vec<String> {
         let Some(card) = &self.card else { return Vec::new() };
         let is_there = |entry: &Entry| {
-            let seat = entry.have.as_ref().and_then(|have| card.seats.get(&have.program.vid));
+            let seat = entry.vid().and_then(|vid| card.seats.get(&vid));
             seat.is_some_and(|seat| seat.stage == Stage::Card)
         };
         self.networks.iter().filter(|(_, entry)| is_there(entry)).map(|(name, _)| name.clone()).collect()
@@ -112,9 +112,9 @@ impl Node {
     /// The networks that are on the card, and why networks that could be there are not.
     pub(super) fn places(&self) -> BTreeMap<String, Place> {
         let place = |(name, entry): (&String, &Entry)| {
-            let placement = entry.want.as_ref()?.network.spec.placement;
-            let why = entry.why_soft.clone().filter(|_| !entry.on_card);
-            Some((name.clone(), Place { on_card: entry.on_card, placement, why }))
+            let placement = entry.want()?.network.spec.placement;
+            let why = entry.why_soft().cloned().filter(|_| !entry.is_on_card());
+            Some((name.clone(), Place { on_card: entry.is_on_card(), placement, why }))
         };
         self.networks.iter().filter_map(place).collect()
     }

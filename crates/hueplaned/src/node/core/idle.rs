@@ -60,7 +60,7 @@ impl Node {
                 Stage::Leaving => "software",
                 Stage::Card | Stage::Software => return None,
             };
-            Some(format!("network '{}' is moving to {to}", self.vids.get(vid)?))
+            Some(format!("network '{}' is moving to {to}", self.networks.name_of(*vid)?))
         });
         let asked = || self.scheduling.is_running().then(|| "the scheduler is running".to_owned());
         let told = || self.wires.is_turning().then(|| "neighbours are being redirected".to_owned());
@@ -69,7 +69,7 @@ impl Node {
 
     fn setting_up(&self, name: Option<&str>) -> Option<String> {
         let name = name
-            .filter(|name| self.networks.get(*name).is_some_and(crate::node::networks::Entry::is_pending))?;
+            .filter(|name| self.networks.get(name).is_some_and(crate::node::networks::Entry::is_pending))?;
         Some(format!("network '{name}' is being set up"))
     }
 }

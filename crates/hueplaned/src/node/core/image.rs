@@ -30,16 +30,15 @@ impl Node {
     /// network.
     pub(in crate::node) fn trial(&self, name: &str) -> Option<Trial> {
         let card = self.card.as_ref()?;
-        let vid = self.networks.get(name)?.have.as_ref()?.program.vid;
+        let vid = self.networks.get(name)?.vid()?;
         card.seats.get(&vid)?;
         let (mut bare, mut full) = (Vec::new(), Vec::new());
-        for (other, entry) in &self.networks {
-            let Some(have) = entry.have.as_ref().filter(|have| card.seats.contains_key(&have.program.vid))
-            else {
+        for (other, entry) in self.networks.iter() {
+            let Some(have) = entry.have().filter(|have| card.seats.contains_key(&have.program.vid)) else {
                 continue;
             };
             let program = card.on_card(&have.program);
-            if entry.on_card || other == name {
+            if entry.is_on_card() || other == name {
                 let (hops, routes) = self.routes.table(have.program.vid)?.published();
                 let hops: Vec<Adjacency> =
                     hops.iter().map(|hop| hop.on_port(card.number(hop.port()))).collect();
@@ -80,7 +79,7 @@ impl Node {
             return no(ProblemKind::InvalidDocuments, error.to_string());
         }
         let before = card.live.description().name.clone();
-        let on_card = self.networks.iter().filter(|(_, entry)| entry.on_card);
+        let on_card = self.networks.iter().filter(|(_, entry)| entry.is_on_card());
         let networks: Vec<String> = on_card.map(|(name, _)| name.clone()).collect();
         let (reply, answer) = oneshot::channel();
         self.shared.events.add(
@@ -139,7 +138,7 @@ impl Node {
         let Some(loading) = self.loading.as_mut().filter(|loading| loading.step == Step::Wait) else {
             return;
         };
-        let on_card = self.networks.iter().filter(|(_, entry)| entry.on_card);
+        let on_card = self.networks.iter().filter(|(_, entry)| entry.is_on_card());
         let networks: Vec<String> = on_card.map(|(name, _)| name.clone()).collect();
         loading.networks.clone_from(&networks);
         loading.next(Step::Leave);
@@ -166,7 +165,8 @@ impl Node {
             Step::Leave if card.is_stale && card.seats.values().any(|seat| seat.stage == Stage::Card) => {
                 // It cannot stay on this card. Software has its table.
                 let stays = card.seats.iter().filter(|(_, seat)| seat.stage == Stage::Card);
-                let stays: Vec<String> = stays.filter_map(|(vid, _)| self.vids.get(vid).cloned()).collect();
+                let stays: Vec<String> =
+                    stays.filter_map(|(vid, _)| self.networks.name_of(*vid).cloned()).collect();
                 self.seat_anew(&stays.iter().map(String::as_str).collect::<Vec<_>>());
                 self.tend_loading();
             }
@@ -206,10 +206,9 @@ impl Node {
     /// The networks that the card knows, in its own numbers, without tables.
     fn seated(&self) -> Vec<Program> {
         let Some(card) = &self.card else { return Vec::new() };
-        let have = self.networks.values().filter_map(|entry| entry.have.as_ref());
-        have.filter(|have| card.seats.contains_key(&have.program.vid))
-            .map(|have| card.on_card(&have.program))
-            .collect()
+        let programs = self.networks.iter().filter_map(|(_, entry)| entry.program());
+        let seated = programs.filter(|program| card.seats.contains_key(&program.vid));
+        seated.map(|program| card.on_card(program)).collect()
     }
 
     /// Frames bypass the card: creates the new card.
@@ -291,7 +290,7 @@ impl Node {
     /// say `card`.
     pub(super) fn chosen(&mut self, schedule: Option<&Schedule>) {
         let order = match planted(Bug::ByName) {
-            true => self.networks.keys().cloned().collect(),
+            true => self.networks.names(),
             false => self.in_order(schedule),
         };
         let Some(loading) = &mut self.loading else { return };
@@ -305,11 +304,11 @@ impl Node {
     pub(super) fn in_order(&self, schedule: Option<&Schedule>) -> Vec<String> {
         let rank = |name: &String| {
             let side = schedule.and_then(|schedule| schedule.network(name)).map(|one| one.side);
-            let have = self.networks.get(name).and_then(|entry| entry.have.as_ref());
+            let have = self.networks.get(name).and_then(Entry::have);
             let named = have.is_some_and(|have| have.network.spec.placement == Placement::Card);
             (side != Some(Side::Card), !named)
         };
-        let mut names: Vec<String> = self.networks.keys().cloned().collect();
+        let mut names = self.networks.names();
         names.sort_by_key(rank);
         names
     }
@@ -337,7 +336,7 @@ impl Node {
         let Some(mut loading) = self.loading.take() else { return };
         loading.next(Step::Return);
         if loading.reply.is_none() && loading.failed.is_none() {
-            let back = self.networks.values().filter(|entry| entry.on_card).count();
+            let back = self.networks.iter().filter(|(_, entry)| entry.is_on_card()).count();
             let text = format!("the card of the daemon before was taken over; {back} networks are on it");
             self.shared.events.add(EventKind::Adopted, About::Node, text);
             return;
@@ -350,11 +349,11 @@ impl Node {
             return;
         }
         let placed = |(name, entry): (&String, &Entry)| {
-            let substrate = if entry.on_card { hue_card::NAME } else { hue_soft::NAME };
-            let (network, why_soft) = (name.clone(), entry.why_soft.clone());
+            let substrate = if entry.is_on_card() { hue_card::NAME } else { hue_soft::NAME };
+            let (network, why_soft) = (name.clone(), entry.why_soft().cloned());
             NetworkPlaced { network, substrate: substrate.to_owned(), why_soft }
         };
-        let concerned = self.networks.iter().filter(|(name, entry)| entry.on_card || loading.had(name));
+        let concerned = self.networks.iter().filter(|(name, entry)| entry.is_on_card() || loading.had(name));
         let networks: Vec<NetworkPlaced> = concerned.map(placed).collect();
         let us: u64 = loading.phases.iter().map(|phase| phase.us).sum();
         let back = networks.iter().filter(|network| network.substrate == hue_card::NAME).count();

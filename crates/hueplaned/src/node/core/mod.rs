@@ -10,7 +10,6 @@ mod card;
 mod change;
 mod command;
 mod drain;
-mod drift;
 mod idle;
 mod image;
 mod lists;
@@ -25,7 +24,6 @@ mod trace;
 mod troubles;
 mod wires;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -33,23 +31,22 @@ use hue_card::Images;
 use hue_control::Compiled;
 use hue_routing::Monitor;
 use hue_soft::{Live, LiveConfig};
-use hue_tables::Vid;
 
 use crate::api::Health;
 use crate::node::card::CardSide;
 use crate::node::command::Deferred;
-use crate::node::drift::Looks;
 use crate::node::drive::Drive;
 use crate::node::image::Loading;
 use crate::node::jobs::Jobs;
 use crate::node::message::Message;
 use crate::node::moves::Hold;
-use crate::node::networks::Entry;
+use crate::node::networks::Networks;
 use crate::node::plan::Scheduling;
 use crate::node::ports::Ports;
 use crate::node::routes::Routes;
 use crate::node::shared::Shared;
 use crate::node::take_over::TakeOver;
+use crate::node::taps::Taps;
 use crate::node::waiters::Waiters;
 use crate::node::wires::Wires;
 use crate::store::Desired;
@@ -78,13 +75,11 @@ pub struct Node {
     pub(super) jobs: Jobs,
     pub(super) desired: Arc<Desired>,
     pub(super) compiled: Arc<Compiled>,
-    pub(super) networks: BTreeMap<String, Entry>,
-    pub(super) vids: HashMap<Vid, String>,
+    pub(super) networks: Networks,
+    pub(super) taps: Taps,
     pub(super) ports: Ports,
     pub(super) waiters: Waiters,
     pub(super) routes: Routes,
-    /// Names of networks whose remains must be removed at the start.
-    pub(super) leftovers: BTreeSet<String>,
     /// Changes that the view does not have yet.
     pub(super) changed: bool,
     pub(super) health: Health,
@@ -93,8 +88,6 @@ pub struct Node {
     pub(super) troubles: Vec<String>,
     /// The problem of the store of the desired state, if it has one.
     pub(super) store_problem: Option<String>,
-    /// When networks were checked for drift.
-    pub(super) looks: Looks,
 }
 
 impl Node {
@@ -124,18 +117,16 @@ impl Node {
             jobs,
             desired: Arc::default(),
             compiled: Arc::new(Compiled::default()),
-            networks: BTreeMap::new(),
-            vids: HashMap::new(),
+            networks: Networks::default(),
+            taps: Taps::default(),
             ports: Ports::new(config.into(), config.slots_max),
             waiters: Waiters::default(),
             routes: Routes::default(),
-            leftovers: BTreeSet::new(),
             changed: true,
             health: Health::Starting,
             troubles: Vec::new(),
             store_problem: None,
             take_over: None,
-            looks: Looks::default(),
         }
     }
 }

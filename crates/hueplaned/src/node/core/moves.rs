@@ -23,6 +23,7 @@ use crate::api::{
 use crate::node::card::{CardSide, RETRY_MIN, Seat, Stage};
 use crate::node::events::About;
 use crate::node::moves::{Arrived, Asked, Ended, LIMIT, migration, placement};
+use crate::node::networks::{Entry, Input};
 use crate::node::routes::Table;
 use crate::node::wires::Then;
 
@@ -73,10 +74,10 @@ impl Node {
         }
         let drained = self.is_drained() && !planted(Bug::DrainForgotten);
         let Some(card) = &self.card else { return };
-        let Some(entry) = self.networks.get_mut(name) else { return };
-        let Some(have) = entry.have.clone() else { return };
+        let Some(entry) = self.networks.get(name) else { return };
+        let Some(have) = entry.have().cloned() else { return };
         let Some(stage) = card.seats.get(&have.program.vid).map(|seat| seat.stage) else { return };
-        if entry.state != NetworkState::Running || self.routes.is_torn(have.program.vid) {
+        if entry.state() != NetworkState::Running || self.routes.is_torn(have.program.vid) {
             return;
         }
         // Without a scheduler, every network that fits is placed on the card.
@@ -107,9 +108,8 @@ impl Node {
             Placement::Soft => Some(why),
             Placement::Auto | Placement::Card => self.elsewhere(name),
         };
-        let Some(entry) = self.networks.get_mut(name) else { return };
         match why {
-            Some(_) => entry.why_soft = why,
+            Some(_) => self.give_networks(Input::WhySoft(name.to_owned(), why)),
             // The reason of the last failure is kept until the network has arrived, so that another failure is no news.
             None => self.come(name, None),
         }
@@ -131,7 +131,7 @@ impl Node {
         }
         let taken = |seat: &mut Seat| std::mem::take(&mut seat.again);
         let again = card.seats.iter_mut().filter_map(|(vid, seat)| taken(seat).then_some(vid));
-        let again: BTreeSet<String> = again.filter_map(|vid| self.vids.get(vid).cloned()).collect();
+        let again: BTreeSet<String> = again.filter_map(|vid| self.networks.name_of(*vid).cloned()).collect();
         if !again.is_empty() {
             self.in_order(None).iter().filter(|name| again.contains(*name)).for_each(|name| self.place(name));
         }
@@ -140,7 +140,7 @@ impl Node {
     /// Why a network in its present form can never run on the card.
     fn elsewhere(&self, name: &str) -> Option<String> {
         let (card, entry) = (self.card.as_ref()?, self.networks.get(name)?);
-        let have = entry.have.as_ref()?;
+        let have = entry.have()?;
         if let Some(why) = have.bound_by_tunnels() {
             return Some(why.to_owned());
         }
@@ -165,7 +165,7 @@ impl Node {
             self.reserve(name);
         }
         let no = |detail: String| Err(Problem::new(ProblemKind::Conflict, detail));
-        let Some(entry) = self.networks.get(name).filter(|entry| entry.want.is_some()) else {
+        let Some(entry) = self.networks.get(name).filter(|entry| entry.want().is_some()) else {
             return Err(Problem::no_network(name));
         };
         let to = request.to.name();
@@ -175,10 +175,9 @@ impl Node {
             return no(format!("this node has no card: {why}"));
         };
         let is_torn = self.table_of(entry).is_some_and(Table::is_torn);
-        let Some(have) = entry.have.as_ref().filter(|_| entry.state == NetworkState::Running && !is_torn)
-        else {
-            let why = entry.reason.clone().unwrap_or_else(|| "it is being set up".to_owned());
-            return no(format!("the network is {}: {why}", entry.state.name()));
+        let Some(have) = entry.have().filter(|_| entry.state() == NetworkState::Running && !is_torn) else {
+            let why = entry.reason().cloned().unwrap_or_else(|| "it is being set up".to_owned());
+            return no(format!("the network is {}: {why}", entry.state().name()));
         };
         if self.loading.is_some() {
             return no("the card's image is being changed: try again afterwards".to_owned());
@@ -242,8 +241,7 @@ impl Node {
     /// Moves a network to the card. A switch on the NICs beside the card's ports returns to these first.
     fn come(&mut self, name: &str, asked: Option<Asked>) {
         let Some(card) = &mut self.card else { return };
-        let Some(have) = self.networks.get(name).and_then(|entry| entry.have.as_ref()) else { return };
-        let vid = have.program.vid;
+        let Some(vid) = self.networks.get(name).and_then(Entry::vid) else { return };
         let room = card.room;
         let Some(seat) = card.seats.get_mut(&vid) else { return };
         (seat.stage, seat.tried) = (Stage::Coming, room);
@@ -262,8 +260,7 @@ impl Node {
         asked: Option<Asked>,
         steering: Option<MigrationSteering>,
     ) {
-        let name = self.vids.get(&vid);
-        let have = name.and_then(|name| self.networks.get(name)).and_then(|entry| entry.have.clone());
+        let have = self.networks.with_vid(vid).and_then(Entry::have).cloned();
         let card = self.card.as_mut();
         let seat = card.and_then(|card| card.seats.get_mut(&vid)).filter(|seat| Some(seat.id) == id);
         let Some((have, seat)) = have.zip(seat).filter(|(_, seat)| seat.stage == Stage::Coming) else {
@@ -294,8 +291,7 @@ impl Node {
     /// Moves a network to software. If there are NICs beside the card's ports, its neighbours are redirected to them first.
     pub(super) fn leave(&mut self, name: &str, asked: Option<Asked>) {
         let Some(card) = &mut self.card else { return };
-        let have = self.networks.get(name).and_then(|entry| entry.have.as_ref());
-        let Some(vid) = have.map(|have| have.program.vid) else { return };
+        let Some(vid) = self.networks.get(name).and_then(Entry::vid) else { return };
         let Some(seat) = card.seats.get_mut(&vid) else { return };
         seat.stage = Stage::Leaving;
         let id = seat.id;
@@ -318,8 +314,7 @@ impl Node {
     /// Tells the card to move a network: there with `table`, otherwise to software.
     fn order(&mut self, seat: SeatId, table: Option<ComingTable>, asked: Option<Asked>) {
         let Some(card) = &self.card else { return };
-        let has = |name| self.networks.get(name).is_some_and(|entry| entry.have.is_some());
-        if !self.vids.get(&seat.vid).is_some_and(has) {
+        if self.networks.with_vid(seat.vid).and_then(Entry::have).is_none() {
             return;
         }
         let programs = asked.as_ref().map(|_| self.programs_on(card));
@@ -353,15 +348,15 @@ impl Node {
 
     /// All networks, with the card's port numbers.
     fn programs_on(&self, card: &CardSide) -> Vec<Program> {
-        let programs = self.networks.values().filter_map(|entry| entry.have.as_ref());
-        programs.map(|have| card.on_card(&have.program)).collect()
+        let programs = self.networks.iter().filter_map(|(_, entry)| entry.program());
+        programs.map(|program| card.on_card(program)).collect()
     }
 
     /// A move has ended.
     pub(super) fn moved(&mut self, ended: Ended) {
         let Ended { seat: id, outcome, prepare_ns, asked } = ended;
         let vid = id.vid;
-        let Some(name) = self.vids.get(&vid).cloned().filter(|_| self.seat_of(id).is_some()) else {
+        let Some(name) = self.networks.name_of(vid).cloned().filter(|_| self.seat_of(id).is_some()) else {
             if let Some(asked) = asked {
                 let text = "the network or the card has changed meanwhile";
                 self.shared.events.add(
@@ -387,7 +382,7 @@ impl Node {
         let pins = asked.as_ref().is_some_and(|asked| asked.pin);
         if let (Some(to), true) = (to, arrived && pins) {
             // The new place is stored with the answer. Until then, nothing may move the network back.
-            self.pin(&name, to);
+            self.give_networks(Input::Pinned(name.clone(), placement(to)));
         }
         let Some(seat) = self.seat_of(id) else { return };
         seat.stage = if at == Side::Card { Stage::Card } else { Stage::Software };
@@ -411,17 +406,17 @@ impl Node {
         }
         let planned = self.scheduling.place(&name).map(|(_, why)| format!("the scheduler: {why}"));
         let drained = self.is_drained();
-        let Some(entry) = self.networks.get_mut(&name) else { return };
-        entry.on_card = at == Side::Card;
-        let soft = entry.have.as_ref().is_some_and(|have| have.network.spec.placement == Placement::Soft);
-        let before = entry.why_soft.take();
-        entry.why_soft = match (at, &failed) {
+        let Some(entry) = self.networks.get(&name) else { return };
+        let soft = entry.have().is_some_and(|have| have.network.spec.placement == Placement::Soft);
+        let why_soft = match (at, &failed) {
             (Side::Card, _) => None,
             (Side::Software, _) if soft => Some("its document says so".to_owned()),
             (Side::Software, _) if drained => Some(DRAINED.to_owned()),
             (Side::Software, None) => planned,
             (Side::Software, why) => why.clone(),
         };
+        let is_news = entry.why_soft() != why_soft.as_ref();
+        self.give_networks(Input::Placed(name.clone(), at == Side::Card, why_soft));
         let text = match (at, &failed) {
             (Side::Card, None) => "the network runs on the card".to_owned(),
             (Side::Software, None) => "the network runs in software".to_owned(),
@@ -431,7 +426,7 @@ impl Node {
             }
         };
         // One that could not leave the card is always told: nobody waits for its answer.
-        if asked.is_none() && (failed.is_none() || before != entry.why_soft || at == Side::Card) {
+        if asked.is_none() && (failed.is_none() || is_news || at == Side::Card) {
             self.shared.events.add(EventKind::Placed, About::Network(&name), text);
         }
         self.changed = true;
@@ -517,20 +512,8 @@ impl Node {
     /// Removes a network's table from the card; software decides its packets.
     pub(super) fn strip(&mut self, vid: Vid) {
         let Some(card) = &self.card else { return };
-        let name = self.vids.get(&vid);
-        let Some(have) = name.and_then(|name| self.networks.get(name)).and_then(|entry| entry.have.as_ref())
-        else {
-            return;
-        };
-        let bare = card.on_card(&have.program);
+        let Some(program) = self.networks.with_vid(vid).and_then(Entry::program) else { return };
+        let bare = card.on_card(program);
         card.live.tell(CardCommand::Strip(Box::new(bare)));
-    }
-
-    /// Records the new place in the network's document.
-    fn pin(&mut self, name: &str, to: SubstrateName) {
-        let Some(entry) = self.networks.get_mut(name) else { return };
-        for wanted in [&mut entry.want, &mut entry.have].into_iter().flatten() {
-            Arc::make_mut(wanted).network.spec.placement = placement(to);
-        }
     }
 }

@@ -9,7 +9,6 @@ use super::Node;
 use crate::api::{CardState, CardStatus, Part, Trouble};
 use crate::node::networks::Entry;
 use crate::node::ports::PhysicalPort;
-use crate::node::routes::Table;
 
 /// Beginning of the text of a card's problem.
 const CARD: &str = "card: ";
@@ -48,12 +47,12 @@ impl Node {
                 remedy: port_remedy(port, link),
             }));
         }
-        for (name, entry) in &self.networks {
-            all.extend(entry.condition(self.table_of(entry)).1.map(|text| Trouble {
+        for (name, entry) in self.networks.iter() {
+            all.extend(self.condition(entry).1.map(|text| Trouble {
                 part: Part::Network,
                 name: Some(name.clone()),
                 text: text.clone(),
-                remedy: network_remedy(name, entry, self.table_of(entry)),
+                remedy: network_remedy(name, entry, self.refused_of(entry).is_some()),
             }));
         }
         all
@@ -73,7 +72,7 @@ impl Node {
             state,
             image: runs.or(named),
             pci: want.pci.map(|address| address.to_string()),
-            networks: self.networks.values().filter(|entry| entry.on_card).count() as u64,
+            networks: self.networks.iter().filter(|(_, entry)| entry.is_on_card()).count() as u64,
             drained: want.is_drained(),
         })
     }
@@ -98,12 +97,12 @@ fn port_remedy(port: &PhysicalPort, link: Option<&Link>) -> String {
     }
 }
 
-fn network_remedy(name: &str, entry: &Entry, table: Option<&Table>) -> String {
-    if table.is_some_and(|table| table.refused().reason().is_some()) {
+fn network_remedy(name: &str, entry: &Entry, lacks_room: bool) -> String {
+    if lacks_room {
         format!(
             "see `hueplane get tables {name}`; raise the quota in its document, or let its routing daemons supply fewer routes"
         )
-    } else if entry.drift.reason.is_some() {
+    } else if entry.has_drifted() {
         format!(
             "the daemon repairs it by itself; if it happens again, find what changes it in the namespace: `hueplane events -n \
              {name}`"

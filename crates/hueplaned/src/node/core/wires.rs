@@ -11,6 +11,7 @@ use super::Node;
 use crate::api::{EventKind, MigrationSteering, NetworkState};
 use crate::node::card::Stage;
 use crate::node::events::About;
+use crate::node::networks::{Entry, Input};
 use crate::node::wires::{TURN_MAX, Then, Turn, micros};
 
 impl Node {
@@ -31,8 +32,8 @@ impl Node {
     /// Whether a network's neighbours should send to NICs.
     fn wants_nic(&self, name: &str) -> bool {
         let Some(entry) = self.networks.get(name) else { return false };
-        let Some(have) = entry.have.as_ref().filter(|_| entry.state == NetworkState::Running) else {
-            return entry.on_nic; // unchanged until its state is clear
+        let Some(have) = entry.have().filter(|_| entry.state() == NetworkState::Running) else {
+            return entry.is_on_nic(); // unchanged until its state is clear
         };
         let seat = self.card.as_ref().and_then(|card| card.seats.get(&have.program.vid));
         let learns = have.program.settings.learning().is_some();
@@ -40,7 +41,7 @@ impl Node {
             Some(Stage::Card) => return false,
             // While it moves, a switch has the card's wire: its hosts have one place, and it forwards from one wire only.
             Some(Stage::Coming | Stage::Leaving) if learns => return false,
-            Some(Stage::Coming) => return entry.on_nic, // until it has arrived
+            Some(Stage::Coming) => return entry.is_on_nic(), // until it has arrived
             Some(Stage::Software | Stage::Leaving) | None => {}
         }
         if have.network.spec.select != Select::Mac && !learns {
@@ -55,7 +56,7 @@ impl Node {
         let names: Vec<String> = self
             .networks
             .iter()
-            .filter(|(_, entry)| entry.on_nic || self.wires.has_nics())
+            .filter(|(_, entry)| entry.is_on_nic() || self.wires.has_nics())
             .map(|(name, _)| name.clone())
             .collect();
         for name in names {
@@ -68,9 +69,10 @@ impl Node {
     /// Makes a network's neighbours send to where it runs, if they do not.
     pub(super) fn rewire(&mut self, name: &str) -> Option<Turn> {
         let to_nic = self.wants_nic(name);
-        let entry = self.networks.get_mut(name).filter(|entry| entry.on_nic != to_nic)?;
-        entry.on_nic = to_nic;
-        let vid = entry.have.as_ref()?.program.vid;
+        let entry = self.networks.get(name).filter(|entry| entry.is_on_nic() != to_nic)?;
+        let program = entry.program().map(|program| (program.vid, program.settings.learning().is_some()));
+        self.give_networks(Input::Steered(name.to_owned(), to_nic));
+        let (vid, learns) = program?;
         if let Err(error) = self.live.use_nic(vid, to_nic) {
             tracing::error!(network = name, %error, "the network cannot be switched between NICs and card ports");
             return None;
@@ -78,8 +80,6 @@ impl Node {
         // Start before the neighbours are redirected, so that frames in between count as late and are not missed.
         let (began, by_nic) = (Instant::now(), self.by_nic(vid));
         let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid)).map(|seat| seat.id);
-        let learns = self.networks.get(name).and_then(|entry| entry.have.as_ref());
-        let learns = learns.is_some_and(|have| have.program.settings.learning().is_some());
         let mut waits_for_card = false;
         // A switch has left the card before it changes to the NICs.
         if to_nic
@@ -98,7 +98,7 @@ impl Node {
         };
         self.shared.events.add(EventKind::Steered, About::Network(name), text);
         self.changed = true;
-        self.tell_wires(name);
+        self.give_networks(Input::TellCarriers(name.to_owned()));
         let late = learns.then(|| self.live.late_frames(vid));
         let (overlap, by_card, then) = (None, None, Then::Nothing);
         Some(Turn {
@@ -138,8 +138,7 @@ impl Node {
                     continue;
                 }
             }
-            let name = self.vids.get(&turn.vid).cloned();
-            let on_nic = name.as_ref().and_then(|name| self.networks.get(name)).map(|entry| entry.on_nic);
+            let on_nic = self.networks.with_vid(turn.vid).map(Entry::is_on_nic);
             if on_nic == Some(turn.to_nic) {
                 // Announces again, in case a frame was lost.
                 self.live.announce(turn.vid);
