@@ -22,6 +22,7 @@ mod idle;
 mod image;
 mod jobs;
 mod lists;
+mod loading;
 mod memory;
 mod message;
 mod moves;

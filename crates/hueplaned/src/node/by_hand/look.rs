@@ -132,7 +132,7 @@ impl ByHand {
             card_problem: node.card_problem.clone(),
             workers: (0..node.live.workers()).filter_map(inside).collect(),
             in_software: hue_substrate::Substrate::capacity(&node.live).networks,
-            unsettled: node.loading.is_some() || node.scheduling.is_running(),
+            unsettled: node.loading.is_under_way() || node.scheduling.is_running(),
             closed: node
                 .ports
                 .iter()

@@ -20,6 +20,7 @@ use crate::node::card::{
     CardAnswer, CardNews, CardSide, PIECE_NODES, RETRY_MAX, RETRY_MIN, SLOTS, Seat, Stage, plugged_in, words,
 };
 use crate::node::events::About;
+use crate::node::loading;
 use crate::node::message::Message;
 use crate::node::moves::Ended;
 use crate::node::networks::{self, Entry};
@@ -148,7 +149,7 @@ impl Node {
         // Its thread closes its ports before it ends.
         let Some(CardSide { live, seats, .. }) = self.card.take() else { return names };
         self.live.disable_deltas();
-        self.give_up_loading(why);
+        self.give_loading(loading::Input::GiveUp(why.to_owned()));
         drop(live);
         self.live.dismiss();
         for vid in seats.into_keys() {
@@ -408,7 +409,7 @@ impl Node {
             CardNews::Event(event) => self.card_event(event),
             CardNews::Left => self.renew_card(),
             CardNews::Scheduled(schedule) => self.scheduled(&schedule),
-            CardNews::Image(result) => self.image_made(result),
+            CardNews::Image(result) => self.give_loading(loading::Input::Made(result)),
         }
     }
 
@@ -446,7 +447,7 @@ impl Node {
                 self.moved(Ended { seat, outcome, prepare_ns: prepared_ns, asked });
             }
             CardEvent::Stays(vid) => self.stays(vid),
-            CardEvent::Bypassed(result) => self.bypassed(result),
+            CardEvent::Bypassed(result) => self.give_loading(loading::Input::Bypassed(result)),
             CardEvent::Drained { seat, took, received } => {
                 self.wires.drained(seat, took, received);
             }

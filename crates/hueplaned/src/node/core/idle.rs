@@ -48,7 +48,7 @@ impl Node {
 
     /// Description of what is moving or about to move.
     fn moving(&self) -> Option<String> {
-        self.loading_image().or_else(|| self.networks_move())
+        self.loading.words().or_else(|| self.networks_move())
     }
 
     /// The same without image loads.

@@ -36,8 +36,8 @@ use crate::api::Health;
 use crate::node::card::CardSide;
 use crate::node::command::Deferred;
 use crate::node::drive::Drive;
-use crate::node::image::Loading;
 use crate::node::jobs::Jobs;
+use crate::node::loading::Loading;
 use crate::node::message::Message;
 use crate::node::moves::Hold;
 use crate::node::networks::Networks;
@@ -64,7 +64,7 @@ pub struct Node {
     /// NICs beside ports, and neighbours that were redirected.
     pub(super) wires: Wires,
     /// Another image that is being loaded.
-    pub(super) loading: Option<Loading>,
+    pub(super) loading: Loading,
     /// Whether networks must stay where they are.
     pub(super) hold: Hold,
     /// Work that waits until no network is moving.
@@ -109,7 +109,7 @@ impl Node {
             images,
             scheduling: Scheduling::default(),
             wires: Wires::default(),
-            loading: None,
+            loading: Loading::default(),
             hold: Hold::default(),
             deferred: Vec::new(),
             drive,

@@ -30,10 +30,10 @@ use crate::node::wires::Then;
 impl Node {
     /// Whether a network must stay where it is for now, because an image is being loaded or the card is reserved.
     fn must_stay(&self, name: &str) -> bool {
-        if self.loading.as_ref().is_some_and(|loading| loading.returns(name)) {
+        if self.loading.returns(name) {
             return self.hold.is_reserved_for(name);
         }
-        self.hold.is_reserved() || self.loading.as_ref().is_some_and(|loading| !loading.settles())
+        self.hold.is_reserved() || self.loading.is_under_way() && !self.loading.settles()
     }
 
     /// Reserves the card for the move of this network. The node moves no network until [`Node::end_reservation`].
@@ -46,7 +46,7 @@ impl Node {
     /// Ends the reservation. Networks move to where their documents or the scheduler place them.
     pub(super) fn end_reservation(&mut self) {
         self.hold.end_reservation();
-        if self.loading.is_none() {
+        if !self.loading.is_under_way() {
             self.resume_moves();
         }
     }
@@ -56,11 +56,11 @@ impl Node {
         if !self.hold.take_deferred() {
             return;
         }
-        if let Some(card) = self.card.as_mut().filter(|_| self.loading.is_none()) {
+        if let Some(card) = self.card.as_mut().filter(|_| !self.loading.is_under_way()) {
             card.has_room();
         }
         for name in self.in_order(None) {
-            if !self.loading.as_ref().is_some_and(|loading| loading.had(&name)) {
+            if !self.loading.had(&name) {
                 self.place(&name);
             }
         }
@@ -179,7 +179,7 @@ impl Node {
             let why = entry.reason().cloned().unwrap_or_else(|| "it is being set up".to_owned());
             return no(format!("the network is {}: {why}", entry.state().name()));
         };
-        if self.loading.is_some() {
+        if self.loading.is_under_way() {
             return no("the card's image is being changed: try again afterwards".to_owned());
         }
         if self.is_drained() && request.to == SubstrateName::Card {

@@ -31,7 +31,7 @@ impl Node {
             if let Some(table) = self.table_of(entry) {
                 let (counts, each) = (table.rib().counts(), table.rib().rows_of_each());
                 // While an image is loaded, networks that were on the card count as being there.
-                let had = self.loading.as_ref().is_some_and(|loading| loading.chooses() && loading.had(name));
+                let had = self.loading.chooses() && self.loading.had(name);
                 let now = if entry.is_on_card() || had { Side::Card } else { Side::Soft };
                 demand =
                     demand.at(now, counts.routes, counts.neighbours, each * counts.rows, each * counts.slots);
@@ -91,7 +91,7 @@ impl Node {
 
     /// The scheduler has answered: moves networks with `placement: auto` accordingly.
     pub(super) fn scheduled(&mut self, schedule: &Schedule) {
-        let chooses = self.loading.as_ref().is_some_and(crate::node::image::Loading::chooses);
+        let chooses = self.loading.chooses();
         if self.desired.intent.node.spec.scheduler.is_none() {
             self.scheduling.give_up();
             if chooses {

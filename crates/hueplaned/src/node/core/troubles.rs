@@ -61,10 +61,10 @@ impl Node {
     /// The desired card.
     pub(super) fn card_status(&self) -> Option<CardStatus> {
         let want = self.desired.intent.node.spec.card.as_ref()?;
-        let state = match (&self.card, &self.loading) {
-            (None, _) => CardState::Down,
-            (Some(_), Some(_)) => CardState::Loading,
-            (Some(_), None) => CardState::Running,
+        let state = match &self.card {
+            None => CardState::Down,
+            Some(_) if self.loading.is_under_way() => CardState::Loading,
+            Some(_) => CardState::Running,
         };
         let named = want.twin.as_ref().map(|twin| twin.image.to_string());
         let runs = self.card.as_ref().map(|card| card.description().name.clone());
