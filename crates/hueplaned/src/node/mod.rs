@@ -33,6 +33,8 @@ mod ports;
 mod queue;
 mod routes;
 mod running_card;
+#[cfg(test)]
+mod samples;
 mod shared;
 mod site;
 mod start;

@@ -15,7 +15,7 @@ use hue_card::SeatId;
 use hue_demux::PortId;
 use hue_tables::Vid;
 
-use super::moves::{Arrived, Asked};
+use super::moves::Then;
 
 /// How long frames of the old link are counted, and how long a move to the card waits for them.
 const TURN: Duration = Duration::from_millis(20);
@@ -107,19 +107,8 @@ pub struct Turn {
     pub(super) overlap: Option<Duration>,
     /// Frames of the network received by the card.
     pub(super) by_card: Option<u64>,
+    /// Work that waits for the turn.
     pub(super) then: Then,
-}
-
-/// Work that waits for a turn.
-pub enum Then {
-    /// Nothing.
-    Nothing,
-    /// The answer to a request for a move to the card.
-    Answer(Box<Arrived>),
-    /// The network's move to software, requested or not.
-    Leave(Box<Option<Asked>>),
-    /// A switch's move to the card, requested or not.
-    Come(Box<Option<Asked>>),
 }
 
 impl Turn {

@@ -13,8 +13,9 @@ use hue_tables::{NextHop, Prefix, Vid};
 use super::hand::ByHand;
 use super::journal::Input;
 use crate::api::{NetworkState, Stats};
-use crate::node::card::{CardSide, Stage};
+use crate::node::card::CardSide;
 use crate::node::core::Node;
+use crate::node::moves::Stage;
 use crate::node::networks::Entry;
 use crate::node::stats;
 use crate::node::view::CardView;
@@ -151,7 +152,8 @@ impl ByHand {
         let view = shared.view();
         let counts = self.node.card.as_ref().and_then(|card| {
             let counts = |runner: &mut Runner| {
-                let counts = card.seats.keys().filter_map(|vid| Some((*vid, runner.counts(*vid)?)));
+                let vids = self.node.moves.seats().vids();
+                let counts = vids.filter_map(|vid| Some((vid, runner.counts(vid)?)));
                 (counts.collect(), runner.unclaimed())
             };
             card.live.here()?.look(counts)
@@ -181,8 +183,7 @@ impl ByHand {
 fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
     let vid = entry.vid();
     let routes = node.table_of(entry);
-    let seat = vid.zip(node.card.as_ref()).and_then(|(vid, card)| card.seats.get(&vid));
-    let seated = seat.map(|seat| match seat.stage {
+    let seated = vid.and_then(|vid| node.moves.seats().stage(vid)).map(|stage| match stage {
         Stage::Software => Seated::Software,
         Stage::Coming => Seated::Coming,
         Stage::Card => Seated::Card,

@@ -2,6 +2,7 @@
 
 use super::Node;
 use crate::node::command::{Command, Frame, Query, Reply, Request, Target};
+use crate::node::moves;
 use crate::node::networks;
 
 impl Node {
@@ -35,7 +36,7 @@ impl Node {
                 self.reply(reply, |node| node.migrate(&name, &request))
             }
             Command::EndReservation { reply } => {
-                self.reply(reply, |node| node.end_reservation());
+                self.reply(reply, |node| node.give_moves(moves::Input::EndReservation));
             }
             Command::LoadImage { name, away, reply } => {
                 self.reply(reply, |node| node.load_image(&name, away))

@@ -7,10 +7,10 @@ use hue_intent::Card;
 
 use super::Node;
 use crate::api::{DrainRequest, EventKind, MigrateRequest, Problem, ProblemKind, SubstrateName};
-use crate::node::card::Stage;
 use crate::node::command::Leaving;
 use crate::node::drain::Place;
 use crate::node::events::About;
+use crate::node::moves::{Input, Stage};
 use crate::node::networks::Entry;
 use crate::store::Desired;
 
@@ -45,16 +45,16 @@ impl Node {
         }
         self.tell_drained();
         if self.is_drained() {
-            self.on_card().iter().for_each(|name| self.leave(name, None));
+            for name in self.on_card() {
+                self.give_moves(Input::Leave(name, None));
+            }
         } else {
             // The scheduler's last answer was about a drained card.
             self.scheduling.forget();
-            if let Some(card) = &mut self.card {
-                card.has_room();
-            }
+            self.give_moves(Input::HasRoom);
         }
         self.ask_scheduler();
-        self.in_order(None).iter().for_each(|name| self.place(name));
+        self.place_all();
         self.changed = true;
     }
 
@@ -95,17 +95,20 @@ impl Node {
             leaving.push((name, answer));
         }
         // Networks that are in software already learn why they stay there.
-        self.in_order(None).iter().for_each(|name| self.place(name));
+        self.place_all();
         leaving
+    }
+
+    fn place_all(&mut self) {
+        for name in self.in_order(None) {
+            self.give_moves(Input::Place(name));
+        }
     }
 
     /// The networks that are on the card and not moving, in the order of names.
     fn on_card(&self) -> Vec<String> {
-        let Some(card) = &self.card else { return Vec::new() };
-        let is_there = |entry: &Entry| {
-            let seat = entry.vid().and_then(|vid| card.seats.get(&vid));
-            seat.is_some_and(|seat| seat.stage == Stage::Card)
-        };
+        let is_there =
+            |entry: &Entry| entry.vid().and_then(|vid| self.moves.seats().stage(vid)) == Some(Stage::Card);
         self.networks.iter().filter(|(_, entry)| is_there(entry)).map(|(name, _)| name.clone()).collect()
     }
 

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use super::Node;
 use crate::api::{Problem, ProblemKind};
-use crate::node::card::Stage;
 use crate::node::command::Deferred;
+use crate::node::moves::Stage;
 
 impl Node {
     /// Continues an image load and work that waits, if they can go on.
@@ -53,18 +53,17 @@ impl Node {
 
     /// The same without image loads.
     pub(super) fn networks_move(&self) -> Option<String> {
-        let seats = self.card.iter().flat_map(|card| &card.seats);
-        let moves = seats.filter_map(|(vid, seat)| {
-            let to = match seat.stage {
+        let mut moves = self.moves.seats().stages().filter_map(|(vid, stage)| {
+            let to = match stage {
                 Stage::Coming => "the card",
                 Stage::Leaving => "software",
                 Stage::Card | Stage::Software => return None,
             };
-            Some(format!("network '{}' is moving to {to}", self.networks.name_of(*vid)?))
+            Some(format!("network '{}' is moving to {to}", self.networks.name_of(vid)?))
         });
         let asked = || self.scheduling.is_running().then(|| "the scheduler is running".to_owned());
         let told = || self.wires.is_turning().then(|| "neighbours are being redirected".to_owned());
-        moves.into_iter().next().or_else(asked).or_else(told)
+        moves.next().or_else(asked).or_else(told)
     }
 
     fn setting_up(&self, name: Option<&str>) -> Option<String> {

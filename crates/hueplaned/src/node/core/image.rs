@@ -12,11 +12,12 @@ use tokio::sync::oneshot;
 
 use super::Node;
 use crate::api::{ImageLoaded, NetworkPlaced, Problem, ProblemKind};
-use crate::node::card::{CardNews, Stage};
+use crate::node::card::CardNews;
 use crate::node::events::About;
 use crate::node::image::Trial;
 use crate::node::loading::{Around, Begin, Effect, Input, Running};
 use crate::node::message::Message;
+use crate::node::moves::{self, Stage};
 use crate::node::networks::Entry;
 use crate::node::running_card::Made;
 
@@ -28,13 +29,13 @@ impl Node {
         let mut loading = std::mem::take(&mut self.loading);
         let around = Around {
             card: self.card.as_ref().map(|card| Running {
-                moves: card.seats.values().any(|seat| matches!(seat.stage, Stage::Coming | Stage::Leaving)),
+                moves: self.moves.any(),
                 is_stale: card.is_stale,
                 ports: card.description().mac_ports,
             }),
             on_card: &|| self.seated_on_card(),
             moves: &|| self.networks_move().is_some(),
-            is_reserved: self.hold.is_reserved(),
+            is_reserved: self.moves.is_reserved(),
             places: &|| self.networks_placed(),
             now: Instant::now(),
         };
@@ -50,12 +51,12 @@ impl Node {
             Effect::Then(input) => self.give_loading(input),
             Effect::Tell(kind, text) => self.shared.events.add(kind, About::Node, text),
             Effect::Changed => self.changed = true,
-            Effect::DeferMoves => self.hold.defer(),
-            Effect::ResumeMoves => self.resume_moves(),
+            Effect::DeferMoves => self.give_moves(moves::Input::Defer),
+            Effect::ResumeMoves => self.give_moves(moves::Input::Resume),
             Effect::Police => self.police_card(),
-            Effect::Leave(name) => self.leave(&name, None),
-            Effect::Place(name) => self.place(&name),
-            Effect::SeatAnew(names) => self.seat_anew(&names.iter().map(String::as_str).collect::<Vec<_>>()),
+            Effect::Leave(name) => self.give_moves(moves::Input::Leave(name, None)),
+            Effect::Place(name) => self.give_moves(moves::Input::Place(name)),
+            Effect::SeatAnew(names) => self.seat_anew(&names),
             Effect::Bypass => {
                 let programs = self.seated();
                 let Some(card) = &self.card else { return };
@@ -66,12 +67,12 @@ impl Node {
             Effect::Renewed => {
                 if let Some(card) = &mut self.card {
                     card.is_stale = false;
-                    card.seats.values_mut().for_each(|seat| seat.kept = false);
                 }
+                self.give_moves(moves::Input::Renewed);
                 self.lead_card();
             }
             Effect::Choose => self.choose(),
-            Effect::Keep(order) => self.keep(&order),
+            Effect::Keep(order) => self.give_moves(moves::Input::Keep(order)),
             Effect::StartAnew(why) => self.start_card_anew(&why),
             // It may have gone.
             Effect::Answer(reply, result) => drop(reply.send(result)),
@@ -87,9 +88,8 @@ impl Node {
 
     /// Names of the networks on the card.
     fn seated_on_card(&self) -> Vec<String> {
-        let seats = self.card.iter().flat_map(|card| &card.seats);
-        let there = seats.filter(|(_, seat)| seat.stage == Stage::Card);
-        there.filter_map(|(vid, _)| self.networks.name_of(*vid).cloned()).collect()
+        let there = self.moves.seats().stages().filter(|(_, stage)| *stage == Stage::Card);
+        there.filter_map(|(vid, _)| self.networks.name_of(vid).cloned()).collect()
     }
 
     /// Where all networks are, in the order of names.
@@ -113,10 +113,11 @@ impl Node {
     pub(in crate::node) fn trial(&self, name: &str) -> Option<Trial> {
         let card = self.card.as_ref()?;
         let vid = self.networks.get(name)?.vid()?;
-        card.seats.get(&vid)?;
+        self.moves.seats().stage(vid)?;
         let (mut bare, mut full) = (Vec::new(), Vec::new());
         for (other, entry) in self.networks.iter() {
-            let Some(have) = entry.have().filter(|have| card.seats.contains_key(&have.program.vid)) else {
+            let Some(have) = entry.have().filter(|have| self.moves.seats().stage(have.program.vid).is_some())
+            else {
                 continue;
             };
             let program = card.on_card(&have.program);
@@ -200,7 +201,7 @@ impl Node {
     fn seated(&self) -> Vec<Program> {
         let Some(card) = &self.card else { return Vec::new() };
         let programs = self.networks.iter().filter_map(|(_, entry)| entry.program());
-        let seated = programs.filter(|program| card.seats.contains_key(&program.vid));
+        let seated = programs.filter(|program| self.moves.seats().stage(program.vid).is_some());
         seated.map(|program| card.on_card(program)).collect()
     }
 

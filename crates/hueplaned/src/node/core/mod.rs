@@ -39,7 +39,7 @@ use crate::node::drive::Drive;
 use crate::node::jobs::Jobs;
 use crate::node::loading::Loading;
 use crate::node::message::Message;
-use crate::node::moves::Hold;
+use crate::node::moves::Moves;
 use crate::node::networks::Networks;
 use crate::node::plan::Scheduling;
 use crate::node::ports::Ports;
@@ -65,8 +65,8 @@ pub struct Node {
     pub(super) wires: Wires,
     /// Another image that is being loaded.
     pub(super) loading: Loading,
-    /// Whether networks must stay where they are.
-    pub(super) hold: Hold,
+    /// Which networks are on the card, and on their way.
+    pub(super) moves: Moves,
     /// Work that waits until no network is moving.
     pub(super) deferred: Vec<Deferred>,
     pub(super) drive: Drive,
@@ -110,7 +110,7 @@ impl Node {
             scheduling: Scheduling::default(),
             wires: Wires::default(),
             loading: Loading::default(),
-            hold: Hold::default(),
+            moves: Moves::default(),
             deferred: Vec::new(),
             drive,
             monitor,
@@ -127,6 +127,29 @@ impl Node {
             troubles: Vec::new(),
             store_problem: None,
             take_over: None,
+        }
+    }
+
+    /// Gives a part an input, and applies its effects, each with all that follows from it before the next one. An effect may
+    /// have another input follow. There may be thousands one after the other, so this is no recursion.
+    fn apply_all<I, E>(
+        &mut self,
+        input: I,
+        take: impl Fn(&mut Self, I) -> Vec<E>,
+        apply: impl Fn(&mut Self, E) -> Option<I>,
+    ) {
+        let mut effects = vec![take(self, input).into_iter()];
+        while let Some(next) = effects.last_mut() {
+            let Some(effect) = next.next() else {
+                effects.pop();
+                continue;
+            };
+            if next.len() == 0 {
+                effects.pop();
+            }
+            if let Some(input) = apply(self, effect) {
+                effects.push(take(self, input).into_iter());
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use super::Node;
 use crate::api::{EventKind, NetworkState};
 use crate::node::events::About;
 use crate::node::jobs::{Done, Made};
+use crate::node::moves;
 use crate::node::networks::{Around, Attached, Effect, Entry, Input, Loaded};
 use crate::node::ports::{self, PhysicalPort};
 use crate::node::routes::{self, Table};
@@ -21,25 +22,14 @@ impl Node {
     /// Gives networks an input. Its effects are applied before this returns, each with all that follows from it before the
     /// next one.
     pub(in crate::node) fn give_networks(&mut self, input: Input) {
-        self.give_networks_at(input, Instant::now());
+        let take = |node: &mut Self, input| node.take_networks(input, Instant::now());
+        self.apply_all(input, take, Self::apply_to_networks);
     }
 
-    /// The same, at this time.
-    pub(super) fn give_networks_at(&mut self, input: Input, now: Instant) {
-        // All networks may be ready at once, each with an input after the one before: no recursion.
-        let mut effects = vec![self.take_networks(input, now).into_iter()];
-        while let Some(next) = effects.last_mut() {
-            let Some(effect) = next.next() else {
-                effects.pop();
-                continue;
-            };
-            if next.len() == 0 {
-                effects.pop();
-            }
-            if let Some(input) = self.apply_to_networks(effect) {
-                effects.push(self.take_networks(input, Instant::now()).into_iter());
-            }
-        }
+    /// Has networks looked at for drift, if it is time to.
+    pub(super) fn tend_drift(&mut self, now: Instant) {
+        let take = |node: &mut Self, input| node.take_networks(input, now);
+        self.apply_all(Input::TendDrift, take, Self::apply_to_networks);
     }
 
     fn take_networks(&mut self, input: Input, now: Instant) -> Vec<Effect> {
@@ -77,7 +67,7 @@ impl Node {
                 return Some(Input::Attached(name, attached));
             }
             Effect::Unwatch(vid) => self.monitor.remove(vid),
-            Effect::Unseat(vid) => self.unseat(vid),
+            Effect::Unseat(vid) => self.give_moves(moves::Input::Unseat(vid)),
             Effect::Unload(name, vid) => {
                 self.remove_taps(&name, vid);
                 if let Err(error) = self.live.unload(&[vid]) {
@@ -97,9 +87,9 @@ impl Node {
                 }
             },
             Effect::AskScheduler => self.ask_scheduler(),
-            Effect::Place(name) => self.place(&name),
-            Effect::TryAgain => self.try_again(),
-            Effect::MakeRoom => self.make_room(),
+            Effect::Place(name) => self.give_moves(moves::Input::Place(name)),
+            Effect::TryAgain => self.give_moves(moves::Input::TryAgain),
+            Effect::MakeRoom => self.give_moves(moves::Input::MakeRoom),
             Effect::Settled(name) => self.settled(&name),
             Effect::Started => self.started(),
         }

@@ -9,6 +9,7 @@ use hue_substrate::Program;
 use super::Node;
 use crate::node::card::CardNews;
 use crate::node::message::Message;
+use crate::node::moves::Input;
 use crate::node::plan::Question;
 use crate::plan::card_site;
 
@@ -62,7 +63,9 @@ impl Node {
     pub(super) fn ask_scheduler(&mut self) {
         if self.card.is_none() || self.desired.intent.node.spec.scheduler.is_none() {
             if self.scheduling.forget() {
-                self.networks.names().iter().for_each(|name| self.place(name));
+                for name in self.networks.names() {
+                    self.give_moves(Input::Place(name));
+                }
             }
             return;
         }
@@ -106,6 +109,8 @@ impl Node {
             return self.chosen(Some(schedule));
         }
         let names: Vec<String> = schedule.networks.iter().map(|one| one.name.clone()).collect();
-        names.iter().for_each(|name| self.place(name));
+        for name in names {
+            self.give_moves(Input::Place(name));
+        }
     }
 }

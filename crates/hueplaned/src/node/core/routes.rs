@@ -22,12 +22,12 @@ impl Node {
 
     /// The same, at this time.
     pub(super) fn give_routes_at(&mut self, input: Input, now: Instant) {
-        let (live, card) = (&self.live, &self.card);
+        let (live, card, moves) = (&self.live, &self.card, &self.moves);
         let around = Around {
             account: &|vid| live.account(vid).unwrap_or_default(),
             // One command to the card follows each piece.
             follows_max: &|vid| match card {
-                Some(card) if card.has_table(vid) => PIECE_ROWS,
+                Some(_) if moves.seats().has_table(vid) => PIECE_ROWS,
                 _ => usize::MAX,
             },
             now,
@@ -72,7 +72,7 @@ impl Node {
                 self.give_routes(Input::Updated(piece, result));
                 self.tell_passengers(vid);
             }
-            Effect::Mirror(vid, hops, routes) => self.mirror(vid, &hops, &routes),
+            Effect::Mirror(vid, hops, routes) => self.mirror(vid, hops, routes),
             Effect::LoadWhole(vid, next_hops, groups, routes) => {
                 self.load_table(vid, (next_hops, groups), routes);
                 self.tell_passengers(vid);
@@ -84,7 +84,7 @@ impl Node {
                 }
             }
             Effect::Partly(vid) => self.give_networks(networks::Input::Partly(vid)),
-            Effect::Replaced(vid) => self.with_name(vid, |node, name| node.seat_anew(&[&name])),
+            Effect::Replaced(vid) => self.with_name(vid, |node, name| node.seat_anew(&[name])),
             Effect::Whole(vid) => self.give_networks(networks::Input::Whole(vid)),
             Effect::Through(vid) => self.give_networks(networks::Input::Through(vid)),
         }

@@ -14,6 +14,7 @@ use crate::api::{Capacity, EventKind, Health};
 use crate::node::events::About;
 use crate::node::message::Inbox;
 use crate::node::message::Message;
+use crate::node::moves;
 use crate::node::networks;
 use crate::node::routes;
 use crate::node::view::View;
@@ -88,7 +89,7 @@ impl Node {
 
     fn patience(&self, now: Instant, watchdog: Option<Duration>) -> Duration {
         let parts = [self.networks.due(), self.routes.due(), self.ports.due(), self.wires.due()];
-        let due = parts.into_iter().chain([self.room_due(), self.deferred_due()]).flatten().min();
+        let due = parts.into_iter().chain([self.moves.seats().due(), self.deferred_due()]).flatten().min();
         let due = due.map_or(LOOK, |due| due.saturating_duration_since(now));
         due.min(LOOK).min(watchdog.unwrap_or(LOOK))
     }
@@ -100,9 +101,11 @@ impl Node {
             self.give_networks(networks::Input::Retry(name));
         }
         self.give_routes_at(routes::Input::Tend, now);
-        self.tend_room(now);
+        if self.moves.seats().due().is_some_and(|due| due <= now) {
+            self.give_moves(moves::Input::Retry);
+        }
         self.tend_turns(now);
-        self.give_networks_at(networks::Input::TendDrift, now);
+        self.tend_drift(now);
         self.tend_take_over(now);
     }
 

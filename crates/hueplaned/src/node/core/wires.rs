@@ -9,10 +9,10 @@ use hue_tables::Vid;
 
 use super::Node;
 use crate::api::{EventKind, MigrationSteering, NetworkState};
-use crate::node::card::Stage;
 use crate::node::events::About;
+use crate::node::moves::{self, Stage, Then};
 use crate::node::networks::{Entry, Input};
-use crate::node::wires::{TURN_MAX, Then, Turn, micros};
+use crate::node::wires::{TURN_MAX, Turn, micros};
 
 impl Node {
     /// Tells workers which NICs are beside which ports.
@@ -35,9 +35,8 @@ impl Node {
         let Some(have) = entry.have().filter(|_| entry.state() == NetworkState::Running) else {
             return entry.is_on_nic(); // unchanged until its state is clear
         };
-        let seat = self.card.as_ref().and_then(|card| card.seats.get(&have.program.vid));
         let learns = have.program.settings.learning().is_some();
-        match seat.map(|seat| seat.stage) {
+        match self.moves.seats().stage(have.program.vid) {
             Some(Stage::Card) => return false,
             // While it moves, a switch has the card's wire: its hosts have one place, and it forwards from one wire only.
             Some(Stage::Coming | Stage::Leaving) if learns => return false,
@@ -79,7 +78,7 @@ impl Node {
         }
         // Start before the neighbours are redirected, so that frames in between count as late and are not missed.
         let (began, by_nic) = (Instant::now(), self.by_nic(vid));
-        let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid)).map(|seat| seat.id);
+        let seat = self.moves.seats().id(vid);
         let mut waits_for_card = false;
         // A switch has left the card before it changes to the NICs.
         if to_nic
@@ -157,10 +156,12 @@ impl Node {
             match turn.then {
                 Then::Nothing => {}
                 Then::Answer(arrived) => self.answer(*arrived, Some(steering)),
-                Then::Come(asked) => self.come_on(turn.vid, turn.seat, *asked, Some(steering)),
+                Then::Come(asked) => {
+                    self.give_moves(moves::Input::ComeOn(turn.vid, turn.seat, *asked, Some(steering)));
+                }
                 Then::Leave(asked) => {
                     let asked = asked.map(|asked| asked.steered(steering, turn.by_card));
-                    self.leave_on(turn.seat, asked);
+                    self.give_moves(moves::Input::LeaveOn(turn.seat, asked));
                 }
             }
         }
