@@ -21,6 +21,7 @@ use crate::node::moves::{self, NewSeat};
 use crate::node::networks::{self, Entry};
 use crate::node::ports::Input;
 use crate::node::site::Site;
+use crate::node::wires;
 
 impl Node {
     /// Brings the card to its desired state. Ports are handled after that.
@@ -322,7 +323,7 @@ impl Node {
             CardEvent::Stays(vid) => self.give_moves(moves::Input::Stays(vid)),
             CardEvent::Bypassed(result) => self.give_loading(loading::Input::Bypassed(result)),
             CardEvent::Drained { seat, took, received } => {
-                self.wires.drained(seat, took, received);
+                self.give_wires(wires::Input::Drained(seat, took, received));
             }
             CardEvent::Fell(seat, why) => self.give_moves(moves::Input::Fell(seat, why)),
             CardEvent::NotKept(seat) => self.give_moves(moves::Input::NotKept(seat)),

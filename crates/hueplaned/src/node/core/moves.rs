@@ -20,11 +20,11 @@ use crate::api::{
 use crate::node::card::CardSide;
 use crate::node::events::About;
 use crate::node::moves::{
-    Around, Arrived, Asked, Card, Coming, Effect, ImageLoad, Input, LIMIT, Network, Order, Stage, Then,
-    answered,
+    Around, Arrived, Asked, Card, Coming, Effect, ImageLoad, Input, LIMIT, Network, Order, Stage, answered,
 };
 use crate::node::networks::{self, Entry};
 use crate::node::routes::Table;
+use crate::node::wires;
 
 impl Node {
     /// Gives moves an input. Its effects are applied before this returns, each with all that follows from it before the
@@ -102,15 +102,7 @@ impl Node {
                 let card = self.card.as_ref()?;
                 card.live.tell(CardCommand::Strip(Box::new(card.on_card(program))));
             }
-            Effect::Rewire(name, id, then) => match self.rewire(&name) {
-                Some(turn) => self.wires.begin(turn.then(then)),
-                None => match then {
-                    Then::Nothing => {}
-                    Then::Answer(arrived) => self.answer(*arrived, None),
-                    Then::Leave(asked) => return Some(Input::LeaveOn(Some(id), *asked)),
-                    Then::Come(asked) => return Some(Input::ComeOn(id.vid, Some(id), *asked, None)),
-                },
-            },
+            Effect::Rewire(name, id, then) => self.give_wires(wires::Input::Rewire(name, Some(id), then)),
             Effect::Order(order) => self.order(*order),
             // The caller may have gone.
             Effect::Refuse(reply, problem) => drop(reply.send(Err(problem))),

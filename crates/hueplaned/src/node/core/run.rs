@@ -19,6 +19,7 @@ use crate::node::networks;
 use crate::node::routes;
 use crate::node::view::View;
 use crate::node::waiters::Answer;
+use crate::node::wires;
 
 /// Messages handled in a row before routing gets its turn.
 const MESSAGES_MAX: usize = 64;
@@ -104,7 +105,7 @@ impl Node {
         if self.moves.seats().due().is_some_and(|due| due <= now) {
             self.give_moves(moves::Input::Retry);
         }
-        self.tend_turns(now);
+        self.give_wires(wires::Input::Tend(now));
         self.tend_drift(now);
         self.tend_take_over(now);
     }
@@ -130,7 +131,7 @@ impl Node {
 
     /// Publishes the state. Neighbours are redirected first, because their networks may have moved.
     pub(in crate::node) fn publish(&mut self) {
-        self.rewire_all();
+        self.give_wires(wires::Input::RewireAll);
         self.changed = false;
         let troubles = self.all_troubles();
         if matches!(self.health, Health::Running | Health::Degraded) {

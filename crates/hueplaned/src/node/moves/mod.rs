@@ -140,7 +140,7 @@ pub enum Input {
     /// Move a network to the card. A switch on the NICs beside the card's ports returns to these first.
     Come(String, Option<Asked>),
     /// Neighbours send there: write its table to the card, and move it.
-    ComeOn(Vid, Option<SeatId>, Option<Asked>, Option<MigrationSteering>),
+    ComeOn(Option<SeatId>, Option<Asked>, Option<MigrationSteering>),
     /// Move a network to software. If there are NICs beside the card's ports, its neighbours are redirected to them first.
     Leave(String, Option<Asked>),
     /// They are: move it.
@@ -296,8 +296,8 @@ impl Moves {
             Input::Refused(vid) => drop(self.seats.all.remove(&vid)),
             Input::Keep(names) => self.keep(&names, around, &mut out),
             Input::Come(name, asked) => self.come(&name, asked, around, &mut out),
-            Input::ComeOn(vid, id, asked, steering) => {
-                self.come_on(vid, id, asked, steering, around, &mut out);
+            Input::ComeOn(id, asked, steering) => {
+                self.come_on(id, asked, steering, around, &mut out);
             }
             Input::Leave(name, asked) => self.leave(&name, asked, around, &mut out),
             Input::LeaveOn(seat, asked) => self.leave_on(seat, asked, around, &mut out),

@@ -6,7 +6,6 @@
 use hue_card::{SeatId, Side};
 use hue_control::schedule::DRAINED;
 use hue_intent::Placement;
-use hue_tables::Vid;
 
 use super::{
     Around, Arrived, Asked, Coming, Effect, Ended, Input, Moves, Network, Order, Stage, Then, planned,
@@ -32,7 +31,6 @@ impl Moves {
 
     pub(super) fn come_on(
         &mut self,
-        vid: Vid,
         id: Option<SeatId>,
         asked: Option<Asked>,
         steering: Option<MigrationSteering>,
@@ -40,7 +38,7 @@ impl Moves {
         out: &mut Vec<Effect>,
     ) {
         let Some(id) = id else { return };
-        let is_loaded = (around.name_of)(vid).and_then(|name| (around.network)(&name)).is_some();
+        let is_loaded = (around.name_of)(id.vid).and_then(|name| (around.network)(&name)).is_some();
         let seat = self.seats.with_id(id).filter(|seat| is_loaded && seat.stage == Stage::Coming);
         let Some(kept) = seat.map(|seat| seat.kept) else {
             return self.ended(changed_meanwhile(id, asked), around, out);

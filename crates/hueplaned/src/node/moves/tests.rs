@@ -152,7 +152,7 @@ impl Bench {
                     let _ = asked.reply.send(result);
                     format!("{kind:?} {name}: {}", text.split(" in ").next().unwrap())
                 }
-                Then::Come(asked) => return self.give(Input::ComeOn(id.vid, Some(id), *asked, None)),
+                Then::Come(asked) => return self.give(Input::ComeOn(Some(id), *asked, None)),
                 Then::Leave(asked) => return self.give(Input::LeaveOn(Some(id), *asked)),
             },
             Effect::Order(order) => {
