@@ -1,13 +1,14 @@
-//! The card of the node: its networks and its ports.
+//! The running card: commands for its thread, in its own numbers.
 //!
-//! Flow: documents → **here** → commands to the card's thread → rows of its tables; results → messages → here. Every
-//! network is in software too, with the same routes: software gets the packets that the card's planes do not decide,
-//! and runs the networks that the card cannot hold. A network with a port on the card is *seated*: the card
-//! recognizes its frames and hands them to software. Once the network's table is complete, it is also written to the
-//! card, piece by piece; then one row gives the decision to the card. If networks of the card share tables, these
-//! follow software's tables: one trie, two encodings (`Node::forward`). Planes with tables of their own get each
-//! change of routes. Software changes first. Invariants: nobody waits for the card; a network that does not fit runs
-//! in software, and so do all networks if the card fails.
+//! Flow: [`moves`](super::moves), changes of tables → **here** → commands to the card's thread → rows of its tables;
+//! results → messages → moves. [`card_state`](super::card_state) says which card it is. Every network is in software too,
+//! with the same routes: software gets the packets that the card's planes do not decide, and runs the networks that the
+//! card cannot hold. A network with a port on the card is *seated*: the card recognizes its frames and hands them to
+//! software. Once the network's table is complete, it is also written to the card, piece by piece; then one row gives
+//! the decision to the card. If networks of the card share tables, these follow software's tables: one trie, two
+//! encodings (`Node::forward`). Planes with tables of their own get each change of routes. Software changes first.
+//! Invariants: nobody waits for the card; a network that does not fit runs in software, and so do all networks if the
+//! card fails.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,7 +44,6 @@ const ELSEWHERE: PortId = PortId::new(PortId::PHYSICAL as u8 - 1);
 
 /// The card and its networks.
 pub struct CardSide {
-    pub(super) want: hue_intent::Card,
     pub(super) live: RunningCard,
     pub(super) started: Instant,
     /// The same by the system's clock.
@@ -76,8 +76,8 @@ impl CardSide {
         !self.is_stale && card.layout == hue_card::Layout::Sram && card.sram_words >= KEEPING_WORDS_MIN
     }
 
-    /// The public view of it.
-    pub(super) fn view(&self, drained: bool) -> CardView {
+    /// The public view of it, with the names of its ports.
+    pub(super) fn view(&self, ports: Vec<String>, drained: bool) -> CardView {
         let description = self.live.description();
         let api = CardInfo {
             image: description.name.clone(),
@@ -85,7 +85,7 @@ impl CardSide {
             clock_khz: description.clock_khz,
             layout: description.layout.name().to_owned(),
             networks_max: description.nets,
-            ports: self.want.ports.iter().map(ToString::to_string).collect(),
+            ports,
             drained,
             scheduling: self.live.scheduling().scheduling.name().to_owned(),
             cycles: 0,

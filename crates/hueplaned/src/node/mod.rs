@@ -9,6 +9,7 @@ mod apart;
 pub mod by_hand;
 mod capture;
 mod card;
+mod card_state;
 mod change;
 mod command;
 mod core;

@@ -130,7 +130,7 @@ impl ByHand {
         Look {
             networks,
             card: node.card.as_ref().map(card),
-            card_problem: node.card_problem.clone(),
+            card_problem: node.card_state.problem().cloned(),
             workers: (0..node.live.workers()).filter_map(inside).collect(),
             in_software: hue_substrate::Substrate::capacity(&node.live).networks,
             unsettled: node.loading.is_under_way() || node.scheduling.is_running(),

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::Node;
 use crate::api::{EventKind, Health, Timestamp};
 use crate::node::card::{CardAnswer, CardNews, CardSide, PIECE_NODES, SLOTS, plugged_in, words};
+use crate::node::card_state::{self, Effect};
 use crate::node::events::About;
 use crate::node::loading;
 use crate::node::message::Message;
@@ -24,62 +25,59 @@ use crate::node::site::Site;
 use crate::node::wires;
 
 impl Node {
-    /// Brings the card to its desired state. Ports are handled after that.
-    pub(super) fn reconcile_card(&mut self) {
-        let want = self.desired.intent.node.spec.card.clone();
-        self.pair_ports();
-        // A change of the NICs beside its ports does not affect the card.
-        let same = |have: &hue_intent::Card, want: &hue_intent::Card| {
-            (&have.twin, have.pci, &have.ports) == (&want.twin, want.pci, &want.ports)
-        };
-        match (&mut self.card, &want) {
-            (None, None) => {
-                // A card that did not come up is not desired any more.
-                self.changed |= self.card_problem.take().is_some();
-                return;
-            }
-            (Some(card), Some(want)) if same(&card.want, want) => {
-                card.want.nics.clone_from(&want.nics);
-                return;
-            }
-            _ => {}
-        }
-        let mut moved = self.drop_card("the node has a different card now");
-        self.card_problem = None;
-        if let Some(want) = want {
-            let names: Vec<String> = want.ports.iter().map(ToString::to_string).collect();
-            match self.start_card(want) {
-                Ok(card) => {
-                    let description = card.live.description();
-                    let runs = if card.is_stale { "the card has gone on and" } else { "the card" };
-                    let text = format!("{runs} runs image '{}': {}", description.name, words(description));
-                    self.shared.events.add(EventKind::CardUp, About::Node, text);
-                    self.shared.tell_scheduling("the card's thread", card.live.scheduling());
-                    let is_stale = card.is_stale;
-                    self.card = Some(card);
-                    self.lead_card();
-                    if is_stale {
-                        self.wait_to_renew();
-                    }
-                    for name in &names {
-                        self.close_port(name, "it now belongs to the card");
-                    }
-                    moved.extend(names);
-                }
-                // Ports that workers use meanwhile stay open, because this also runs after unrelated changes of documents.
-                Err(why) => self.card_is_down(why),
-            }
-            let seated = self.in_order(None);
-            self.seat(&seated);
-            for name in seated {
-                self.give_moves(moves::Input::Place(name));
-            }
-        }
-        moved.iter().for_each(|name| self.tend_port(name));
-        self.changed = true;
+    /// Gives the card's state an input. Its effects are applied before this returns, each with all that follows from it
+    /// before the next one.
+    pub(super) fn give_card(&mut self, input: card_state::Input) {
+        self.apply_all(input, |node, input| node.card_state.take(input), Self::apply_to_card);
     }
 
-    fn start_card(&mut self, want: hue_intent::Card) -> Result<CardSide, String> {
+    /// Returns the input that follows, if there is one.
+    fn apply_to_card(&mut self, effect: Effect) -> Option<card_state::Input> {
+        match effect {
+            Effect::Then(input) => return Some(input),
+            Effect::Tell(kind, text) => self.shared.events.add(kind, About::Node, text),
+            Effect::Changed => self.changed = true,
+            Effect::ClosePort(name, why) => self.close_port(&name, &why),
+            Effect::TendPort(name) => self.tend_port(&name),
+            Effect::Drop(why) => self.drop_card(why),
+            Effect::Start(want, ports) => {
+                let started = self.start_card(&want).map(|card| self.take_card(card));
+                return Some(card_state::Input::Started(want, started, ports));
+            }
+            Effect::Reconcile => self.reconcile_card(),
+            Effect::Lead => self.lead_card(),
+            Effect::WaitToRenew => self.wait_to_renew(),
+            Effect::SeatAll => {
+                let names = self.in_order(None);
+                self.seat(&names);
+                for name in names {
+                    self.give_moves(moves::Input::Place(name));
+                }
+            }
+        }
+        None
+    }
+
+    /// Brings the card to its desired state. Ports are handled after that.
+    pub(super) fn reconcile_card(&mut self) {
+        self.pair_ports();
+        let want = self.desired.intent.node.spec.card.clone();
+        self.give_card(card_state::Input::Want(want));
+    }
+
+    /// A card has started. Returns whether it was taken over and cannot go on.
+    fn take_card(&mut self, card: CardSide) -> bool {
+        let description = card.description();
+        let runs = if card.is_stale { "the card has gone on and" } else { "the card" };
+        let text = format!("{runs} runs image '{}': {}", description.name, words(description));
+        self.shared.events.add(EventKind::CardUp, About::Node, text);
+        self.shared.tell_scheduling("the card's thread", card.live.scheduling());
+        let is_stale = card.is_stale;
+        self.card = Some(card);
+        is_stale
+    }
+
+    fn start_card(&mut self, want: &hue_intent::Card) -> Result<CardSide, String> {
         self.give_ports(Input::FitMemory);
         let Some(twin) = &want.twin else {
             return Err(want
@@ -123,7 +121,6 @@ impl Node {
         let now = Instant::now();
         let us = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
         Ok(CardSide {
-            want,
             live,
             started: now.checked_sub(age).unwrap_or(now),
             since: Timestamp::from_us(Timestamp::now().us().saturating_sub(us)),
@@ -132,44 +129,20 @@ impl Node {
         })
     }
 
-    /// Releases the card: its networks run in software. Returns the names of its former ports.
-    fn drop_card(&mut self, why: &str) -> Vec<String> {
-        let Some(card) = &self.card else { return Vec::new() };
-        let names: Vec<String> = card.want.ports.iter().map(ToString::to_string).collect();
-        for name in &names {
-            self.close_port(name, why);
-        }
-        // Its thread closes its ports before it ends.
-        let Some(CardSide { live, .. }) = self.card.take() else { return names };
+    /// Ends the card: its networks run in software.
+    fn drop_card(&mut self, why: String) {
+        let Some(CardSide { live, .. }) = self.card.take() else { return };
         self.live.disable_deltas();
-        self.give_loading(loading::Input::GiveUp(why.to_owned()));
+        self.give_loading(loading::Input::GiveUp(why));
         drop(live);
         self.live.dismiss();
         self.give_moves(moves::Input::CardGone);
-        self.changed = true;
-        names
-    }
-
-    /// Starts another card in the place of one that was taken over and cannot be used.
-    pub(super) fn start_card_anew(&mut self, why: &str) {
-        let why = format!("the card of the daemon before cannot be used: {why}");
-        tracing::warn!("{why}");
-        let ports = self.drop_card(&why);
-        self.reconcile_card();
-        ports.iter().for_each(|name| self.tend_port(name));
-    }
-
-    fn card_is_down(&mut self, why: String) {
-        self.shared.events.add(EventKind::CardDown, About::Node, why.clone());
-        self.card_problem = Some(format!("card: {why}"));
-        self.changed = true;
     }
 
     /// The card's number of one of its ports, and where the port is opened.
     pub(super) fn card_port(&self, name: &str) -> Option<(u8, Site)> {
         let card = self.card.as_ref()?;
-        let number = card.want.ports.iter().position(|port| port.as_str() == name)?;
-        Some((u8::try_from(number).ok()?, card.live.site()))
+        Some((self.card_state.number(name)?, card.live.site()))
     }
 
     /// Gives an open port to the card.
@@ -300,12 +273,7 @@ impl Node {
                     self.give_ports(Input::Broke(name, error));
                 }
             }
-            CardEvent::Failed(why) => {
-                let why = format!("it failed, and its networks run in software: {why}");
-                let moved = self.drop_card(&why);
-                self.card_is_down(why);
-                moved.iter().for_each(|name| self.tend_port(name));
-            }
+            CardEvent::Failed(why) => self.give_card(card_state::Input::Failed(why)),
             CardEvent::NotLimited(id, error) => {
                 tracing::warn!(%id, %error, "the card cannot limit floods before its receive ring");
             }

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use super::Node;
 use crate::api::{ImageLoaded, NetworkPlaced, Problem, ProblemKind};
 use crate::node::card::CardNews;
+use crate::node::card_state;
 use crate::node::events::About;
 use crate::node::image::Trial;
 use crate::node::loading::{Around, Begin, Effect, Input, Running};
@@ -73,7 +74,11 @@ impl Node {
             }
             Effect::Choose => self.choose(),
             Effect::Keep(order) => self.give_moves(moves::Input::Keep(order)),
-            Effect::StartAnew(why) => self.start_card_anew(&why),
+            Effect::StartAnew(why) => {
+                let why = format!("the card of the daemon before cannot be used: {why}");
+                tracing::warn!("{why}");
+                self.give_card(card_state::Input::Anew(why));
+            }
             // It may have gone.
             Effect::Answer(reply, result) => drop(reply.send(result)),
         }
@@ -221,14 +226,13 @@ impl Node {
     }
 
     fn end_bypass(&mut self, new: Option<(String, Made)>) {
-        let Some(card) = &mut self.card else { return };
         let made = new.map(|(name, made)| {
-            if let (Ok(image), Some(twin)) = (name.parse(), &mut card.want.twin) {
-                twin.image = image;
-            }
+            self.give_card(card_state::Input::Image(name));
             made
         });
-        card.live.end_bypass(made);
+        if let Some(card) = &mut self.card {
+            card.live.end_bypass(made);
+        }
     }
 
     /// Asks the scheduler which networks get the card: the greedy one if the node's document names none.

@@ -34,6 +34,7 @@ use hue_soft::{Live, LiveConfig};
 
 use crate::api::Health;
 use crate::node::card::CardSide;
+use crate::node::card_state::CardState;
 use crate::node::command::Deferred;
 use crate::node::drive::Drive;
 use crate::node::jobs::Jobs;
@@ -56,8 +57,8 @@ pub struct Node {
     pub(super) shared: Arc<Shared>,
     pub(super) live: Live,
     pub(super) card: Option<CardSide>,
-    /// Why there is no card although one is desired.
-    pub(super) card_problem: Option<String>,
+    /// Which card it is, and what is wrong.
+    pub(super) card_state: CardState,
     pub(super) images: Images,
     /// What the scheduler was asked, and what it answered.
     pub(super) scheduling: Scheduling,
@@ -105,7 +106,7 @@ impl Node {
             shared,
             live,
             card: None,
-            card_problem: None,
+            card_state: CardState::default(),
             images,
             scheduling: Scheduling::default(),
             wires: Wires::default(),

@@ -138,7 +138,7 @@ impl Node {
         };
         let to = request.to.name();
         if self.card.is_none() {
-            let why = self.card_problem.clone();
+            let why = self.card_state.problem().cloned();
             let why = why.unwrap_or_else(|| "add `card` to the node's document".to_owned());
             return no(format!("this node has no card: {why}"));
         }

@@ -166,7 +166,7 @@ impl Node {
                 table_bytes_max: capacity.table_bytes_max,
             }),
             ports: ports.collect(),
-            card: self.card.as_ref().map(|card| card.view(self.is_drained())),
+            card: self.card.as_ref().map(|card| card.view(self.card_state.ports(), self.is_drained())),
             networks,
         };
         self.shared.set_view(view);

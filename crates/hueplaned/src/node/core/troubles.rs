@@ -33,7 +33,7 @@ impl Node {
                           tries again by itself";
             all.push(node(Part::Store, text, remedy));
         }
-        if let Some(text) = &self.card_problem {
+        if let Some(text) = self.card_state.problem() {
             let remedy = "correct `card` in the node's document (`hueplane image list` shows the images) and apply it; \
                           until then all networks run in software";
             all.push(node(Part::Card, text.strip_prefix(CARD).unwrap_or(text), remedy));
