@@ -150,9 +150,8 @@ pub enum Kind {
         gate(out, "    ", kind);
         let _ = writeln!(out, "    {} = {},", variant(&kind.name), kind.id);
     }
-    let names = |kinds: &[&Kind]| {
-        let names: Vec<_> = kinds.iter().map(|kind| format!("Self::{}", variant(&kind.name))).collect();
-        names.join(", ")
+    let array = |name: &str, kinds: &[&Kind]| {
+        array("", name, kinds.iter().map(|kind| format!("Self::{}", variant(&kind.name))).collect())
     };
     let (offered, every): (Vec<_>, Vec<_>) = (spec.offered().collect(), spec.kind.iter().collect());
     let _ = write!(
@@ -161,25 +160,21 @@ pub enum Kind {
 
 impl Kind {{
     /// The kinds that a network of a document can be of.
-    pub const OFFERED: [Self; {}] = [{}];
-
+{}
     /// All kinds: those that are offered and, with feature `test-kinds`, those that exist only in tests.
     #[cfg(not(feature = {TEST_KINDS:?}))]
     pub const ALL: [Self; {}] = Self::OFFERED;
     /// All kinds: those that are offered, and those that exist only in tests.
     #[cfg(feature = {TEST_KINDS:?})]
-    pub const ALL: [Self; {}] = [{}];
-
+{}
     /// Name in kinds.toml, intent and output.
     #[must_use]
     pub const fn name(self) -> &'static str {{
         match self {{
 ",
+        array("OFFERED", &offered),
         offered.len(),
-        names(&offered),
-        offered.len(),
-        every.len(),
-        names(&every)
+        array("ALL", &every)
     );
     for kind in &spec.kind {
         gate(out, "            ", kind);
@@ -469,15 +464,19 @@ fn plane(out: &mut String, kind: &Kind) {
 
 /// On one line if it fits, otherwise on two, as rustfmt formats it.
 fn array_of_all(pad: &str, rows: &[Row]) -> String {
-    let names: Vec<_> = rows.iter().map(|row| format!("Self::{}", variant(row.name))).collect();
-    let head = format!("    pub const ALL: [Self; {}] = [", rows.len());
+    array(pad, "ALL", rows.iter().map(|row| format!("Self::{}", variant(row.name))).collect())
+}
+
+fn array(pad: &str, name: &str, names: Vec<String>) -> String {
+    let count = names.len();
+    let head = format!("    pub const {name}: [Self; {count}] = [");
     let line = format!("{head}{}];\n", names.join(", "));
     if pad.len() + line.trim_end().len() <= LINE_CHARS_MAX {
         return line;
     }
     let line = format!("        [{}];\n", names.join(", "));
     if pad.len() + line.trim_end().len() <= LINE_CHARS_MAX {
-        return format!("    pub const ALL: [Self; {}] =\n{line}", rows.len());
+        return format!("    pub const {name}: [Self; {count}] =\n{line}");
     }
     let names: String = names.iter().map(|name| format!("        {name},\n")).collect();
     format!("{head}\n{names}    ];\n")

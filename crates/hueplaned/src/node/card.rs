@@ -1,17 +1,18 @@
-//! The card of the node: its networks and its ports.
+//! The running card: commands for its thread, in its own numbers.
 //!
-//! Flow: documents → **here** → commands to the card's thread → rows of its tables; results → messages → here. Every
-//! network is in software too, with the same routes: software gets the packets that the card's planes do not decide,
-//! and runs the networks that the card cannot hold. A network with a port on the card is *seated*: the card
-//! recognizes its frames and hands them to software. Once the network's table is complete, it is also written to the
-//! card, piece by piece; then one row gives the decision to the card. If networks of the card share tables, these
-//! follow software's tables: one trie, two encodings (`Node::forward`). Planes with tables of their own get each
-//! change of routes. Software changes first. Invariants: nobody waits for the card; a network that does not fit runs
-//! in software, and so do all networks if the card fails.
+//! Flow: [`moves`](super::moves), changes of tables → **here** → commands to the card's thread → rows of its tables;
+//! results → messages → moves. [`card_state`](super::card_state) says which card it is. Every network is in software too,
+//! with the same routes: software gets the packets that the card's planes do not decide, and runs the networks that the
+//! card cannot hold. A network with a port on the card is *seated*: the card recognizes its frames and hands them to
+//! software. Once the network's table is complete, it is also written to the card, piece by piece; then one row gives
+//! the decision to the card. If networks of the card share tables, these follow software's tables: one trie, two
+//! encodings (`Node::forward`). Planes with tables of their own get each change of routes. Software changes first.
+//! Invariants: nobody waits for the card; a network that does not fit runs in software, and so do all networks if the
+//! card fails.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hue_card::{Bar, CardCommand, CardCounts, CardEvent, Device, OnFailure, SeatId, TableWork};
 use hue_control::schedule::Schedule;
@@ -21,7 +22,6 @@ use hue_planes::{Adjacency, AdjacencyKind, UnclaimedCounters};
 use hue_substrate::{Changes, HopChanges, Program};
 use hue_tables::{Change, Delta, NextHop, Vid};
 
-use super::moves::Asked;
 use super::routes::Table;
 use super::running_card::{Made, RunningCard};
 use super::view::CardView;
@@ -33,10 +33,6 @@ const PIECE_GROUPS: usize = 4;
 pub(super) const PIECE_ROWS: usize = 64;
 /// Changed nodes, or nodes of an arriving table, that one command handles.
 pub(super) const PIECE_NODES: usize = 512;
-/// First and longest pause before networks that did not fit are tried again, after tables became smaller. A try
-/// writes as much of a table as fits.
-pub const RETRY_MIN: Duration = Duration::from_secs(2);
-pub(super) const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Route words from which a card keeps the tables of networks in software: a quarter of the papers' two banks. On-chip memory has fewer,
 /// and is for the networks on the card.
 const KEEPING_WORDS_MIN: u32 = 1 << 18;
@@ -48,53 +44,14 @@ const ELSEWHERE: PortId = PortId::new(PortId::PHYSICAL as u8 - 1);
 
 /// The card and its networks.
 pub struct CardSide {
-    pub(super) want: hue_intent::Card,
     pub(super) live: RunningCard,
     pub(super) started: Instant,
     /// The same by the system's clock.
     pub(super) since: Timestamp,
     /// The card's own number of each of its ports.
     pub(super) numbers: BTreeMap<PortId, u8>,
-    pub(super) seats: BTreeMap<Vid, Seat>,
-    /// Increases each time that the card may have gained room.
-    pub(super) room: u64,
-    /// When networks that did not fit are tried again because tables have become smaller.
-    pub(super) retry: Option<Instant>,
-    /// The next pause: longer each time, until a network fits.
-    pub(super) pause: Duration,
     /// It was taken over from the daemon before, and has tables that do not follow software's.
     pub(super) is_stale: bool,
-    /// Who waits for ordered moves. On each seat, there is at most one at a time.
-    pub(super) asked: BTreeMap<SeatId, Asked>,
-}
-
-/// A network that the card knows.
-pub struct Seat {
-    /// The rows by which the card recognizes it.
-    pub(super) program: Program,
-    pub(super) stage: Stage,
-    /// The card had no room for it, but may have room now.
-    pub(super) again: bool,
-    /// [`CardSide::room`] at the last try.
-    pub(super) tried: u64,
-    /// Its table stays on the card and follows changes while it runs in software, so it need not be written when the
-    /// network moves to the card.
-    pub(super) kept: bool,
-    /// Identifies it to the card. If work on its table fails, the card ignores later commands for this seat.
-    pub(super) id: SeatId,
-}
-
-/// Where a network runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stage {
-    /// In software.
-    Software,
-    /// In software; its table is being written to the card, or is there and the network is moving.
-    Coming,
-    /// On the card.
-    Card,
-    /// On the card, and moving to software.
-    Leaving,
 }
 
 /// A message about the card.
@@ -113,20 +70,14 @@ pub enum CardNews {
 pub type CardAnswer = (BTreeMap<Vid, CardCounts>, UnclaimedCounters);
 
 impl CardSide {
-    /// The card may have gained room: networks that did not fit must be tried again, even if a try is under way.
-    pub(super) fn has_room(&mut self) {
-        self.room += 1;
-        self.seats.values_mut().for_each(|seat| seat.again |= seat.stage == Stage::Software);
-    }
-
     /// Whether tables of networks in software stay on the card: only if it has room for many.
     pub(super) fn keeps(&self) -> bool {
         let card = self.live.description();
         !self.is_stale && card.layout == hue_card::Layout::Sram && card.sram_words >= KEEPING_WORDS_MIN
     }
 
-    /// The public view of it.
-    pub(super) fn view(&self, drained: bool) -> CardView {
+    /// The public view of it, with the names of its ports.
+    pub(super) fn view(&self, ports: Vec<String>, drained: bool) -> CardView {
         let description = self.live.description();
         let api = CardInfo {
             image: description.name.clone(),
@@ -134,7 +85,7 @@ impl CardSide {
             clock_khz: description.clock_khz,
             layout: description.layout.name().to_owned(),
             networks_max: description.nets,
-            ports: self.want.ports.iter().map(ToString::to_string).collect(),
+            ports,
             drained,
             scheduling: self.live.scheduling().scheduling.name().to_owned(),
             cycles: 0,
@@ -192,11 +143,6 @@ impl CardSide {
         }
     }
 
-    /// Whether a network's table is on the card, or on its way there.
-    pub(super) fn has_table(&self, vid: Vid) -> bool {
-        self.seats.get(&vid).is_some_and(|seat| seat.kept || seat.stage != Stage::Software)
-    }
-
     /// Whether its tables follow those of software. Shared tables do.
     pub(super) fn follows(&self) -> bool {
         !self.is_stale && self.description().words_of_node().is_some()
@@ -230,14 +176,11 @@ impl CardSide {
         self.work(seat, TableWork::BringAll(PIECE_NODES), on_failure);
     }
 
-    /// Makes the card's tables follow those of software.
-    pub(super) fn tell_deltas(&self, deltas: Vec<Delta>) {
+    /// Makes the card's tables follow those of software, each by its network's seat, if it has one.
+    pub(super) fn tell_deltas(&self, deltas: Vec<Delta>, seat: impl Fn(Vid) -> Option<(SeatId, OnFailure)>) {
         let seat = |delta: &Delta| {
             let Delta::Root(table, _) = delta else { return None };
-            let seat = self.seats.get(&table.vid())?;
-            let in_software = seat.stage == Stage::Software;
-            let on_failure = if in_software { OnFailure::IsNotKept } else { OnFailure::Falls };
-            Some((table.vid(), (seat.id, on_failure)))
+            Some((table.vid(), seat(table.vid())?))
         };
         let seats = deltas.iter().filter_map(seat).collect();
         self.live.tell(CardCommand::Follow { deltas, seats });

@@ -109,7 +109,7 @@ fn state_name(state: u16) -> &'static str {
 
 /// Names of a network's virtual ports, by index.
 pub(super) fn port_names(entry: &Entry) -> Vec<String> {
-    entry.have.iter().flat_map(|have| &have.program.ports).map(|port| port.name.clone()).collect()
+    entry.program().iter().flat_map(|program| &program.ports).map(|port| port.name.clone()).collect()
 }
 
 pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) -> Route {
@@ -129,7 +129,7 @@ pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) 
         (kind == RouteKind::Forward).then(|| ports.clone().position(own)).flatten()
     };
     let vport = way.and_then(|way| names.get(way.interface.as_str()).copied()).or_else(by_hop);
-    let port_of = |vport: usize| Some(entry.have.as_ref()?.program.ports.get(vport)?.name.clone());
+    let port_of = |vport: usize| Some(entry.program()?.ports.get(vport)?.name.clone());
     let several = row.ways.iter().filter(|_| row.ways.len() > 1).map(|way| RouteWay {
         via: way.via,
         port: names.get(way.interface.as_str()).copied().and_then(port_of),

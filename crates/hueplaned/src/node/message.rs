@@ -13,7 +13,7 @@ use hue_soft::PortEvent;
 use super::card::CardNews;
 use super::command::Request;
 use super::jobs::Done;
-use super::program::Report;
+use super::programs::Report;
 
 /// Something for the node's thread to do.
 pub enum Message {

@@ -38,6 +38,13 @@ pub struct Made {
 /// Makes another card, in any thread.
 pub type Make = Box<dyn FnOnce() -> Result<Made, String> + Send>;
 
+impl Made {
+    /// A card with this description, in its own process.
+    pub const fn apart(description: Description) -> Self {
+        Self { description, card: None }
+    }
+}
+
 impl RunningCard {
     /// Queues a command. Returns `false` if the card has ended.
     pub fn tell(&self, command: CardCommand) -> bool {
@@ -75,7 +82,7 @@ impl RunningCard {
             }
             Self::Apart(card) => {
                 let made = card.make(name, programs);
-                Box::new(move || Ok(Made { description: made()?, card: None }))
+                Box::new(move || Ok(Made::apart(made()?)))
             }
         }
     }

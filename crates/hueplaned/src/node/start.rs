@@ -220,7 +220,7 @@ impl Node {
         {
             tracing::warn!(%error, "what networks have learnt cannot be handed over");
         }
-        let Self { live, mut card, monitor, jobs, networks, shared, ports, .. } = self;
+        let Self { live, mut card, monitor, jobs, networks, taps, shared, ports, .. } = self;
         if let Some(card) = card.as_mut().filter(|_| keep) {
             card.live.leave();
         }
@@ -228,12 +228,12 @@ impl Node {
         let deadline = Instant::now() + END_MAX;
         let mut under_way: BTreeSet<String> =
             networks.iter().filter(|(_, entry)| entry.is_busy()).map(|(name, _)| name.clone()).collect();
-        let names: Vec<String> = networks.keys().cloned().collect();
+        let names = networks.names();
         // First the ports, which the next daemon may be waiting for.
         drop(card);
         live.stop();
         // Sockets and TAPs keep a namespace alive.
-        drop(networks);
+        drop((networks, taps));
         drop(monitor);
         wait(inbox, &mut under_way, &mut opening, deadline, &shared.events);
         if !keep {

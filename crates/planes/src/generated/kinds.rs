@@ -106,14 +106,16 @@ pub enum Kind {
 
 impl Kind {
     /// The kinds that a network of a document can be of.
-    pub const OFFERED: [Self; 6] = [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual, Self::Kernel, Self::Process];
+    pub const OFFERED: [Self; 6] =
+        [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual, Self::Kernel, Self::Process];
 
     /// All kinds: those that are offered and, with feature `test-kinds`, those that exist only in tests.
     #[cfg(not(feature = "test-kinds"))]
     pub const ALL: [Self; 6] = Self::OFFERED;
     /// All kinds: those that are offered, and those that exist only in tests.
     #[cfg(feature = "test-kinds")]
-    pub const ALL: [Self; 7] = [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual, Self::Kernel, Self::Process, Self::Echo];
+    pub const ALL: [Self; 7] =
+        [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual, Self::Kernel, Self::Process, Self::Echo];
 
     /// Name in kinds.toml, intent and output.
     #[must_use]

@@ -49,7 +49,7 @@ const SETTING_PARTS: [Part; 5] = [
     }),
     ("use of each setting", "crates/control/src/compile.rs", |kind| {
         // What happens in the namespace is the daemon's.
-        let places = ["crates/control/src/compile.rs", "crates/hueplaned/src/node/program.rs"];
+        let places = ["crates/control/src/compile.rs", "crates/hueplaned/src/node/programs.rs"];
         let used = |one: &Setting| places.iter().any(|place| says(place, &format!("plane.{}", one.name)));
         kind.settings.iter().all(used)
     }),

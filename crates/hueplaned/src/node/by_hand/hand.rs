@@ -35,6 +35,7 @@ use crate::node::idle::Caller;
 use crate::node::jobs::{Done, Job, Jobs, OpenPort};
 use crate::node::message::{Inbox, Message};
 use crate::node::moves;
+use crate::node::networks::{self, Entry};
 use crate::node::plan::Planning;
 use crate::node::queue::Queue;
 use crate::node::routes;
@@ -409,8 +410,7 @@ impl ByHand {
 
     fn feed(&mut self, name: &str, events: Vec<Event>) -> bool {
         let Some(entry) = self.node.networks.get(name) else { return true };
-        let Some(have) = &entry.have else { return entry.want.is_none() };
-        let vid = have.program.vid;
+        let Some(vid) = entry.vid() else { return entry.want().is_none() };
         self.node.give_routes(routes::Input::Events(vid, events));
         true
     }
@@ -446,16 +446,14 @@ impl ByHand {
     /// Gives TAPs to networks whose namespaces are ready.
     fn attach_taps(&mut self) {
         let Self { node, taps, .. } = self;
-        let Node { networks, live, .. } = node;
-        for (name, entry) in networks {
-            let Some(have) = entry.have.clone().filter(|_| !entry.taps && !entry.is_busy()) else { continue };
-            entry.taps = true;
+        for (name, have) in node.networks.without_taps() {
+            node.give_networks(networks::Input::HasTaps(name.clone()));
             let handles = taps.entry(name.clone()).or_default();
             handles.clear();
             for (port, vport) in have.program.ports.iter().zip(0u16..) {
                 let Ok((tap, handle)) = MemoryPort::pair(&port.name, ROOM_FRAMES) else { continue };
                 // A worker that has ended has no TAPs.
-                let _ = live.add_tap(have.program.vid, vport, Box::new(tap));
+                let _ = node.live.add_tap(have.program.vid, vport, Box::new(tap));
                 handles.push(handle);
             }
         }
@@ -525,14 +523,14 @@ impl ByHand {
     /// Whether control places a network on the card.
     #[must_use]
     pub fn is_on_card(&self, network: &str) -> bool {
-        self.node.networks.get(network).is_some_and(|entry| entry.on_card)
+        self.node.networks.get(network).is_some_and(Entry::is_on_card)
     }
 
     /// Whether a network is set up and accepts frames.
     #[must_use]
     pub fn runs(&self, network: &str) -> bool {
         self.node.networks.get(network).is_some_and(|entry| {
-            entry.state == NetworkState::Running && entry.have.is_some() && entry.have == entry.want
+            entry.state() == NetworkState::Running && entry.have().is_some() && entry.is_as_wanted()
         })
     }
 }

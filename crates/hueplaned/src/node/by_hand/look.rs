@@ -13,8 +13,9 @@ use hue_tables::{NextHop, Prefix, Vid};
 use super::hand::ByHand;
 use super::journal::Input;
 use crate::api::{NetworkState, Stats};
-use crate::node::card::{CardSide, Stage};
+use crate::node::card::CardSide;
 use crate::node::core::Node;
+use crate::node::moves::Stage;
 use crate::node::networks::Entry;
 use crate::node::stats;
 use crate::node::view::CardView;
@@ -129,10 +130,10 @@ impl ByHand {
         Look {
             networks,
             card: node.card.as_ref().map(card),
-            card_problem: node.card_problem.clone(),
+            card_problem: node.card_state.problem().cloned(),
             workers: (0..node.live.workers()).filter_map(inside).collect(),
             in_software: hue_substrate::Substrate::capacity(&node.live).networks,
-            unsettled: node.loading.is_some() || node.scheduling.is_running(),
+            unsettled: node.loading.is_under_way() || node.scheduling.is_running(),
             closed: node
                 .ports
                 .iter()
@@ -151,7 +152,8 @@ impl ByHand {
         let view = shared.view();
         let counts = self.node.card.as_ref().and_then(|card| {
             let counts = |runner: &mut Runner| {
-                let counts = card.seats.keys().filter_map(|vid| Some((*vid, runner.counts(*vid)?)));
+                let vids = self.node.moves.seats().vids();
+                let counts = vids.filter_map(|vid| Some((vid, runner.counts(vid)?)));
                 (counts.collect(), runner.unclaimed())
             };
             card.live.here()?.look(counts)
@@ -179,10 +181,9 @@ impl ByHand {
 }
 
 fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
-    let vid = entry.have.as_ref().map(|have| have.program.vid);
+    let vid = entry.vid();
     let routes = node.table_of(entry);
-    let seat = vid.zip(node.card.as_ref()).and_then(|(vid, card)| card.seats.get(&vid));
-    let seated = seat.map(|seat| match seat.stage {
+    let seated = vid.and_then(|vid| node.moves.seats().stage(vid)).map(|stage| match stage {
         Stage::Software => Seated::Software,
         Stage::Coming => Seated::Coming,
         Stage::Card => Seated::Card,
@@ -206,18 +207,18 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
         }
     });
     let fits = |card: &CardSide| {
-        let mut ports = entry.have.iter().flat_map(|have| &have.program.ports);
+        let mut ports = entry.program().into_iter().flat_map(|program| &program.ports);
         ports.all(|port| card.numbers.contains_key(&port.port))
     };
     NetworkLook {
         name: name.to_owned(),
         vid,
-        as_wanted: entry.want.is_some() && entry.have == entry.want,
-        state: entry.condition(routes).0,
-        reason: entry.condition(routes).1.cloned(),
-        on_card: entry.on_card,
-        why_soft: entry.why_soft.clone(),
-        placement: entry.have.as_ref().map(|have| have.network.spec.placement).unwrap_or_default(),
+        as_wanted: entry.want().is_some() && entry.is_as_wanted(),
+        state: node.condition(entry).0,
+        reason: node.condition(entry).1.cloned(),
+        on_card: entry.is_on_card(),
+        why_soft: entry.why_soft().cloned(),
+        placement: entry.have().map(|have| have.network.spec.placement).unwrap_or_default(),
         scheduled: node.scheduling.place(name).map(|(side, _)| *side),
         fits_ports: node.card.as_ref().is_some_and(fits),
         seated,

@@ -4,6 +4,7 @@ use hue_soft::{CaptureFilter as LiveFilter, CaptureStream};
 
 use super::Node;
 use crate::api::{CaptureFilter, Problem};
+use crate::node::networks::Entry;
 
 impl Node {
     /// Starts a capture.
@@ -13,7 +14,7 @@ impl Node {
         let mut vports = None;
         if let Some(name) = &filter.network {
             self.names_of(Some(name))?;
-            let have = self.networks.get(name).and_then(|entry| entry.have.as_ref());
+            let have = self.networks.get(name).and_then(Entry::have);
             let have = have.ok_or_else(|| Problem::unavailable(format!("network {name} is not set up")))?;
             live.vid = Some(have.program.vid);
             vports = Some(have.program.ports.as_slice());

@@ -1,14 +1,11 @@
 //! The core, for the card: starts and drops it, seats networks, and passes changes of tables on.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use hue_card::{CardCommand, CardEvent, CardQuestion, CardReply, Moved, OnFailure, SeatId};
+use hue_card::{CardCommand, CardEvent, CardQuestion, CardReply};
 use hue_demux::PortId;
 use hue_ports::{Driver, Port};
-use hue_substrate::planted::{Bug, planted};
 use hue_substrate::wake::Wake;
 use hue_substrate::{Changes, HopChanges};
 use hue_tables::{Delta, Vid};
@@ -16,71 +13,71 @@ use tokio::sync::oneshot;
 
 use super::Node;
 use crate::api::{EventKind, Health, Timestamp};
-use crate::node::card::{
-    CardAnswer, CardNews, CardSide, PIECE_NODES, RETRY_MAX, RETRY_MIN, SLOTS, Seat, Stage, plugged_in, words,
-};
+use crate::node::card::{CardAnswer, CardNews, CardSide, PIECE_NODES, SLOTS, plugged_in, words};
+use crate::node::card_state::{self, Effect};
 use crate::node::events::About;
+use crate::node::loading;
 use crate::node::message::Message;
-use crate::node::moves::Ended;
-use crate::node::networks::Entry;
+use crate::node::moves::{self, NewSeat};
+use crate::node::networks::{self, Entry};
 use crate::node::ports::Input;
 use crate::node::site::Site;
+use crate::node::wires;
 
 impl Node {
-    /// Brings the card to its desired state. Ports are handled after that.
-    pub(super) fn reconcile_card(&mut self) {
-        let want = self.desired.intent.node.spec.card.clone();
-        self.pair_ports();
-        // A change of the NICs beside its ports does not affect the card.
-        let same = |have: &hue_intent::Card, want: &hue_intent::Card| {
-            (&have.twin, have.pci, &have.ports) == (&want.twin, want.pci, &want.ports)
-        };
-        match (&mut self.card, &want) {
-            (None, None) => {
-                // A card that did not come up is not desired any more.
-                self.changed |= self.card_problem.take().is_some();
-                return;
-            }
-            (Some(card), Some(want)) if same(&card.want, want) => {
-                card.want.nics.clone_from(&want.nics);
-                return;
-            }
-            _ => {}
-        }
-        let mut moved = self.drop_card("the node has a different card now");
-        self.card_problem = None;
-        if let Some(want) = want {
-            let names: Vec<String> = want.ports.iter().map(ToString::to_string).collect();
-            match self.start_card(want) {
-                Ok(card) => {
-                    let description = card.live.description();
-                    let runs = if card.is_stale { "the card has gone on and" } else { "the card" };
-                    let text = format!("{runs} runs image '{}': {}", description.name, words(description));
-                    self.shared.events.add(EventKind::CardUp, About::Node, text);
-                    self.shared.tell_scheduling("the card's thread", card.live.scheduling());
-                    let is_stale = card.is_stale;
-                    self.card = Some(card);
-                    self.lead_card();
-                    if is_stale {
-                        self.wait_to_renew();
-                    }
-                    for name in &names {
-                        self.close_port(name, "it now belongs to the card");
-                    }
-                    moved.extend(names);
-                }
-                // Ports that workers use meanwhile stay open, because this also runs after unrelated changes of documents.
-                Err(why) => self.card_is_down(why),
-            }
-            let seated = self.in_order(None);
-            self.seat(&seated.iter().map(String::as_str).collect::<Vec<_>>());
-            seated.iter().for_each(|name| self.place(name));
-        }
-        moved.iter().for_each(|name| self.tend_port(name));
-        self.changed = true;
+    /// Gives the card's state an input. Its effects are applied before this returns, each with all that follows from it
+    /// before the next one.
+    pub(super) fn give_card(&mut self, input: card_state::Input) {
+        self.apply_all(input, |node, input| node.card_state.take(input), Self::apply_to_card);
     }
 
-    fn start_card(&mut self, want: hue_intent::Card) -> Result<CardSide, String> {
+    /// Returns the input that follows, if there is one.
+    fn apply_to_card(&mut self, effect: Effect) -> Option<card_state::Input> {
+        match effect {
+            Effect::Then(input) => return Some(input),
+            Effect::Tell(kind, text) => self.shared.events.add(kind, About::Node, text),
+            Effect::Changed => self.changed = true,
+            Effect::ClosePort(name, why) => self.close_port(&name, &why),
+            Effect::TendPort(name) => self.tend_port(&name),
+            Effect::Drop(why) => self.drop_card(why),
+            Effect::Start(want, ports) => {
+                let started = self.start_card(&want).map(|card| self.take_card(card));
+                return Some(card_state::Input::Started(want, started, ports));
+            }
+            Effect::Reconcile => self.reconcile_card(),
+            Effect::Lead => self.lead_card(),
+            Effect::WaitToRenew => self.wait_to_renew(),
+            Effect::SeatAll => {
+                let names = self.in_order(None);
+                self.seat(&names);
+                for name in names {
+                    self.give_moves(moves::Input::Place(name));
+                }
+            }
+        }
+        None
+    }
+
+    /// Brings the card to its desired state. Ports are handled after that.
+    pub(super) fn reconcile_card(&mut self) {
+        self.pair_ports();
+        let want = self.desired.intent.node.spec.card.clone();
+        self.give_card(card_state::Input::Want(want));
+    }
+
+    /// A card has started. Returns whether it was taken over and cannot go on.
+    fn take_card(&mut self, card: CardSide) -> bool {
+        let description = card.description();
+        let runs = if card.is_stale { "the card has gone on and" } else { "the card" };
+        let text = format!("{runs} runs image '{}': {}", description.name, words(description));
+        self.shared.events.add(EventKind::CardUp, About::Node, text);
+        self.shared.tell_scheduling("the card's thread", card.live.scheduling());
+        let is_stale = card.is_stale;
+        self.card = Some(card);
+        is_stale
+    }
+
+    fn start_card(&mut self, want: &hue_intent::Card) -> Result<CardSide, String> {
         self.give_ports(Input::FitMemory);
         let Some(twin) = &want.twin else {
             return Err(want
@@ -124,67 +121,28 @@ impl Node {
         let now = Instant::now();
         let us = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
         Ok(CardSide {
-            want,
             live,
             started: now.checked_sub(age).unwrap_or(now),
             since: Timestamp::from_us(Timestamp::now().us().saturating_sub(us)),
             is_stale,
             numbers,
-            seats: BTreeMap::new(),
-            room: 0,
-            retry: None,
-            pause: RETRY_MIN,
-            asked: BTreeMap::new(),
         })
     }
 
-    /// Releases the card: its networks run in software. Returns the names of its former ports.
-    fn drop_card(&mut self, why: &str) -> Vec<String> {
-        let Some(card) = &self.card else { return Vec::new() };
-        let names: Vec<String> = card.want.ports.iter().map(ToString::to_string).collect();
-        for name in &names {
-            self.close_port(name, why);
-        }
-        // Its thread closes its ports before it ends.
-        let Some(CardSide { live, seats, .. }) = self.card.take() else { return names };
+    /// Ends the card: its networks run in software.
+    fn drop_card(&mut self, why: String) {
+        let Some(CardSide { live, .. }) = self.card.take() else { return };
         self.live.disable_deltas();
-        self.give_up_loading(why);
+        self.give_loading(loading::Input::GiveUp(why));
         drop(live);
         self.live.dismiss();
-        for vid in seats.into_keys() {
-            if let Some(entry) = self.entry_of(vid) {
-                (entry.on_card, entry.why_soft) = (false, None);
-                entry.counts.card_lost_us.store(Timestamp::now().us(), Ordering::Relaxed);
-            }
-        }
-        self.changed = true;
-        names
-    }
-
-    /// Starts another card in the place of one that was taken over and cannot be used.
-    pub(super) fn start_card_anew(&mut self, why: &str) {
-        let why = format!("the card of the daemon before cannot be used: {why}");
-        tracing::warn!("{why}");
-        let ports = self.drop_card(&why);
-        self.reconcile_card();
-        ports.iter().for_each(|name| self.tend_port(name));
-    }
-
-    fn card_is_down(&mut self, why: String) {
-        self.shared.events.add(EventKind::CardDown, About::Node, why.clone());
-        self.card_problem = Some(format!("card: {why}"));
-        self.changed = true;
-    }
-
-    fn entry_of(&mut self, vid: Vid) -> Option<&mut Entry> {
-        self.networks.get_mut(self.vids.get(&vid)?)
+        self.give_moves(moves::Input::CardGone);
     }
 
     /// The card's number of one of its ports, and where the port is opened.
     pub(super) fn card_port(&self, name: &str) -> Option<(u8, Site)> {
         let card = self.card.as_ref()?;
-        let number = card.want.ports.iter().position(|port| port.as_str() == name)?;
-        Some((u8::try_from(number).ok()?, card.live.site()))
+        Some((self.card_state.number(name)?, card.live.site()))
     }
 
     /// Gives an open port to the card.
@@ -227,72 +185,39 @@ impl Node {
 
     /// Tells the card how to recognize the frames of loaded networks; software then decides them. Networks that have
     /// not changed are not affected.
-    pub(super) fn seat(&mut self, names: &[&str]) {
-        let Some(card) = &mut self.card else { return };
-        let networks = &self.networks;
-        let known = |name: &&&str| {
-            let have = networks.get(**name).and_then(|entry| entry.have.as_ref());
-            have.is_some_and(|have| {
-                card.seats.get(&have.program.vid).is_some_and(|seat| seat.program == have.program)
-            })
+    pub(super) fn seat(&mut self, names: &[String]) {
+        let known = |name: &&String| {
+            let program = self.networks.get(name).and_then(Entry::program);
+            program.is_some_and(|program| self.moves.seats().knows(program))
         };
-        let new: Vec<&str> = names.iter().filter(|name| !known(name)).copied().collect();
+        let new: Vec<String> = names.iter().filter(|name| !known(name)).cloned().collect();
         self.seat_anew(&new);
     }
 
     /// The same; the networks' tables on the card are no longer valid.
-    pub(super) fn seat_anew(&mut self, names: &[&str]) {
-        let Some(card) = &mut self.card else { return };
-        let mut programs = Vec::new();
-        let mut homes = Vec::new();
-        let (mut known, mut room) = (false, false);
+    pub(super) fn seat_anew(&mut self, names: &[String]) {
+        let Some(card) = &self.card else { return };
+        let mut seats = Vec::new();
         for name in names {
-            let Some(entry) = self.networks.get_mut(*name) else { continue };
-            let Some(have) = entry.have.clone() else { continue };
-            let vid = have.program.vid;
-            if !have.program.ports.iter().any(|port| card.numbers.contains_key(&port.port)) {
-                continue;
+            let Some(program) = self.networks.get(name).and_then(Entry::program) else { continue };
+            if program.ports.iter().any(|port| card.numbers.contains_key(&port.port)) {
+                let (program, id) = (program.clone(), card.live.take_seat(program.vid));
+                seats.push(NewSeat { name: name.clone(), program, id });
             }
-            (entry.on_card, entry.why_soft) = (false, None);
-            let program = have.program.clone();
-            let (stage, id) = (Stage::Software, card.live.take_seat(vid));
-            let seat = Seat { program, stage, again: false, tried: 0, kept: false, id };
-            if let Some(before) = card.seats.insert(vid, seat) {
-                (known, room) = (true, room || before.stage != Stage::Software);
-            }
-            programs.push(card.on_card(&have.program));
-            homes.push((vid, self.live.home(vid)));
         }
-        if room {
-            // They release their room on the card, and may not return to it.
-            card.has_room();
+        for seat in &seats {
+            self.give_networks(networks::Input::Placed(seat.name.clone(), false, None));
         }
-        if programs.is_empty() || planted(Bug::SeatForgotten) && known {
-            return;
-        }
-        card.live.tell(CardCommand::Load { homes, programs });
-        // The networks' previous tables are removed from the card before those of software are sent.
-        self.forward();
-        self.keep(names);
-        self.police_card();
+        self.give_moves(moves::Input::Seat(seats));
     }
 
-    /// Makes the card keep tables of networks in software, if it has memory for many: in the background, so that a
-    /// network that moves to the card finds its table there.
-    pub(super) fn keep<T: AsRef<str>>(&mut self, names: &[T]) {
-        let Some(card) = self.card.as_mut().filter(|card| card.keeps()) else { return };
-        for name in names {
-            let Some(entry) = self.networks.get(name.as_ref()) else { continue };
-            let Some(vid) = entry.have.as_ref().map(|have| have.program.vid) else { continue };
-            let seat = card.seats.get_mut(&vid);
-            let Some(seat) = seat.filter(|seat| seat.stage == Stage::Software && !seat.kept) else {
-                continue;
-            };
-            let Some(table) = self.routes.table(vid) else { continue };
-            seat.kept = true;
-            let id = seat.id;
-            card.write_table(id, table, &self.live, OnFailure::IsNotKept);
-        }
+    /// Tells the card how to recognize the frames of these networks.
+    pub(super) fn load_on_card(&self, vids: &[Vid]) {
+        let Some(card) = &self.card else { return };
+        let programs = vids.iter().filter_map(|vid| self.networks.with_vid(*vid)?.program());
+        let programs = programs.map(|program| card.on_card(program)).collect();
+        let homes = vids.iter().map(|vid| (*vid, self.live.home(*vid))).collect();
+        card.live.tell(CardCommand::Load { homes, programs });
     }
 
     /// The card or its image has changed: decides whether its tables follow software's.
@@ -321,82 +246,13 @@ impl Node {
         deltas.extend(last);
         pieces.push(deltas);
         for piece in pieces.into_iter().filter(|piece| !piece.is_empty()) {
-            card.tell_deltas(piece);
+            card.tell_deltas(piece, |vid| self.moves.seats().follower(vid));
         }
-    }
-
-    /// Removes the table of a network in software from the card.
-    pub(super) fn let_go(&mut self, vid: Vid) {
-        let Some(seat) = self.card.as_mut().and_then(|card| card.seats.get_mut(&vid)) else { return };
-        seat.kept = false;
-        // Commands about its table that are still in the queue become void.
-        self.renew_seat(vid);
-        self.strip(vid);
-    }
-
-    /// The same for all networks in software. Returns whether there were any.
-    pub(super) fn let_all_go(&mut self) -> bool {
-        let Some(card) = &self.card else { return false };
-        let kept = |(vid, seat): (&Vid, &Seat)| (seat.kept && seat.stage == Stage::Software).then_some(*vid);
-        let kept: Vec<Vid> = card.seats.iter().filter_map(kept).collect();
-        kept.iter().for_each(|vid| self.let_go(*vid));
-        !kept.is_empty()
-    }
-
-    /// Removes a network from the card.
-    pub(super) fn unseat(&mut self, vid: Vid) {
-        let Some(card) = &mut self.card else { return };
-        if card.seats.remove(&vid).is_none() {
-            return;
-        }
-        card.live.end_seat(vid);
-        card.live.tell(CardCommand::Unload(vid));
-        self.police_card();
     }
 
     /// A network's table has changed in software: the card follows.
-    pub(super) fn mirror(&mut self, vid: Vid, hops: &HopChanges, routes: &Changes) {
-        if planted(Bug::NoMirror) {
-            return;
-        }
-        self.tell_changes(vid, hops, routes);
-        self.forward();
-    }
-
-    fn tell_changes(&mut self, vid: Vid, hops: &HopChanges, routes: &Changes) {
-        let Some(card) = self.card.as_mut().filter(|card| !card.is_stale) else { return };
-        let Some(seat) = card.seats.get(&vid) else { return };
-        let withdrawn =
-            routes.v4.iter().any(|(_, hop)| hop.is_none()) || routes.v6.iter().any(|(_, hop)| hop.is_none());
-        if withdrawn && card.retry.is_none() {
-            // Its current place, or its destination, may have room now.
-            card.retry = Some(Instant::now() + card.pause);
-        }
-        // Tables that do not follow the store have keys of 32 bits only.
-        let routes = if card.follows() { &[] } else { &routes.v4[..] };
-        if seat.stage == Stage::Software {
-            if seat.kept {
-                card.write(seat.id, hops, routes, OnFailure::IsNotKept);
-            }
-            return;
-        }
-        card.write(seat.id, hops, routes, OnFailure::Falls);
-    }
-
-    /// When networks that did not fit the card are tried again.
-    pub(super) fn room_due(&self) -> Option<Instant> {
-        self.card.as_ref()?.retry
-    }
-
-    /// Tries them, if it is time.
-    pub(super) fn tend_room(&mut self, now: Instant) {
-        if let Some(card) = &mut self.card
-            && card.retry.is_some_and(|retry| retry <= now)
-        {
-            card.retry = None;
-            card.pause = (card.pause * 2).min(RETRY_MAX);
-            self.make_room();
-        }
+    pub(super) fn mirror(&mut self, vid: Vid, hops: HopChanges, routes: Changes) {
+        self.give_moves(moves::Input::Follow(vid, hops, routes));
     }
 
     /// Handles a message about the card.
@@ -405,7 +261,7 @@ impl Node {
             CardNews::Event(event) => self.card_event(event),
             CardNews::Left => self.renew_card(),
             CardNews::Scheduled(schedule) => self.scheduled(&schedule),
-            CardNews::Image(result) => self.image_made(result),
+            CardNews::Image(result) => self.give_loading(loading::Input::Made(result)),
         }
     }
 
@@ -417,89 +273,36 @@ impl Node {
                     self.give_ports(Input::Broke(name, error));
                 }
             }
-            CardEvent::Failed(why) => {
-                let why = format!("it failed, and its networks run in software: {why}");
-                let moved = self.drop_card(&why);
-                self.card_is_down(why);
-                moved.iter().for_each(|name| self.tend_port(name));
-            }
+            CardEvent::Failed(why) => self.give_card(card_state::Input::Failed(why)),
             CardEvent::NotLimited(id, error) => {
                 tracing::warn!(%id, %error, "the card cannot limit floods before its receive ring");
             }
             CardEvent::Refused(vids, why) => {
                 for vid in vids {
-                    let Some(name) = self.vids.get(&vid).cloned() else { continue };
-                    if let Some(card) = &mut self.card {
-                        card.seats.remove(&vid);
-                    }
-                    self.degrade(&name, format!("the card cannot find its frames: {why}"));
+                    let Some(name) = self.networks.name_of(vid).cloned() else { continue };
+                    self.give_moves(moves::Input::Refused(vid));
+                    let why = format!("the card cannot find its frames: {why}");
+                    self.give_networks(networks::Input::Degrade(name, why));
                 }
             }
             CardEvent::Moved(moved) => {
-                let Moved { seat, outcome, prepared_ns, received } = *moved;
-                let asked = self.card.as_mut().and_then(|card| card.asked.remove(&seat));
-                let asked = asked.map(|asked| asked.counted(received));
-                self.moved(Ended { seat, outcome, prepare_ns: prepared_ns, asked });
+                self.give_moves(moves::Input::Moved(moved));
             }
-            CardEvent::Stays(vid) => self.stays(vid),
-            CardEvent::Bypassed(result) => self.bypassed(result),
+            CardEvent::Stays(vid) => self.give_moves(moves::Input::Stays(vid)),
+            CardEvent::Bypassed(result) => self.give_loading(loading::Input::Bypassed(result)),
             CardEvent::Drained { seat, took, received } => {
-                self.wires.drained(seat, took, received);
+                self.give_wires(wires::Input::Drained(seat, took, received));
             }
-            CardEvent::Fell(seat, why) => self.fell(seat, why),
-            CardEvent::NotKept(seat) => {
-                if self.seat_of(seat).is_some_and(|seat| seat.stage == Stage::Software) {
-                    self.let_go(seat.vid);
-                }
-            }
+            CardEvent::Fell(seat, why) => self.give_moves(moves::Input::Fell(seat, why)),
+            CardEvent::NotKept(seat) => self.give_moves(moves::Input::NotKept(seat)),
         }
-    }
-
-    fn fell(&mut self, seat: SeatId, why: String) {
-        if self.seat_of(seat).is_none() {
-            return;
-        }
-        let Some(name) = self.vids.get(&seat.vid).cloned() else { return };
-        self.seat_anew(&[&name]);
-        if let Some(entry) = self.networks.get_mut(&name) {
-            let text = format!("the network runs in software: its routes no longer fit the card: {why}");
-            self.shared.events.add(EventKind::Placed, About::Network(&name), text);
-            entry.why_soft = Some(why);
-        }
-        self.changed = true;
-        self.make_room();
-    }
-
-    /// A network is on the card that was taken over from the daemon before.
-    fn stays(&mut self, vid: Vid) {
-        let card = self.card.as_mut().filter(|card| card.is_stale);
-        let seat = card.and_then(|card| card.seats.get_mut(&vid));
-        let Some(seat) = seat.filter(|seat| seat.stage == Stage::Software) else { return };
-        seat.stage = Stage::Card;
-        if let Some(entry) = self.entry_of(vid) {
-            (entry.on_card, entry.why_soft) = (true, None);
-            self.changed = true;
-        }
-    }
-
-    /// Gives a network that has a seat another one. Commands that were queued for the former one become void.
-    pub(super) fn renew_seat(&mut self, vid: Vid) {
-        let Some(card) = &mut self.card else { return };
-        if let Some(seat) = card.seats.get_mut(&vid) {
-            seat.id = card.live.take_seat(vid);
-        }
-    }
-
-    /// The seat with this number, if the network still has it.
-    pub(super) fn seat_of(&mut self, id: SeatId) -> Option<&mut Seat> {
-        self.card.as_mut()?.seats.get_mut(&id.vid).filter(|seat| seat.id == id)
     }
 
     /// Asks the card for its counters of networks. The answer comes when the card's thread has read them.
     pub(super) fn ask_card(&self, only: Option<Vid>) -> Option<oneshot::Receiver<CardAnswer>> {
         let card = self.card.as_ref()?;
         let vids: Vec<Vid> =
-            card.seats.keys().copied().filter(|vid| only.is_none_or(|only| only == *vid)).collect();
+            self.moves.seats().vids().filter(|vid| only.is_none_or(|only| only == *vid)).collect();
         let (reply, answer) = oneshot::channel();
         card.live.ask(CardQuestion::Counts(vids), move |answer| {
             if let CardReply::Counts(counts, unclaimed) = answer {

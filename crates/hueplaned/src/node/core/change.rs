@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use super::Node;
 use crate::api::{NetworkResult, NetworkState};
 use crate::node::change::Prepared;
+use crate::node::networks;
 use crate::node::ports::Input;
 
 impl Node {
@@ -17,26 +18,29 @@ impl Node {
         let Prepared { desired, compiled, networks, .. } = prepared;
         let mut touched = BTreeSet::new();
         let gone = self.networks.iter().filter(|(name, entry)| {
-            entry.want.is_some() && networks.binary_search_by(|(one, _)| one.cmp(name)).is_err()
+            entry.want().is_some() && networks.binary_search_by(|(one, _)| one.cmp(name)).is_err()
         });
         let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
         for name in gone {
-            self.want(&name, None);
+            self.give_networks(networks::Input::Want(name.clone(), None));
             touched.insert(name);
         }
         for (name, want) in networks {
-            let same = self.networks.get(&name).is_some_and(|entry| {
-                entry.want.as_ref() == Some(&want) && entry.state == NetworkState::Running
-            });
+            let same = self
+                .networks
+                .get(&name)
+                .is_some_and(|entry| entry.want() == Some(&want) && entry.state() == NetworkState::Running);
             if !same {
-                self.want(&name, Some(want));
+                self.give_networks(networks::Input::Want(name.clone(), Some(want)));
                 touched.insert(name);
             }
         }
         let was_drained = self.is_drained();
         self.desired = desired;
         self.compiled = compiled;
-        touched.iter().for_each(|name| self.release(name));
+        for name in &touched {
+            self.give_networks(networks::Input::Release(name.clone()));
+        }
         self.reconcile_card();
         if self.is_drained() == was_drained {
             self.ask_scheduler();
@@ -45,7 +49,9 @@ impl Node {
         }
         let opening = self.reconcile_ports();
         let answer = self.waiters.add(touched.clone(), opening);
-        touched.iter().for_each(|name| self.advance(name));
+        for name in touched {
+            self.give_networks(networks::Input::Advance(name));
+        }
         self.changed = true;
         self.settle();
         answer
@@ -79,18 +85,16 @@ impl Node {
 
     /// Applies stored desired state. Networks that an earlier daemon left are adopted or removed.
     pub(in crate::node) fn bring_up(&mut self, prepared: Prepared, left: Vec<String>) {
-        self.leftovers = left.into_iter().collect();
+        self.give_networks(networks::Input::Left(left));
         self.list_links();
         // No caller waits for the results.
         drop(self.reconcile(prepared));
         if self.card.is_none() {
             self.drive.end_left_card(self.take_over.is_none());
         }
-        for name in self.leftovers.clone() {
-            if !self.networks.contains_key(&name) {
-                self.want(&name, None);
-                self.advance(&name);
-            }
+        for name in self.networks.unwanted() {
+            self.give_networks(networks::Input::Want(name.clone(), None));
+            self.give_networks(networks::Input::Advance(name));
         }
         self.started();
     }

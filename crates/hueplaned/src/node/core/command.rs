@@ -2,6 +2,8 @@
 
 use super::Node;
 use crate::node::command::{Command, Frame, Query, Reply, Request, Target};
+use crate::node::moves;
+use crate::node::networks;
 
 impl Node {
     /// Does a request: the only place where requests take effect.
@@ -34,7 +36,7 @@ impl Node {
                 self.reply(reply, |node| node.migrate(&name, &request))
             }
             Command::EndReservation { reply } => {
-                self.reply(reply, |node| node.end_reservation());
+                self.reply(reply, |node| node.give_moves(moves::Input::EndReservation));
             }
             Command::LoadImage { name, away, reply } => {
                 self.reply(reply, |node| node.load_image(&name, away))
@@ -49,11 +51,11 @@ impl Node {
             Command::Measured { reply } => {
                 self.reply(reply, |node| node.ask_scheduler_of_traffic());
             }
-            Command::BeginLook { names, reply } => {
-                self.reply(reply, |node| names.iter().filter_map(|name| node.look_at(name, true)).collect())
-            }
+            Command::BeginLook { names, reply } => self.reply(reply, |node| {
+                names.iter().filter_map(|name| node.networks.look_at(name, true)).collect()
+            }),
             Command::EndLook { seen, reply } => {
-                self.reply(reply, |node| node.looked(seen));
+                self.reply(reply, |node| node.give_networks(networks::Input::Looked(seen)));
             }
             Command::Capture { filter, reply } => self.reply(reply, |node| node.start_capture(&filter)),
         }

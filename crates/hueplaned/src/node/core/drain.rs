@@ -7,10 +7,10 @@ use hue_intent::Card;
 
 use super::Node;
 use crate::api::{DrainRequest, EventKind, MigrateRequest, Problem, ProblemKind, SubstrateName};
-use crate::node::card::Stage;
 use crate::node::command::Leaving;
 use crate::node::drain::Place;
 use crate::node::events::About;
+use crate::node::moves::{Input, Stage};
 use crate::node::networks::Entry;
 use crate::store::Desired;
 
@@ -45,21 +45,21 @@ impl Node {
         }
         self.tell_drained();
         if self.is_drained() {
-            self.on_card().iter().for_each(|name| self.leave(name, None));
+            for name in self.on_card() {
+                self.give_moves(Input::Leave(name, None));
+            }
         } else {
             // The scheduler's last answer was about a drained card.
             self.scheduling.forget();
-            if let Some(card) = &mut self.card {
-                card.has_room();
-            }
+            self.give_moves(Input::HasRoom);
         }
         self.ask_scheduler();
-        self.in_order(None).iter().for_each(|name| self.place(name));
+        self.place_all();
         self.changed = true;
     }
 
     fn tell_drained(&self) {
-        let on_card = self.networks.values().filter(|entry| entry.on_card).count();
+        let on_card = self.networks.iter().filter(|(_, entry)| entry.is_on_card()).count();
         let drained = "the card is drained: no network runs on it until `hueplane undrain card`";
         let (kind, text) = match (self.is_drained(), on_card) {
             (true, 0) => (EventKind::CardDrained, drained.to_owned()),
@@ -95,26 +95,29 @@ impl Node {
             leaving.push((name, answer));
         }
         // Networks that are in software already learn why they stay there.
-        self.in_order(None).iter().for_each(|name| self.place(name));
+        self.place_all();
         leaving
+    }
+
+    fn place_all(&mut self) {
+        for name in self.in_order(None) {
+            self.give_moves(Input::Place(name));
+        }
     }
 
     /// The networks that are on the card and not moving, in the order of names.
     fn on_card(&self) -> Vec<String> {
-        let Some(card) = &self.card else { return Vec::new() };
-        let is_there = |entry: &Entry| {
-            let seat = entry.have.as_ref().and_then(|have| card.seats.get(&have.program.vid));
-            seat.is_some_and(|seat| seat.stage == Stage::Card)
-        };
+        let is_there =
+            |entry: &Entry| entry.vid().and_then(|vid| self.moves.seats().stage(vid)) == Some(Stage::Card);
         self.networks.iter().filter(|(_, entry)| is_there(entry)).map(|(name, _)| name.clone()).collect()
     }
 
     /// The networks that are on the card, and why networks that could be there are not.
     pub(super) fn places(&self) -> BTreeMap<String, Place> {
         let place = |(name, entry): (&String, &Entry)| {
-            let placement = entry.want.as_ref()?.network.spec.placement;
-            let why = entry.why_soft.clone().filter(|_| !entry.on_card);
-            Some((name.clone(), Place { on_card: entry.on_card, placement, why }))
+            let placement = entry.want()?.network.spec.placement;
+            let why = entry.why_soft().cloned().filter(|_| !entry.is_on_card());
+            Some((name.clone(), Place { on_card: entry.is_on_card(), placement, why }))
         };
         self.networks.iter().filter_map(place).collect()
     }

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use super::Node;
 use crate::api::{Problem, ProblemKind};
-use crate::node::card::Stage;
 use crate::node::command::Deferred;
+use crate::node::moves::Stage;
 
 impl Node {
     /// Continues an image load and work that waits, if they can go on.
@@ -48,28 +48,27 @@ impl Node {
 
     /// Description of what is moving or about to move.
     fn moving(&self) -> Option<String> {
-        self.loading_image().or_else(|| self.networks_move())
+        self.loading.words().or_else(|| self.networks_move())
     }
 
     /// The same without image loads.
     pub(super) fn networks_move(&self) -> Option<String> {
-        let seats = self.card.iter().flat_map(|card| &card.seats);
-        let moves = seats.filter_map(|(vid, seat)| {
-            let to = match seat.stage {
+        let mut moves = self.moves.seats().stages().filter_map(|(vid, stage)| {
+            let to = match stage {
                 Stage::Coming => "the card",
                 Stage::Leaving => "software",
                 Stage::Card | Stage::Software => return None,
             };
-            Some(format!("network '{}' is moving to {to}", self.vids.get(vid)?))
+            Some(format!("network '{}' is moving to {to}", self.networks.name_of(vid)?))
         });
         let asked = || self.scheduling.is_running().then(|| "the scheduler is running".to_owned());
         let told = || self.wires.is_turning().then(|| "neighbours are being redirected".to_owned());
-        moves.into_iter().next().or_else(asked).or_else(told)
+        moves.next().or_else(asked).or_else(told)
     }
 
     fn setting_up(&self, name: Option<&str>) -> Option<String> {
         let name = name
-            .filter(|name| self.networks.get(*name).is_some_and(crate::node::networks::Entry::is_pending))?;
+            .filter(|name| self.networks.get(name).is_some_and(crate::node::networks::Entry::is_pending))?;
         Some(format!("network '{name}' is being set up"))
     }
 }

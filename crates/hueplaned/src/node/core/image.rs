@@ -1,4 +1,4 @@
-//! The core, for images: changes the card's image while its networks run.
+//! The core, for images: gives the image load its inputs, and applies its effects.
 
 use std::time::{Duration, Instant};
 
@@ -11,15 +11,102 @@ use hue_substrate::planted::{Bug, planted};
 use tokio::sync::oneshot;
 
 use super::Node;
-use crate::api::{EventKind, ImageLoaded, NetworkPlaced, Problem, ProblemKind};
-use crate::node::card::{CardNews, Stage};
+use crate::api::{ImageLoaded, NetworkPlaced, Problem, ProblemKind};
+use crate::node::card::CardNews;
+use crate::node::card_state;
 use crate::node::events::About;
-use crate::node::image::{Loading, SETTLE_MAX, Step, Trial};
+use crate::node::image::Trial;
+use crate::node::loading::{Around, Begin, Effect, Input, Running};
 use crate::node::message::Message;
+use crate::node::moves::{self, Stage};
 use crate::node::networks::Entry;
 use crate::node::running_card::Made;
 
 impl Node {
+    /// Gives the image load an input. Its effects are applied before this returns, each with all that follows from it
+    /// before the next one.
+    pub(super) fn give_loading(&mut self, input: Input) {
+        // It is taken out while it looks at the others.
+        let mut loading = std::mem::take(&mut self.loading);
+        let around = Around {
+            card: self.card.as_ref().map(|card| Running {
+                moves: self.moves.any(),
+                is_stale: card.is_stale,
+                ports: card.description().mac_ports,
+            }),
+            on_card: &|| self.seated_on_card(),
+            moves: &|| self.networks_move().is_some(),
+            is_reserved: self.moves.is_reserved(),
+            places: &|| self.networks_placed(),
+            now: Instant::now(),
+        };
+        let effects = loading.take(input, &around);
+        self.loading = loading;
+        for effect in effects {
+            self.apply_to_loading(effect);
+        }
+    }
+
+    fn apply_to_loading(&mut self, effect: Effect) {
+        match effect {
+            Effect::Then(input) => self.give_loading(input),
+            Effect::Tell(kind, text) => self.shared.events.add(kind, About::Node, text),
+            Effect::Changed => self.changed = true,
+            Effect::DeferMoves => self.give_moves(moves::Input::Defer),
+            Effect::ResumeMoves => self.give_moves(moves::Input::Resume),
+            Effect::Police => self.police_card(),
+            Effect::Leave(name) => self.give_moves(moves::Input::Leave(name, None)),
+            Effect::Place(name) => self.give_moves(moves::Input::Place(name)),
+            Effect::SeatAnew(names) => self.seat_anew(&names),
+            Effect::Bypass => {
+                let programs = self.seated();
+                let Some(card) = &self.card else { return };
+                card.live.tell(CardCommand::Bypass(programs));
+            }
+            Effect::Make(name, away) => self.make_card(&name, away),
+            Effect::EndBypass(new) => self.end_bypass(new),
+            Effect::Renewed => {
+                if let Some(card) = &mut self.card {
+                    card.is_stale = false;
+                }
+                self.give_moves(moves::Input::Renewed);
+                self.lead_card();
+            }
+            Effect::Choose => self.choose(),
+            Effect::Keep(order) => self.give_moves(moves::Input::Keep(order)),
+            Effect::StartAnew(why) => {
+                let why = format!("the card of the daemon before cannot be used: {why}");
+                tracing::warn!("{why}");
+                self.give_card(card_state::Input::Anew(why));
+            }
+            // It may have gone.
+            Effect::Answer(reply, result) => drop(reply.send(result)),
+        }
+    }
+
+    /// Networks have moved: continues to load an image.
+    pub(super) fn tend_loading(&mut self) {
+        if self.loading.is_under_way() {
+            self.give_loading(Input::Tend);
+        }
+    }
+
+    /// Names of the networks on the card.
+    fn seated_on_card(&self) -> Vec<String> {
+        let there = self.moves.seats().stages().filter(|(_, stage)| *stage == Stage::Card);
+        there.filter_map(|(vid, _)| self.networks.name_of(vid).cloned()).collect()
+    }
+
+    /// Where all networks are, in the order of names.
+    fn networks_placed(&self) -> Vec<NetworkPlaced> {
+        let placed = |(name, entry): (&String, &Entry)| {
+            let substrate = if entry.is_on_card() { hue_card::NAME } else { hue_soft::NAME };
+            let (network, why_soft) = (name.clone(), entry.why_soft().cloned());
+            NetworkPlaced { network, substrate: substrate.to_owned(), why_soft }
+        };
+        self.networks.iter().map(placed).collect()
+    }
+
     /// Folder of the images, and the image that runs.
     pub(super) fn images(&self) -> (Images, Option<String>) {
         let running = self.card.as_ref().map(|card| card.live.description().name.clone());
@@ -30,16 +117,16 @@ impl Node {
     /// network.
     pub(in crate::node) fn trial(&self, name: &str) -> Option<Trial> {
         let card = self.card.as_ref()?;
-        let vid = self.networks.get(name)?.have.as_ref()?.program.vid;
-        card.seats.get(&vid)?;
+        let vid = self.networks.get(name)?.vid()?;
+        self.moves.seats().stage(vid)?;
         let (mut bare, mut full) = (Vec::new(), Vec::new());
-        for (other, entry) in &self.networks {
-            let Some(have) = entry.have.as_ref().filter(|have| card.seats.contains_key(&have.program.vid))
+        for (other, entry) in self.networks.iter() {
+            let Some(have) = entry.have().filter(|have| self.moves.seats().stage(have.program.vid).is_some())
             else {
                 continue;
             };
             let program = card.on_card(&have.program);
-            if entry.on_card || other == name {
+            if entry.is_on_card() || other == name {
                 let (hops, routes) = self.routes.table(have.program.vid)?.published();
                 let hops: Vec<Adjacency> =
                     hops.iter().map(|hop| hop.on_port(card.number(hop.port()))).collect();
@@ -65,7 +152,7 @@ impl Node {
         let Some(card) = &self.card else {
             return no(ProblemKind::Conflict, "this node has no card".to_owned());
         };
-        if let Some(what) = self.loading_image() {
+        if let Some(what) = self.loading.words() {
             return no(ProblemKind::Conflict, format!("{what}: try again afterwards"));
         }
         if let Some(what) = self.networks_move() {
@@ -79,150 +166,54 @@ impl Node {
         if let Err(error) = self.images.check(name) {
             return no(ProblemKind::InvalidDocuments, error.to_string());
         }
-        let before = card.live.description().name.clone();
-        let on_card = self.networks.iter().filter(|(_, entry)| entry.on_card);
-        let networks: Vec<String> = on_card.map(|(name, _)| name.clone()).collect();
+        let before = card.description().name.clone();
         let (reply, answer) = oneshot::channel();
-        self.shared.events.add(
-            EventKind::ImageLoading,
-            About::Node,
-            format!("image '{name}' will replace '{before}': {} networks move to software", networks.len()),
-        );
-        self.loading = Some(Loading {
-            name: name.to_owned(),
-            before,
-            step: Step::Leave,
-            began: Instant::now(),
-            phases: Vec::new(),
-            networks: networks.clone(),
-            away,
-            failed: None,
-            reply: Some(reply),
-        });
-        self.hold.defer();
-        networks.iter().for_each(|name| self.leave(name, None));
-        self.tend_loading();
+        let (name, networks) = (name.to_owned(), self.names_on_card());
+        self.give_loading(Input::Begin(Begin { name, before, networks, away, reply }));
         Ok(answer)
     }
 
+    /// The networks that run on the card, in the order of names.
+    fn names_on_card(&self) -> Vec<String> {
+        let on_card = self.networks.iter().filter(|(_, entry)| entry.is_on_card());
+        on_card.map(|(name, _)| name.clone()).collect()
+    }
+
     /// The card was taken over from the daemon before. It will be replaced by a fresh one with the same image, once all
-    /// networks are set up: until then no network moves.
+    /// networks are set up.
     pub(super) fn wait_to_renew(&mut self) {
         let Some(card) = &self.card else { return };
-        let image = card.live.description().name.clone();
-        self.loading = Some(Loading {
-            name: image.clone(),
-            before: image,
-            step: Step::Wait,
-            began: Instant::now(),
-            phases: Vec::new(),
-            networks: Vec::new(),
-            away: Duration::ZERO,
-            failed: None,
-            reply: None,
-        });
-        self.hold.defer();
+        let image = card.description().name.clone();
+        self.give_loading(Input::TakenOver(image));
     }
 
     /// All networks are set up. A card that was taken over from the daemon before says which of them are on it, once it has
     /// taken all commands so far.
     pub(super) fn ask_to_renew(&self) {
-        let waits = self.loading.as_ref().is_some_and(|loading| loading.step == Step::Wait);
-        if let (Some(card), true) = (&self.card, waits) {
+        if let (Some(card), true) = (&self.card, self.loading.waits()) {
             let sender = self.sender.clone();
             card.live.ask(CardQuestion::OnCard, move |_| drop(sender.send(Message::Card(CardNews::Left))));
         }
     }
 
-    /// It has said so: replaces it.
+    /// It has said so.
     pub(super) fn renew_card(&mut self) {
-        let Some(loading) = self.loading.as_mut().filter(|loading| loading.step == Step::Wait) else {
-            return;
-        };
-        let on_card = self.networks.iter().filter(|(_, entry)| entry.on_card);
-        let networks: Vec<String> = on_card.map(|(name, _)| name.clone()).collect();
-        loading.networks.clone_from(&networks);
-        loading.next(Step::Leave);
-        self.police_card();
-        networks.iter().for_each(|name| self.leave(name, None));
-        self.tend_loading();
-    }
-
-    /// Continues to load an image after networks have moved.
-    pub(super) fn tend_loading(&mut self) {
-        if self.loading.as_ref().is_some_and(Loading::settles) && self.networks_move().is_some() {
-            let late = self.loading.as_ref().is_some_and(|loading| loading.began.elapsed() >= SETTLE_MAX);
-            return if late {
-                self.loaded_image()
-            };
-        }
-        let (Some(loading), Some(card)) = (&mut self.loading, &self.card) else { return };
-        let moving = |stage: Stage| matches!(stage, Stage::Coming | Stage::Leaving);
-        if card.seats.values().any(|seat| moving(seat.stage)) {
-            return;
-        }
-        match loading.step {
-            Step::Wait => {}
-            Step::Leave if card.is_stale && card.seats.values().any(|seat| seat.stage == Stage::Card) => {
-                // It cannot stay on this card. Software has its table.
-                let stays = card.seats.iter().filter(|(_, seat)| seat.stage == Stage::Card);
-                let stays: Vec<String> = stays.filter_map(|(vid, _)| self.vids.get(vid).cloned()).collect();
-                self.seat_anew(&stays.iter().map(String::as_str).collect::<Vec<_>>());
-                self.tend_loading();
-            }
-            Step::Leave if card.seats.values().any(|seat| seat.stage == Stage::Card) => {
-                let why = "a network could not leave the card".to_owned();
-                self.turn_back(why);
-            }
-            Step::Leave => {
-                loading.next(Step::Swap);
-                let programs = self.seated();
-                let Some(card) = &self.card else { return };
-                card.live.tell(CardCommand::Bypass(programs));
-            }
-            Step::Swap | Step::Choose => {}
-            // If the card is reserved for a network, that network moves first, and the others after it.
-            Step::Return if self.hold.is_reserved() => self.loaded_image(),
-            Step::Return => {
-                loading.next(Step::Settle);
-                self.resume_moves();
-                if planted(Bug::AnswerEarly) {
-                    return self.loaded_image();
-                }
-                self.tend_loading();
-            }
-            Step::Settle => self.loaded_image(),
-        }
-    }
-
-    /// The image load in progress.
-    pub(super) fn loading_image(&self) -> Option<String> {
-        self.loading.as_ref().map(|loading| match loading.reply {
-            Some(_) => format!("image '{}' is being loaded", loading.name),
-            None => "the card is being taken over from the daemon before".to_owned(),
-        })
+        let names = self.names_on_card();
+        self.give_loading(Input::Left(names));
     }
 
     /// The networks that the card knows, in its own numbers, without tables.
     fn seated(&self) -> Vec<Program> {
         let Some(card) = &self.card else { return Vec::new() };
-        let have = self.networks.values().filter_map(|entry| entry.have.as_ref());
-        have.filter(|have| card.seats.contains_key(&have.program.vid))
-            .map(|have| card.on_card(&have.program))
-            .collect()
+        let programs = self.networks.iter().filter_map(|(_, entry)| entry.program());
+        let seated = programs.filter(|program| self.moves.seats().stage(program.vid).is_some());
+        seated.map(|program| card.on_card(program)).collect()
     }
 
-    /// Frames bypass the card: creates the new card.
-    pub(super) fn bypassed(&mut self, result: Result<(), String>) {
-        let Some(loading) = self.loading.as_ref().filter(|loading| loading.step == Step::Swap) else {
-            return;
-        };
-        if let Err(why) = result {
-            return self.turn_back(why);
-        }
-        let (name, away) = (loading.name.clone(), loading.away);
+    /// Makes the new card, at least for a time.
+    fn make_card(&mut self, name: &str, away: Duration) {
         let Some(card) = &self.card else { return };
-        let (make_card, sender) = (card.live.make(&self.images, &name, self.seated()), self.sender.clone());
+        let (make_card, sender) = (card.live.make(&self.images, name, self.seated()), self.sender.clone());
         let make = move || {
             let began = Instant::now();
             let card = make_card();
@@ -230,41 +221,17 @@ impl Node {
             let _ = sender.send(Message::Card(CardNews::Image(card)));
         };
         if let Err(error) = self.drive.aside("hue-image", make) {
-            self.image_made(Err(error.to_string()));
+            self.give_loading(Input::Made(Err(error.to_string())));
         }
     }
 
-    /// The new card exists or could not be created: frames pass through it, or through the previous one.
-    pub(super) fn image_made(&mut self, result: Result<Made, String>) {
-        let (Some(loading), Some(card)) = (&mut self.loading, &mut self.card) else { return };
-        if loading.step != Step::Swap {
-            return;
-        }
-        let (new, failed) = match result {
-            Ok(new) => {
-                let ports = card.live.description().mac_ports;
-                if new.description.mac_ports == ports {
-                    if let (Ok(image), Some(twin)) = (loading.name.parse(), &mut card.want.twin) {
-                        twin.image = image;
-                    }
-                    (Some(new), None)
-                } else {
-                    (None, Some(format!("it does not have {ports} ports like the running card")))
-                }
-            }
-            Err(why) => (None, Some(why)),
-        };
-        card.live.end_bypass(new);
-        match failed {
-            Some(why) => self.turn_back(why),
-            None => {
-                loading.next(Step::Choose);
-                // It is another card: it has no tables of networks yet.
-                card.is_stale = false;
-                card.seats.values_mut().for_each(|seat| seat.kept = false);
-                self.lead_card();
-                self.choose();
-            }
+    fn end_bypass(&mut self, new: Option<(String, Made)>) {
+        let made = new.map(|(name, made)| {
+            self.give_card(card_state::Input::Image(name));
+            made
+        });
+        if let Some(card) = &mut self.card {
+            card.live.end_bypass(made);
         }
     }
 
@@ -291,86 +258,22 @@ impl Node {
     /// say `card`.
     pub(super) fn chosen(&mut self, schedule: Option<&Schedule>) {
         let order = match planted(Bug::ByName) {
-            true => self.networks.keys().cloned().collect(),
+            true => self.networks.names(),
             false => self.in_order(schedule),
         };
-        let Some(loading) = &mut self.loading else { return };
-        loading.networks = order.iter().filter(|name| loading.had(name)).cloned().collect();
-        loading.next(Step::Return);
-        self.keep(&order);
-        self.go_back();
+        self.give_loading(Input::Chosen(order));
     }
 
     /// All networks; those selected for the card come first.
     pub(super) fn in_order(&self, schedule: Option<&Schedule>) -> Vec<String> {
         let rank = |name: &String| {
             let side = schedule.and_then(|schedule| schedule.network(name)).map(|one| one.side);
-            let have = self.networks.get(name).and_then(|entry| entry.have.as_ref());
+            let have = self.networks.get(name).and_then(Entry::have);
             let named = have.is_some_and(|have| have.network.spec.placement == Placement::Card);
             (side != Some(Side::Card), !named)
         };
-        let mut names: Vec<String> = self.networks.keys().cloned().collect();
+        let mut names = self.networks.names();
         names.sort_by_key(rank);
         names
-    }
-
-    /// A step failed: networks return to the unchanged card.
-    fn turn_back(&mut self, why: String) {
-        if self.card.as_ref().is_some_and(|card| card.is_stale) {
-            return self.start_card_anew(&why);
-        }
-        let Some(loading) = &mut self.loading else { return };
-        loading.failed = Some(why);
-        loading.next(Step::Return);
-        self.go_back();
-    }
-
-    fn go_back(&mut self) {
-        let names = self.loading.as_ref().map(|loading| loading.networks.clone()).unwrap_or_default();
-        names.iter().for_each(|name| self.place(name));
-        self.changed = true;
-        self.tend_loading();
-    }
-
-    /// All networks are where they can be.
-    fn loaded_image(&mut self) {
-        let Some(mut loading) = self.loading.take() else { return };
-        loading.next(Step::Return);
-        if loading.reply.is_none() && loading.failed.is_none() {
-            let back = self.networks.values().filter(|entry| entry.on_card).count();
-            let text = format!("the card of the daemon before was taken over; {back} networks are on it");
-            self.shared.events.add(EventKind::Adopted, About::Node, text);
-            return;
-        }
-        if let Some(why) = loading.failed.take() {
-            let text =
-                format!("image '{}' was not loaded, '{}' continues: {why}", loading.name, loading.before);
-            self.shared.events.add(EventKind::ImageFailed, About::Node, text.clone());
-            loading.answer(Err(Problem::new(ProblemKind::Full, text)));
-            return;
-        }
-        let placed = |(name, entry): (&String, &Entry)| {
-            let substrate = if entry.on_card { hue_card::NAME } else { hue_soft::NAME };
-            let (network, why_soft) = (name.clone(), entry.why_soft.clone());
-            NetworkPlaced { network, substrate: substrate.to_owned(), why_soft }
-        };
-        let concerned = self.networks.iter().filter(|(name, entry)| entry.on_card || loading.had(name));
-        let networks: Vec<NetworkPlaced> = concerned.map(placed).collect();
-        let us: u64 = loading.phases.iter().map(|phase| phase.us).sum();
-        let back = networks.iter().filter(|network| network.substrate == hue_card::NAME).count();
-        let text = format!("the card runs image '{}' after {us} us; {back} networks are on it", loading.name);
-        self.shared.events.add(EventKind::ImageLoaded, About::Node, text);
-        let phases = std::mem::take(&mut loading.phases);
-        let (image, before) = (loading.name.clone(), loading.before.clone());
-        loading.answer(Ok(ImageLoaded { image, before, phases, duration_us: us, networks }));
-    }
-
-    /// The card was removed or has failed: ends the image load.
-    pub(super) fn give_up_loading(&mut self, why: &str) {
-        if let Some(loading) = self.loading.take().filter(|loading| loading.reply.is_some()) {
-            let text = format!("image '{}' was not loaded: {why}", loading.name);
-            self.shared.events.add(EventKind::ImageFailed, About::Node, text.clone());
-            loading.answer(Err(Problem::new(ProblemKind::Internal, text)));
-        }
     }
 }

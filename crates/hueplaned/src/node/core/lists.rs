@@ -20,7 +20,7 @@ use crate::node::networks::Entry;
 impl Node {
     /// Names of the networks that a list covers.
     pub(super) fn names_of(&self, only: Option<&str>) -> Result<Vec<String>, Problem> {
-        let there = |entry: &Entry| entry.want.is_some();
+        let there = |entry: &Entry| entry.want().is_some();
         match only {
             None => {
                 Ok(self.networks.iter().filter(|(_, e)| there(e)).map(|(name, _)| name.clone()).collect())
@@ -67,7 +67,7 @@ impl Node {
         let interfaces = interfaces.iter().map(|port| port.interface.clone());
         Some(NeighbourList {
             network: name.to_owned(),
-            control: Arc::clone(entry.control.as_ref()?),
+            control: Arc::clone(entry.control()?),
             ports: interfaces.zip(port_names(entry)).collect(),
         })
     }
@@ -75,7 +75,7 @@ impl Node {
     /// A network's table of MAC addresses.
     pub(super) fn macs_of(&self, name: &str) -> Vec<MacAddress> {
         let Some(entry) = self.networks.get(name) else { return Vec::new() };
-        let Some(have) = entry.have.as_ref() else { return Vec::new() };
+        let Some(have) = entry.have() else { return Vec::new() };
         if have.program.settings.learning().is_none() {
             return Vec::new();
         }
@@ -96,8 +96,8 @@ impl Node {
     pub(in crate::node) fn tables(&self) -> (Tables, Option<oneshot::Receiver<CardTables>>) {
         let capacity = self.live.capacity();
         let mut networks = Vec::with_capacity(self.networks.len());
-        for (name, entry) in &self.networks {
-            let Some(have) = &entry.have else { continue };
+        for (name, entry) in self.networks.iter() {
+            let Some(have) = entry.have() else { continue };
             let Ok(account) = self.live.account(have.program.vid) else { continue };
             let Some(table) = self.routes.table(have.program.vid) else { continue };
             let learning = have.program.settings.learning();
@@ -133,7 +133,7 @@ impl Node {
     fn card_tables(&self) -> Option<oneshot::Receiver<CardTables>> {
         let card = self.card.as_ref()?;
         let (reply, answer) = oneshot::channel();
-        let (image, names) = (card.description().name.clone(), self.vids.clone());
+        let (image, names) = (card.description().name.clone(), self.networks.vids().clone());
         // Where the card's tables follow software's, software knows their sizes.
         let account = |vid: &Vid| Some((*vid, self.live.follower_account(*vid).ok()?));
         let accounts: HashMap<_, _> = names.keys().filter_map(account).collect();
@@ -149,7 +149,7 @@ impl Node {
     /// Namespace and control groups for commands in a network.
     pub(super) fn exec_info_of(&self, name: &str) -> Result<(ExecInfo, Arc<ControlNamespace>), Problem> {
         self.names_of(Some(name))?;
-        let control = self.networks.get(name).and_then(|entry| entry.control.as_ref());
+        let control = self.networks.get(name).and_then(Entry::control);
         let control = control.ok_or_else(|| {
             Problem::unavailable(format!("network {name} is not set up; `hueplane get networks` says why"))
         })?;

@@ -10,7 +10,6 @@ mod card;
 mod change;
 mod command;
 mod drain;
-mod drift;
 mod idle;
 mod image;
 mod lists;
@@ -18,7 +17,7 @@ mod moves;
 mod networks;
 mod plan;
 mod ports;
-mod program;
+mod programs;
 mod routes;
 mod run;
 mod take_over;
@@ -26,7 +25,6 @@ mod trace;
 mod troubles;
 mod wires;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -34,23 +32,24 @@ use hue_card::Images;
 use hue_control::Compiled;
 use hue_routing::Monitor;
 use hue_soft::{Live, LiveConfig};
-use hue_tables::Vid;
 
 use crate::api::Health;
 use crate::node::card::CardSide;
+use crate::node::card_state::CardState;
 use crate::node::command::Deferred;
-use crate::node::drift::Looks;
 use crate::node::drive::Drive;
-use crate::node::image::Loading;
 use crate::node::jobs::Jobs;
+use crate::node::loading::Loading;
 use crate::node::message::Message;
-use crate::node::moves::Hold;
-use crate::node::networks::Entry;
+use crate::node::moves::Moves;
+use crate::node::networks::Networks;
 use crate::node::plan::Scheduling;
 use crate::node::ports::Ports;
+use crate::node::programs::Programs;
 use crate::node::routes::Routes;
 use crate::node::shared::Shared;
 use crate::node::take_over::TakeOver;
+use crate::node::taps::Taps;
 use crate::node::waiters::Waiters;
 use crate::node::wires::Wires;
 use crate::store::Desired;
@@ -60,17 +59,17 @@ pub struct Node {
     pub(super) shared: Arc<Shared>,
     pub(super) live: Live,
     pub(super) card: Option<CardSide>,
-    /// Why there is no card although one is desired.
-    pub(super) card_problem: Option<String>,
+    /// Which card it is, and what is wrong.
+    pub(super) card_state: CardState,
     pub(super) images: Images,
     /// What the scheduler was asked, and what it answered.
     pub(super) scheduling: Scheduling,
     /// NICs beside ports, and neighbours that were redirected.
     pub(super) wires: Wires,
     /// Another image that is being loaded.
-    pub(super) loading: Option<Loading>,
-    /// Whether networks must stay where they are.
-    pub(super) hold: Hold,
+    pub(super) loading: Loading,
+    /// Which networks are on the card, and on their way.
+    pub(super) moves: Moves,
     /// Work that waits until no network is moving.
     pub(super) deferred: Vec<Deferred>,
     pub(super) drive: Drive,
@@ -79,13 +78,13 @@ pub struct Node {
     pub(super) jobs: Jobs,
     pub(super) desired: Arc<Desired>,
     pub(super) compiled: Arc<Compiled>,
-    pub(super) networks: BTreeMap<String, Entry>,
-    pub(super) vids: HashMap<Vid, String>,
+    pub(super) networks: Networks,
+    pub(super) taps: Taps,
+    /// Programs that forward for networks.
+    pub(super) programs: Programs,
     pub(super) ports: Ports,
     pub(super) waiters: Waiters,
     pub(super) routes: Routes,
-    /// Names of networks whose remains must be removed at the start.
-    pub(super) leftovers: BTreeSet<String>,
     /// Changes that the view does not have yet.
     pub(super) changed: bool,
     pub(super) health: Health,
@@ -94,10 +93,6 @@ pub struct Node {
     pub(super) troubles: Vec<String>,
     /// The problem of the store of the desired state, if it has one.
     pub(super) store_problem: Option<String>,
-    /// When networks were checked for drift.
-    pub(super) looks: Looks,
-    /// Number of programs of networks so far.
-    pub(super) runs: u64,
 }
 
 impl Node {
@@ -115,31 +110,52 @@ impl Node {
             shared,
             live,
             card: None,
-            card_problem: None,
+            card_state: CardState::default(),
             images,
             scheduling: Scheduling::default(),
             wires: Wires::default(),
-            loading: None,
-            hold: Hold::default(),
+            loading: Loading::default(),
+            moves: Moves::default(),
             deferred: Vec::new(),
             drive,
             monitor,
             jobs,
             desired: Arc::default(),
             compiled: Arc::new(Compiled::default()),
-            networks: BTreeMap::new(),
-            vids: HashMap::new(),
+            networks: Networks::default(),
+            taps: Taps::default(),
+            programs: Programs::default(),
             ports: Ports::new(config.into(), config.slots_max),
             waiters: Waiters::default(),
             routes: Routes::default(),
-            leftovers: BTreeSet::new(),
             changed: true,
             health: Health::Starting,
             troubles: Vec::new(),
             store_problem: None,
             take_over: None,
-            looks: Looks::default(),
-            runs: 0,
+        }
+    }
+
+    /// Gives a part an input, and applies its effects, each with all that follows from it before the next one. An effect may
+    /// have another input follow. There may be thousands one after the other, so this is no recursion.
+    fn apply_all<I, E>(
+        &mut self,
+        input: I,
+        take: impl Fn(&mut Self, I) -> Vec<E>,
+        apply: impl Fn(&mut Self, E) -> Option<I>,
+    ) {
+        let mut effects = vec![take(self, input).into_iter()];
+        while let Some(next) = effects.last_mut() {
+            let Some(effect) = next.next() else {
+                effects.pop();
+                continue;
+            };
+            if next.len() == 0 {
+                effects.pop();
+            }
+            if let Some(input) = apply(self, effect) {
+                effects.push(take(self, input).into_iter());
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use hue_substrate::Program;
 use super::Node;
 use crate::node::card::CardNews;
 use crate::node::message::Message;
+use crate::node::moves::Input;
 use crate::node::plan::Question;
 use crate::plan::card_site;
 
@@ -24,15 +25,15 @@ impl Node {
         let rates = self.shared.planning.rates.lock().unwrap_or_else(PoisonError::into_inner);
         let mut demands = Vec::with_capacity(self.networks.len());
         let mut measured = 0;
-        for (name, entry) in &self.networks {
-            let Some(want) = &entry.want else { continue };
+        for (name, entry) in self.networks.iter() {
+            let Some(want) = entry.want() else { continue };
             let program = programs.get(name.as_str()).copied().unwrap_or(&want.program);
             let mut demand = Demand::of(&want.network, program, want.config.carries);
             if let Some(table) = self.table_of(entry) {
                 let (counts, each) = (table.rib().counts(), table.rib().rows_of_each());
                 // While an image is loaded, networks that were on the card count as being there.
-                let had = self.loading.as_ref().is_some_and(|loading| loading.chooses() && loading.had(name));
-                let now = if entry.on_card || had { Side::Card } else { Side::Soft };
+                let had = self.loading.chooses() && self.loading.had(name);
+                let now = if entry.is_on_card() || had { Side::Card } else { Side::Soft };
                 demand =
                     demand.at(now, counts.routes, counts.neighbours, each * counts.rows, each * counts.slots);
             }
@@ -62,8 +63,9 @@ impl Node {
     pub(super) fn ask_scheduler(&mut self) {
         if self.card.is_none() || self.desired.intent.node.spec.scheduler.is_none() {
             if self.scheduling.forget() {
-                let names: Vec<String> = self.networks.keys().cloned().collect();
-                names.iter().for_each(|name| self.place(name));
+                for name in self.networks.names() {
+                    self.give_moves(Input::Place(name));
+                }
             }
             return;
         }
@@ -92,7 +94,7 @@ impl Node {
 
     /// The scheduler has answered: moves networks with `placement: auto` accordingly.
     pub(super) fn scheduled(&mut self, schedule: &Schedule) {
-        let chooses = self.loading.as_ref().is_some_and(crate::node::image::Loading::chooses);
+        let chooses = self.loading.chooses();
         if self.desired.intent.node.spec.scheduler.is_none() {
             self.scheduling.give_up();
             if chooses {
@@ -107,6 +109,8 @@ impl Node {
             return self.chosen(Some(schedule));
         }
         let names: Vec<String> = schedule.networks.iter().map(|one| one.name.clone()).collect();
-        names.iter().for_each(|name| self.place(name));
+        for name in names {
+            self.give_moves(Input::Place(name));
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! The core, for physical ports: gives them their inputs, and applies their effects.
 
-use std::collections::BTreeSet;
 use std::time::Instant;
 
 use hue_demux::PortId;
@@ -12,6 +11,7 @@ use hue_soft::PortEvent;
 use super::Node;
 use crate::api::EventKind;
 use crate::node::events::About;
+use crate::node::networks;
 use crate::node::ports::{Adopt, Around, Effect, Input, LinkChange};
 use crate::node::site::Site;
 
@@ -105,12 +105,8 @@ impl Node {
     /// Tells the networks on a port whether it has a link.
     fn wire_changed(&mut self, id: PortId) {
         self.changed = true; // a NIC beside a card's port may have become usable or unusable
-        let front = self.wires.front_of(id);
-        let concerns =
-            |ids: BTreeSet<PortId>| ids.contains(&id) || front.is_some_and(|front| ids.contains(&front));
-        let on = self.networks.iter().filter(|(_, entry)| concerns(entry.port_ids()));
-        let on: Vec<String> = on.map(|(name, _)| name.clone()).collect();
-        on.iter().for_each(|network| self.tell_wires(network));
+        let ids = [Some(id), self.wires.front_of(id)].into_iter().flatten().collect();
+        self.give_networks(networks::Input::WiresChanged(ids));
     }
 
     /// Lists all interfaces again.

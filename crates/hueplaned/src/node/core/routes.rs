@@ -8,10 +8,9 @@ use hue_substrate::{Entries, Mode, Program, Substrate, SubstrateError};
 use hue_tables::{NextHop, Vid};
 
 use super::Node;
-use crate::api::NetworkState;
 use crate::node::card::PIECE_ROWS;
 use crate::node::events::About;
-use crate::node::networks::Entry;
+use crate::node::networks::{self, Entry};
 use crate::node::routes::{Around, Effect, Input, Table};
 
 impl Node {
@@ -23,12 +22,12 @@ impl Node {
 
     /// The same, at this time.
     pub(super) fn give_routes_at(&mut self, input: Input, now: Instant) {
-        let (live, card) = (&self.live, &self.card);
+        let (live, card, moves) = (&self.live, &self.card, &self.moves);
         let around = Around {
             account: &|vid| live.account(vid).unwrap_or_default(),
             // One command to the card follows each piece.
             follows_max: &|vid| match card {
-                Some(card) if card.has_table(vid) => PIECE_ROWS,
+                Some(_) if moves.seats().has_table(vid) => PIECE_ROWS,
                 _ => usize::MAX,
             },
             now,
@@ -42,24 +41,21 @@ impl Node {
         match effect {
             Effect::Then(input) => self.give_routes(input),
             Effect::Tell(kind, vid, text) => {
-                if let Some(name) = self.vids.get(&vid) {
+                if let Some(name) = self.networks.name_of(vid) {
                     self.shared.events.add(kind, About::Network(name), text);
                 }
             }
             Effect::Changed => self.changed = true,
-            Effect::Suspect(vid) => {
-                if let Some(entry) = self.loaded_as(vid) {
-                    entry.drift.look = true;
-                }
-            }
+            Effect::Suspect(vid) => self.give_networks(networks::Input::Suspect(vid)),
             Effect::LostInterface(vid, interface) => {
-                self.with_name(vid, |node, name| node.lost_interface(name, &interface));
+                self.give_networks(networks::Input::LostInterface(vid, interface));
             }
-            Effect::Degrade(vid, reason) => self.with_name(vid, |node, name| node.degrade(name, reason)),
+            Effect::Degrade(vid, reason) => {
+                self.with_name(vid, |node, name| node.give_networks(networks::Input::Degrade(name, reason)));
+            }
             Effect::Resync(vid) => self.monitor.resync(vid),
             Effect::Probe(vid, addresses) => {
-                let entry = self.vids.get(&vid).and_then(|name| self.networks.get(name));
-                let Some(have) = entry.and_then(|entry| entry.have.as_ref()) else { return };
+                let Some(have) = self.networks.with_vid(vid).and_then(Entry::have) else { return };
                 for (vport, address) in addresses {
                     if let Some(port) = have.ports.get(usize::from(vport)) {
                         self.monitor.probe(vid, &port.interface, address);
@@ -74,48 +70,23 @@ impl Node {
                 let result = self.live.update(piece.vid, &update).map_err(|error| error.to_string());
                 let vid = piece.vid;
                 self.give_routes(Input::Updated(piece, result));
-                self.with_name(vid, Self::tell_passengers);
+                self.tell_passengers(vid);
             }
-            Effect::Mirror(vid, hops, routes) => self.mirror(vid, &hops, &routes),
+            Effect::Mirror(vid, hops, routes) => self.mirror(vid, hops, routes),
             Effect::LoadWhole(vid, next_hops, groups, routes) => {
                 self.load_table(vid, (next_hops, groups), routes);
-                self.with_name(vid, Self::tell_passengers);
+                self.tell_passengers(vid);
             }
             Effect::Withdraw(vid, routes) => {
                 if let Err(error) = self.live.update(vid, &routes.update()) {
-                    let network = self.vids.get(&vid);
+                    let network = self.networks.name_of(vid);
                     tracing::error!(network, %error, "routes cannot be withdrawn");
                 }
             }
-            Effect::Partly(vid) => {
-                if let Some(entry) = self.loaded_as(vid).filter(|entry| entry.have == entry.want) {
-                    entry.state = NetworkState::Pending;
-                }
-            }
+            Effect::Partly(vid) => self.give_networks(networks::Input::Partly(vid)),
             Effect::Replaced(vid) => self.with_name(vid, |node, name| node.seat_anew(&[name])),
-            Effect::Whole(vid) => {
-                if self.loaded_as(vid).is_some_and(|entry| entry.have == entry.want) {
-                    self.with_name(vid, Self::announce);
-                }
-            }
-            Effect::Through(vid) => {
-                let is_new =
-                    |entry: &mut Entry| entry.state == NetworkState::Pending && entry.have == entry.want;
-                if self.loaded_as(vid).is_some_and(is_new) {
-                    self.with_name(vid, Self::announce);
-                }
-            }
-        }
-    }
-
-    /// The network that has this id in the data plane.
-    fn loaded_as(&mut self, vid: Vid) -> Option<&mut Entry> {
-        self.networks.get_mut(self.vids.get(&vid)?)
-    }
-
-    fn with_name(&mut self, vid: Vid, work: impl FnOnce(&mut Self, &str)) {
-        if let Some(name) = self.vids.get(&vid).cloned() {
-            work(self, &name);
+            Effect::Whole(vid) => self.give_networks(networks::Input::Whole(vid)),
+            Effect::Through(vid) => self.give_networks(networks::Input::Through(vid)),
         }
     }
 
@@ -126,7 +97,7 @@ impl Node {
         (next_hops, groups): (Vec<Adjacency>, Vec<(NextHop, Slots)>),
         routes: Entries,
     ) {
-        let Some(have) = self.loaded_as(vid).and_then(|entry| entry.have.clone()) else { return };
+        let Some(have) = self.networks.with_vid(vid).and_then(Entry::have).cloned() else { return };
         let mut program = Program { next_hops, groups, entries: routes, ..have.program.clone() };
         let mut loaded = self.live.load(std::slice::from_ref(&program));
         let none = Entries::none(program.kind());
@@ -141,12 +112,12 @@ impl Node {
 
     /// The routes of a network, if it is loaded.
     pub(in crate::node) fn table_of(&self, entry: &Entry) -> Option<&Table> {
-        self.routes.table(entry.have.as_ref()?.program.vid)
+        self.routes.table(entry.vid()?)
     }
 
     /// Sets the table quota of a loaded network from its document.
     pub(super) fn set_quota(&mut self, name: &str) {
-        let Some(have) = self.networks.get(name).and_then(|entry| entry.have.as_ref()) else { return };
+        let Some(have) = self.networks.get(name).and_then(Entry::have) else { return };
         let (vid, quota) = (have.program.vid, have.network.spec.table.map(|table| table.quota.bytes()));
         let before = self.live.account(vid).ok().and_then(|account| account.bytes_quota);
         if before != quota {

@@ -10,14 +10,16 @@ use hue_host::service;
 use hue_substrate::Substrate;
 
 use super::Node;
-use crate::api::{Capacity, EventKind, Health, NetworkResult};
+use crate::api::{Capacity, EventKind, Health};
 use crate::node::events::About;
 use crate::node::message::Inbox;
 use crate::node::message::Message;
-use crate::node::networks::Entry;
+use crate::node::moves;
+use crate::node::networks;
 use crate::node::routes;
 use crate::node::view::View;
 use crate::node::waiters::Answer;
+use crate::node::wires;
 
 /// Messages handled in a row before routing gets its turn.
 const MESSAGES_MAX: usize = 64;
@@ -88,9 +90,8 @@ impl Node {
     }
 
     fn patience(&self, now: Instant, watchdog: Option<Duration>) -> Duration {
-        let networks = self.networks.values().filter_map(|entry| entry.retry);
-        let due = networks.chain(self.routes.due()).chain(self.ports.due()).chain(self.wires.due());
-        let due = due.chain(self.room_due()).chain(self.deferred_due()).min();
+        let parts = [self.networks.due(), self.routes.due(), self.ports.due(), self.wires.due()];
+        let due = parts.into_iter().chain([self.moves.seats().due(), self.deferred_due()]).flatten().min();
         let due = due.map_or(LOOK, |due| due.saturating_duration_since(now));
         due.min(LOOK).min(watchdog.unwrap_or(LOOK))
     }
@@ -98,16 +99,14 @@ impl Node {
     /// Retries failed work that is due.
     pub(in crate::node) fn tend(&mut self, now: Instant) {
         self.ports.due_by(now).iter().for_each(|name| self.tend_port(name));
-        let networks: Vec<String> = self
-            .networks
-            .iter()
-            .filter(|(_, entry)| entry.is_to_be_retried(now))
-            .map(|(name, _)| name.clone())
-            .collect();
-        networks.iter().for_each(|name| self.retry(name));
+        for name in self.networks.due_by(now) {
+            self.give_networks(networks::Input::Retry(name));
+        }
         self.give_routes_at(routes::Input::Tend, now);
-        self.tend_room(now);
-        self.tend_turns(now);
+        if self.moves.seats().due().is_some_and(|due| due <= now) {
+            self.give_moves(moves::Input::Retry);
+        }
+        self.give_wires(wires::Input::Tend(now));
         self.tend_drift(now);
         self.tend_take_over(now);
     }
@@ -133,7 +132,7 @@ impl Node {
 
     /// Publishes the state. Neighbours are redirected first, because their networks may have moved.
     pub(in crate::node) fn publish(&mut self) {
-        self.rewire_all();
+        self.give_wires(wires::Input::RewireAll);
         self.changed = false;
         let troubles = self.all_troubles();
         if matches!(self.health, Health::Running | Health::Degraded) {
@@ -141,9 +140,9 @@ impl Node {
         }
         let capacity = self.live.capacity();
         let mut on: HashMap<PortId, Vec<String>> = HashMap::new();
-        for (name, entry) in &self.networks {
+        for (name, entry) in self.networks.iter() {
             for id in entry.port_ids() {
-                let nic = self.wires.nic_of(id).filter(|_| entry.on_nic);
+                let nic = self.wires.nic_of(id).filter(|_| entry.is_on_nic());
                 for id in [Some(id), nic].into_iter().flatten() {
                     on.entry(id).or_default().push(name.clone());
                 }
@@ -153,11 +152,12 @@ impl Node {
             let link = self.ports.link_of(port);
             port.view(name, link, on.get(&port.id).cloned().unwrap_or_default())
         });
-        let networks = self.networks.values_mut().filter_map(|entry| {
-            let vid = entry.have.as_ref().map(|have| have.program.vid);
-            entry.view(vid.and_then(|vid| self.routes.table(vid)))
-        });
-        let networks = networks.collect();
+        let (routes, programs) = (&self.routes, &self.programs);
+        let problem = |vid| {
+            let refused = routes.table(vid).and_then(|table| table.refused().reason());
+            refused.or_else(|| programs.problem(vid))
+        };
+        let networks = self.networks.views(problem, |vid| programs.view(vid));
         let view = View {
             health: self.health,
             troubles,
@@ -171,14 +171,16 @@ impl Node {
                 table_bytes_max: capacity.table_bytes_max,
             }),
             ports: ports.collect(),
-            card: self.card.as_ref().map(|card| card.view(self.is_drained())),
+            card: self.card.as_ref().map(|card| card.view(self.card_state.ports(), self.is_drained())),
             networks,
         };
         self.shared.set_view(view);
     }
 
     /// Notifies callers that wait for this network.
-    pub(in crate::node) fn settled(&mut self, name: &str, result: Option<NetworkResult>) {
+    pub(super) fn settled(&mut self, name: &str) {
+        let entry = self.networks.get(name);
+        let result = entry.map(|entry| entry.result(name, self.refused_of(entry)));
         self.waiters.network_done(name, result.as_ref());
         self.settle();
     }
@@ -196,9 +198,8 @@ impl Node {
     /// Whether all networks of the start have reached their desired state or failed.
     pub(in crate::node) fn started(&mut self) {
         if self.health == Health::Starting
-            && self.leftovers.is_empty()
+            && self.networks.are_settled()
             && self.ports.opening().is_empty()
-            && !self.networks.values().any(Entry::is_pending)
             && self.goes_on()
         {
             self.health = Health::Running;

@@ -8,6 +8,7 @@ use hue_soft::MacRow;
 
 use super::Node;
 use crate::api::MacAddress;
+use crate::node::networks::{Entry, Input};
 use crate::node::take_over::{Ending, Predecessor, PreparedPorts, TakeOver, prepare_port, take_learnt};
 
 impl Node {
@@ -79,7 +80,7 @@ impl Node {
 
     /// What all networks have learnt, for the next daemon.
     pub(in crate::node) fn learnt(&self) -> impl Iterator<Item = MacAddress> + '_ {
-        self.networks.keys().flat_map(|name| self.macs_of(name))
+        self.networks.iter().flat_map(|(name, _)| self.macs_of(name))
     }
 
     /// Gives networks what they had learnt in the daemon before. The short interruption is not counted in its age.
@@ -87,8 +88,7 @@ impl Node {
         let mut rows: BTreeMap<String, Vec<MacAddress>> = BTreeMap::new();
         learnt.into_iter().for_each(|one| rows.entry(one.network.clone()).or_default().push(one));
         for (name, macs) in rows {
-            let have = self.networks.get(&name).and_then(|entry| entry.have.as_ref());
-            let Some(program) = have.map(|have| &have.program) else { continue };
+            let Some(program) = self.networks.get(&name).and_then(Entry::program) else { continue };
             let row = |one: MacAddress| {
                 let ports = program.ports.iter().zip(0u16..);
                 let (_, vport) = ports.into_iter().find(|(port, _)| port.name == one.port)?;
@@ -105,14 +105,16 @@ impl Node {
     /// Gives the workers the TAPs that were opened meanwhile.
     fn read_taps(&mut self) {
         let mut failed = Vec::new();
-        for (name, entry) in &mut self.networks {
-            let Some(vid) = entry.have.as_ref().map(|have| have.program.vid) else { continue };
-            for (vport, tap) in std::mem::take(&mut entry.unread) {
+        for (name, taps) in self.taps.take_unread() {
+            let Some(vid) = self.networks.get(&name).and_then(Entry::vid) else { continue };
+            for (vport, tap) in taps {
                 if let Err(error) = self.live.add_tap(vid, vport, Box::new(tap)) {
                     failed.push((name.clone(), error.to_string()));
                 }
             }
         }
-        failed.into_iter().for_each(|(name, why)| self.degrade(&name, why));
+        for (name, why) in failed {
+            self.give_networks(Input::Degrade(name, why));
+        }
     }
 }

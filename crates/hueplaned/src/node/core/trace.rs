@@ -44,12 +44,11 @@ impl Words for Node {
     }
 
     fn program(&self, vid: Vid) -> Option<&Program> {
-        let entry = self.networks.get(self.vids.get(&vid)?)?;
-        entry.have.as_ref().map(|have| &have.program)
+        self.networks.with_vid(vid)?.program()
     }
 
     fn route(&self, vid: Vid, address: IpAddr) -> Option<String> {
-        let route = self.routes_holding(self.vids.get(&vid)?, address).pop()?;
+        let route = self.routes_holding(self.networks.name_of(vid)?, address).pop()?;
         let via = route.via.map_or_else(String::new, |via| format!(" via {via}"));
         let mac = route.mac.map_or_else(String::new, |mac| format!(" at {mac}"));
         let port = route.port.map_or_else(String::new, |port| format!(" dev {port}"));

@@ -9,7 +9,6 @@ use super::Node;
 use crate::api::{CardState, CardStatus, Part, Trouble};
 use crate::node::networks::Entry;
 use crate::node::ports::PhysicalPort;
-use crate::node::routes::Table;
 
 /// Beginning of the text of a card's problem.
 const CARD: &str = "card: ";
@@ -34,7 +33,7 @@ impl Node {
                           tries again by itself";
             all.push(node(Part::Store, text, remedy));
         }
-        if let Some(text) = &self.card_problem {
+        if let Some(text) = self.card_state.problem() {
             let remedy = "correct `card` in the node's document (`hueplane image list` shows the images) and apply it; \
                           until then all networks run in software";
             all.push(node(Part::Card, text.strip_prefix(CARD).unwrap_or(text), remedy));
@@ -48,24 +47,33 @@ impl Node {
                 remedy: port_remedy(port, link),
             }));
         }
-        for (name, entry) in &self.networks {
-            all.extend(entry.condition(self.table_of(entry)).1.map(|text| Trouble {
+        for (name, entry) in self.networks.iter() {
+            all.extend(self.condition(entry).1.map(|text| Trouble {
                 part: Part::Network,
                 name: Some(name.clone()),
                 text: text.clone(),
-                remedy: network_remedy(name, entry, self.table_of(entry)),
+                remedy: network_remedy(
+                    name,
+                    entry,
+                    self.refused_of(entry).is_some(),
+                    self.has_bad_program(entry),
+                ),
             }));
         }
         all
     }
 
+    fn has_bad_program(&self, entry: &Entry) -> bool {
+        entry.vid().is_some_and(|vid| self.programs.problem(vid).is_some())
+    }
+
     /// The desired card.
     pub(super) fn card_status(&self) -> Option<CardStatus> {
         let want = self.desired.intent.node.spec.card.as_ref()?;
-        let state = match (&self.card, &self.loading) {
-            (None, _) => CardState::Down,
-            (Some(_), Some(_)) => CardState::Loading,
-            (Some(_), None) => CardState::Running,
+        let state = match &self.card {
+            None => CardState::Down,
+            Some(_) if self.loading.is_under_way() => CardState::Loading,
+            Some(_) => CardState::Running,
         };
         let named = want.twin.as_ref().map(|twin| twin.image.to_string());
         let runs = self.card.as_ref().map(|card| card.description().name.clone());
@@ -73,7 +81,7 @@ impl Node {
             state,
             image: runs.or(named),
             pci: want.pci.map(|address| address.to_string()),
-            networks: self.networks.values().filter(|entry| entry.on_card).count() as u64,
+            networks: self.networks.iter().filter(|(_, entry)| entry.is_on_card()).count() as u64,
             drained: want.is_drained(),
         })
     }
@@ -98,17 +106,17 @@ fn port_remedy(port: &PhysicalPort, link: Option<&Link>) -> String {
     }
 }
 
-fn network_remedy(name: &str, entry: &Entry, table: Option<&Table>) -> String {
-    if table.is_some_and(|table| table.refused().reason().is_some()) {
+fn network_remedy(name: &str, entry: &Entry, lacks_room: bool, has_bad_program: bool) -> String {
+    if lacks_room {
         format!(
             "see `hueplane get tables {name}`; raise the quota in its document, or let its routing daemons supply fewer routes"
         )
-    } else if entry.forwarder.as_ref().is_some_and(|forwarder| forwarder.problem().is_some()) {
+    } else if has_bad_program {
         format!(
-            "see what it writes: `hueplane events -n {name}`; correct `plane.command` in its document, or what the program needs; \
-             the daemon starts it again by itself"
+            "see what it writes: `hueplane events -n {name}`; correct `plane.command` in its document, or what the program needs; the \
+             daemon starts it again by itself"
         )
-    } else if entry.drift.reason.is_some() {
+    } else if entry.has_drifted() {
         format!(
             "the daemon repairs it by itself; if it happens again, find what changes it in the namespace: `hueplane events -n \
              {name}`"

@@ -1,19 +1,78 @@
-//! The core, for links beside the card's ports.
+//! The core, for links beside the card's ports: gives wires their inputs, and applies their effects.
 
 use std::time::Instant;
 
-use hue_card::CardCommand;
+use hue_card::{CardCommand, SeatId};
 use hue_demux::PortId;
 use hue_intent::Select;
 use hue_tables::Vid;
 
 use super::Node;
-use crate::api::{EventKind, MigrationSteering, NetworkState};
-use crate::node::card::Stage;
+use crate::api::{MigrationSteering, NetworkState};
 use crate::node::events::About;
-use crate::node::wires::{TURN_MAX, Then, Turn, micros};
+use crate::node::moves::{self, Then};
+use crate::node::networks::{self, Entry};
+use crate::node::wires::{Around, Begin, Begun, Effect, Input, Loaded, Network};
 
 impl Node {
+    /// Gives wires an input. Its effects are applied before this returns, each with all that follows from it before the
+    /// next one.
+    pub(super) fn give_wires(&mut self, input: Input) {
+        self.apply_all(input, Self::take_wires, Self::apply_to_wires);
+    }
+
+    fn take_wires(&mut self, input: Input) -> Vec<Effect> {
+        let Self { wires, networks, moves, ports, live, .. } = self;
+        let around = Around {
+            names: &|all| {
+                let some = networks.iter().filter(|(_, entry)| all || entry.is_on_nic());
+                some.map(|(name, _)| name.clone()).collect()
+            },
+            network: &|name| {
+                let entry = networks.get(name)?;
+                let loaded = entry.have().map(|have| Loaded {
+                    vid: have.program.vid,
+                    is_running: entry.state() == NetworkState::Running,
+                    stage: moves.seats().stage(have.program.vid),
+                    learns: have.program.settings.learning().is_some(),
+                    by_mac: have.network.spec.select == Select::Mac,
+                    ports: have.program.ports.iter().map(|port| port.port).collect(),
+                });
+                Some(Network { on_nic: entry.is_on_nic(), loaded })
+            },
+            has_wire: &|port| ports.has_wire(port),
+            is_announcing: &|vid| live.is_announcing(vid),
+            late_frames: &|vid| live.late_frames(vid),
+            by_nic: &|vid| live.totals(vid).map_or(0, |totals| totals.nic_packets),
+            on_nic: &|vid| networks.with_vid(vid).map(Entry::is_on_nic),
+            now: Instant::now(),
+        };
+        wires.take(input, &around)
+    }
+
+    /// Returns the input that follows, if there is one.
+    fn apply_to_wires(&mut self, effect: Effect) -> Option<Input> {
+        match effect {
+            Effect::Then(input) => return Some(input),
+            Effect::Steered(name, on_nic) => self.give_networks(networks::Input::Steered(name, on_nic)),
+            Effect::Begin(begin) => {
+                let begun = self.begin_turn(&begin);
+                return Some(Input::Begun(begin, begun));
+            }
+            Effect::Tell(kind, name, text) => self.shared.events.add(kind, About::Network(&name), text),
+            Effect::Changed => self.changed = true,
+            Effect::TellCarriers(name) => self.give_networks(networks::Input::TellCarriers(name)),
+            Effect::End(vid) => {
+                self.live.announce(vid);
+                if let Err(error) = self.live.end_turn(vid) {
+                    tracing::error!(vid = vid.get(), %error, "the old wire of a switch stays open");
+                }
+            }
+            Effect::GoOn(seat, then, steering) => self.go_on(seat, then, steering),
+        }
+        None
+    }
+
     /// Tells workers which NICs are beside which ports.
     pub(super) fn pair_ports(&mut self) {
         let ids = &self.desired.ids.ports;
@@ -25,97 +84,30 @@ impl Node {
         if let Err(error) = self.live.set_nics(&pairs) {
             tracing::error!(%error, "NICs cannot be used beside the card");
         }
-        self.wires.set_nics(pairs);
+        self.give_wires(Input::SetNics(pairs));
     }
 
-    /// Whether a network's neighbours should send to NICs.
-    fn wants_nic(&self, name: &str) -> bool {
-        let Some(entry) = self.networks.get(name) else { return false };
-        let Some(have) = entry.have.as_ref().filter(|_| entry.state == NetworkState::Running) else {
-            return entry.on_nic; // unchanged until its state is clear
-        };
-        let seat = self.card.as_ref().and_then(|card| card.seats.get(&have.program.vid));
-        let learns = have.program.settings.learning().is_some();
-        match seat.map(|seat| seat.stage) {
-            Some(Stage::Card) => return false,
-            // While it moves, a switch has the card's wire: its hosts have one place, and it forwards from one wire only.
-            Some(Stage::Coming | Stage::Leaving) if learns => return false,
-            Some(Stage::Coming) => return entry.on_nic, // until it has arrived
-            Some(Stage::Software | Stage::Leaving) | None => {}
-        }
-        if have.network.spec.select != Select::Mac && !learns {
-            return false;
-        }
-        let mut nics = have.program.ports.iter().filter_map(|port| self.wires.nic_of(port.port)).peekable();
-        nics.peek().is_some() && nics.all(|nic| self.ports.has_wire(nic))
-    }
-
-    /// Makes neighbours of all networks send to where the network runs.
-    pub(super) fn rewire_all(&mut self) {
-        let names: Vec<String> = self
-            .networks
-            .iter()
-            .filter(|(_, entry)| entry.on_nic || self.wires.has_nics())
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in names {
-            if let Some(turn) = self.rewire(&name) {
-                self.wires.begin(turn);
-            }
-        }
-    }
-
-    /// Makes a network's neighbours send to where it runs, if they do not.
-    pub(super) fn rewire(&mut self, name: &str) -> Option<Turn> {
-        let to_nic = self.wants_nic(name);
-        let entry = self.networks.get_mut(name).filter(|entry| entry.on_nic != to_nic)?;
-        entry.on_nic = to_nic;
-        let vid = entry.have.as_ref()?.program.vid;
-        if let Err(error) = self.live.use_nic(vid, to_nic) {
+    /// Switches a network to its other wires, and tells its neighbours.
+    fn begin_turn(&mut self, begin: &Begin) -> Option<Begun> {
+        let Begin { name, vid, to_nic, learns, .. } = begin;
+        if let Err(error) = self.live.use_nic(*vid, *to_nic) {
             tracing::error!(network = name, %error, "the network cannot be switched between NICs and card ports");
             return None;
         }
         // Start before the neighbours are redirected, so that frames in between count as late and are not missed.
-        let (began, by_nic) = (Instant::now(), self.by_nic(vid));
-        let seat = self.card.as_ref().and_then(|card| card.seats.get(&vid)).map(|seat| seat.id);
-        let learns = self.networks.get(name).and_then(|entry| entry.have.as_ref());
-        let learns = learns.is_some_and(|have| have.program.settings.learning().is_some());
+        let (began, by_nic) = (Instant::now(), self.by_nic(*vid));
+        let seat = self.moves.seats().id(*vid);
         let mut waits_for_card = false;
         // A switch has left the card before it changes to the NICs.
-        if to_nic
-            && !learns
+        if *to_nic
+            && !*learns
             && let (Some(card), Some(seat)) = (&self.card, seat)
         {
             let began_ns = card.live.now_ns();
             waits_for_card = card.live.tell(CardCommand::Drain { seat, began_ns });
         }
-        let neighbours = self.live.announce(vid);
-        let wire = if to_nic { "the NICs" } else { "the card's ports" };
-        let text = if learns {
-            format!("announcements in the names of {neighbours} hosts make outside switches send to {wire}")
-        } else {
-            format!("ARP announcements redirect {neighbours} neighbours to {wire}")
-        };
-        self.shared.events.add(EventKind::Steered, About::Network(name), text);
-        self.changed = true;
-        self.tell_wires(name);
-        let late = learns.then(|| self.live.late_frames(vid));
-        let (overlap, by_card, then) = (None, None, Then::Nothing);
-        Some(Turn {
-            vid,
-            seat,
-            began,
-            again: began,
-            neighbours,
-            late,
-            is_quiet: false,
-            by_nic,
-            to_nic,
-            waits_for_card,
-            overlap,
-            by_card,
-            then,
-        })
+        let neighbours = self.live.announce(*vid);
+        Some(Begun { seat, began, neighbours, by_nic, waits_for_card })
     }
 
     /// Frames of a network received by NICs so far.
@@ -123,46 +115,26 @@ impl Node {
         self.live.totals(vid).map_or(0, |totals| totals.nic_packets)
     }
 
-    /// Continues work that waits for turns that are due.
-    pub(super) fn tend_turns(&mut self, now: Instant) {
-        for mut turn in self.wires.take_due(now) {
-            if turn.began.elapsed() < TURN_MAX {
-                // A switch with many hosts tells them one after another.
-                if self.live.is_announcing(turn.vid) {
-                    self.wires.begin(turn.later(now));
-                    continue;
-                }
-                let late = turn.late.map_or(0, |_| self.live.late_frames(turn.vid));
-                if turn.goes_on(late, now) {
-                    self.wires.begin(turn);
-                    continue;
-                }
+    /// Neighbours of the network with this seat send to where it runs: what has waited for that goes on.
+    fn go_on(
+        &mut self,
+        seat: Option<SeatId>,
+        then: Then,
+        steering: Option<(MigrationSteering, Option<u64>)>,
+    ) {
+        match then {
+            Then::Nothing => {}
+            Then::Answer(arrived) => self.answer(*arrived, steering.map(|(steering, _)| steering)),
+            Then::Come(asked) => {
+                let steering = steering.map(|(steering, _)| steering);
+                self.give_moves(moves::Input::ComeOn(seat, *asked, steering));
             }
-            let name = self.vids.get(&turn.vid).cloned();
-            let on_nic = name.as_ref().and_then(|name| self.networks.get(name)).map(|entry| entry.on_nic);
-            if on_nic == Some(turn.to_nic) {
-                // Announces again, in case a frame was lost.
-                self.live.announce(turn.vid);
-                if let Err(error) = self.live.end_turn(turn.vid) {
-                    tracing::error!(vid = turn.vid.get(), %error, "the old wire of a switch stays open");
-                }
-            }
-            // If the old link is the card's, its late frames are counted from the numbers that the card's thread reports.
-            let late = if turn.to_nic { 0 } else { self.by_nic(turn.vid).saturating_sub(turn.by_nic) };
-            let steering = MigrationSteering {
-                neighbours: turn.neighbours as u64,
-                watched_us: micros(turn.began.elapsed()),
-                late,
-                overlap_us: turn.overlap.map(micros),
-            };
-            match turn.then {
-                Then::Nothing => {}
-                Then::Answer(arrived) => self.answer(*arrived, Some(steering)),
-                Then::Come(asked) => self.come_on(turn.vid, turn.seat, *asked, Some(steering)),
-                Then::Leave(asked) => {
-                    let asked = asked.map(|asked| asked.steered(steering, turn.by_card));
-                    self.leave_on(turn.seat, asked);
-                }
+            Then::Leave(asked) => {
+                let asked = match steering {
+                    Some((steering, by_card)) => asked.map(|asked| asked.steered(steering, by_card)),
+                    None => *asked,
+                };
+                self.give_moves(moves::Input::LeaveOn(seat, asked));
             }
         }
     }

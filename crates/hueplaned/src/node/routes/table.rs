@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hue_planes::group::Slots;
-use hue_planes::{Adjacency, Keys};
+use hue_planes::{Adjacency, AdjacencyKind, Keys};
 use hue_routing::{AnyRib, RibPort, Session};
 use hue_substrate::{Changes, Entries, HopChanges, each_routes};
 use hue_tables::NextHop;
@@ -104,6 +104,13 @@ impl Table {
     /// The refused routes.
     pub fn refused(&self) -> &Refused {
         &self.refused
+    }
+
+    /// Whether its routes lead to an address that is not its network's own.
+    pub fn reaches(&self, address: IpAddr) -> bool {
+        let longest = self.rib.routes_holding(address).pop();
+        let is_own = |kind| matches!(kind, AdjacencyKind::Local | AdjacencyKind::None);
+        longest.is_some_and(|row| !is_own(row.adjacency.kind()))
     }
 
     /// Whether it must be loaded as a whole.

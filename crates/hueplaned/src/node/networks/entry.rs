@@ -1,9 +1,7 @@
-//! Networks: brings each from its desired to its running state, independently of the others.
+//! One network, as far as it exists: what it shall be, what it is, and what others may know of it.
 //!
-//! Flow: desired state → [`Wanted`] → job (namespace, TAPs) → program to the data plane, TAPs to the workers,
-//! namespace to the monitor. Invariants: a network that is as wanted is not affected by changes to others; one that
-//! fails is degraded and retried, and the others go on; programs that only fit together (two networks swap addresses)
-//! are loaded together.
+//! Flow: [`super::Networks`] changes it → **[`Entry`]** → views, lists, questions of other parts. Invariants: only a network
+//! whose program is loaded (`have`) has an id in the data plane, TAPs and carriers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,23 +9,17 @@ use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
 use hue_host::ControlNamespace;
-use hue_ports::Tap;
+use hue_substrate::Program;
+use hue_tables::Vid;
 
-use super::drift::Drifting;
-use super::jobs::Made;
-use super::program::Forwarder;
-use super::routes::Table;
-use super::view::{Counts, NetworkView};
-use super::wanted::Wanted;
-use crate::api::{NetworkResult, NetworkState};
+use super::RETRY_MIN;
+use crate::api::{self, NetworkResult, NetworkState};
+use crate::node::drift::Drifting;
+use crate::node::jobs::Made;
+use crate::node::view::{Counts, NetworkView};
+use crate::node::wanted::Wanted;
 
-/// First and longest pause before a failed network is retried.
-pub(super) const RETRY_MIN: Duration = Duration::from_secs(2);
-pub(super) const RETRY_MAX: Duration = Duration::from_secs(60);
-/// How long a network that is set up may take to report its routes; after that it is announced without them.
-pub(super) const SNAPSHOT_MAX: Duration = Duration::from_secs(10);
-
-/// A network, as far as it exists.
+/// See the head of this file.
 pub struct Entry {
     /// Target state; `None` means remove it.
     pub(super) want: Option<Arc<Wanted>>,
@@ -40,10 +32,8 @@ pub struct Entry {
     pub(super) control: Option<Arc<ControlNamespace>>,
     /// Whether the workers have its TAPs.
     pub(super) taps: bool,
-    /// Second handles of its TAPs, by virtual port, and whether the link is reported to the kernel as up.
-    pub(super) wires: Vec<(Tap, Option<bool>)>,
-    /// Its TAPs while the daemon before reads them, with their virtual ports.
-    pub(super) unread: Vec<(u16, Tap)>,
+    /// Of each of its TAPs, by virtual port: whether its link was reported to the kernel as up.
+    pub(super) carriers: Vec<Option<bool>>,
     pub(super) state: NetworkState,
     pub(super) reason: Option<String>,
     /// Whether it runs on the card.
@@ -61,11 +51,9 @@ pub struct Entry {
     pub(super) announced: bool,
     /// Whether an event has reported it as degraded.
     pub(super) reported_bad: bool,
-    /// The program that forwards its packets, if its kind is `process`.
-    pub(super) forwarder: Option<Forwarder>,
     /// Changes by others in its namespace.
     pub(super) drift: Drifting,
-    pub(super) view: Option<Arc<NetworkView>>,
+    view: Option<Arc<NetworkView>>,
 }
 
 impl Entry {
@@ -76,9 +64,8 @@ impl Entry {
             job: None,
             ready: None,
             control: None,
-            unread: Vec::new(),
             taps: false,
-            wires: Vec::new(),
+            carriers: Vec::new(),
             state: NetworkState::Pending,
             reason: None,
             on_card: false,
@@ -90,46 +77,109 @@ impl Entry {
             found: false,
             announced: false,
             reported_bad: false,
-            forwarder: None,
             drift: Drifting::default(),
             view: None,
         }
     }
 
-    /// Whether something of it failed and is due for a retry.
-    pub(super) fn is_to_be_retried(&self, now: Instant) -> bool {
-        self.retry.is_some_and(|retry| retry <= now)
+    /// Its target state; `None` if it is to be removed.
+    pub fn want(&self) -> Option<&Arc<Wanted>> {
+        self.want.as_ref()
+    }
+
+    /// What is loaded of it.
+    pub fn have(&self) -> Option<&Arc<Wanted>> {
+        self.have.as_ref()
+    }
+
+    /// Its loaded program.
+    pub fn program(&self) -> Option<&Program> {
+        self.have.as_ref().map(|have| &have.program)
+    }
+
+    /// Its id in the data plane, if it is loaded.
+    pub fn vid(&self) -> Option<Vid> {
+        self.program().map(|program| program.vid)
+    }
+
+    /// Its namespace.
+    pub fn control(&self) -> Option<&Arc<ControlNamespace>> {
+        self.control.as_ref()
+    }
+
+    /// Its state, whatever its routes.
+    pub fn state(&self) -> NetworkState {
+        self.state
+    }
+
+    /// Why it has failed.
+    pub fn reason(&self) -> Option<&String> {
+        self.reason.as_ref()
+    }
+
+    /// Whether it runs on the card.
+    pub fn is_on_card(&self) -> bool {
+        self.on_card
+    }
+
+    /// Whether its neighbours send to NICs beside the card's ports.
+    pub fn is_on_nic(&self) -> bool {
+        self.on_nic
+    }
+
+    /// Why it does not run on the card, if there is a card.
+    pub fn why_soft(&self) -> Option<&String> {
+        self.why_soft.as_ref()
+    }
+
+    /// Numbers that others count.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Whether somebody has changed its namespace, and that is not repaired yet.
+    pub fn has_drifted(&self) -> bool {
+        self.drift.reason.is_some()
+    }
+
+    /// Whether its loaded program is the desired one.
+    pub fn is_as_wanted(&self) -> bool {
+        self.have == self.want
     }
 
     /// Whether it is neither as wanted nor known to have failed.
-    pub(super) fn is_pending(&self) -> bool {
+    pub fn is_pending(&self) -> bool {
         self.state == NetworkState::Pending && self.want.is_some()
     }
 
     /// Whether one of its jobs is in progress.
-    pub(super) fn is_busy(&self) -> bool {
+    pub fn is_busy(&self) -> bool {
         self.job.is_some()
     }
 
     /// Physical ports of its virtual ports.
-    pub(super) fn port_ids(&self) -> BTreeSet<PortId> {
+    pub fn port_ids(&self) -> BTreeSet<PortId> {
         self.want.iter().flat_map(|want| &want.program.ports).map(|port| port.port).collect()
     }
 
-    /// Its public view; `None` if it is only being removed. `table` are its routes, if it is loaded.
-    pub(super) fn view(&mut self, table: Option<&Table>) -> Option<Arc<NetworkView>> {
+    /// Its public view; `None` if it is only being removed. `problem` says what is wrong although it is as wanted.
+    pub(super) fn view(
+        &mut self,
+        problem: Option<&String>,
+        program: Option<api::Program>,
+    ) -> Option<Arc<NetworkView>> {
         let want = self.want.as_ref()?;
         let mut api = want.api.clone();
-        for (port, (_, told)) in api.ports.iter_mut().zip(&self.wires) {
+        for (port, told) in api.ports.iter_mut().zip(&self.carriers) {
             port.up = port.tunnel.is_some() && *told == Some(true);
         }
-        let (state, reason) = self.condition(table);
+        let (state, reason) = self.condition(problem);
+        api.program = program;
         api.state = state;
         api.reason = reason.cloned();
         (if self.on_card { hue_card::NAME } else { hue_soft::NAME }).clone_into(&mut api.substrate);
         api.why_soft.clone_from(&self.why_soft);
         api.on_nic = self.on_nic;
-        api.program = self.forwarder.as_ref().map(Forwarder::view);
         let cgroup = self.control.as_ref().and_then(|control| control.cgroup.clone());
         let same = self.view.as_ref().filter(|view| {
             view.api == api
@@ -144,14 +194,18 @@ impl Entry {
         self.view.clone()
     }
 
-    /// State, and the reason if it is not the desired one.
-    pub(super) fn condition<'a>(&'a self, table: Option<&'a Table>) -> (NetworkState, Option<&'a String>) {
-        let refused = table.and_then(|table| table.refused().reason());
-        let problem = refused.or_else(|| self.forwarder.as_ref().and_then(Forwarder::problem));
+    /// State, and the reason if it is not the desired one. `problem` says what is wrong although it is as wanted.
+    pub fn condition<'a>(&'a self, problem: Option<&'a String>) -> (NetworkState, Option<&'a String>) {
         match (self.state, problem) {
             (NetworkState::Running, Some(reason)) => (NetworkState::Degraded, Some(reason)),
             (state, _) => (state, self.reason.as_ref()),
         }
+    }
+
+    /// The result for callers that wait for it.
+    pub fn result(&self, name: &str, refused: Option<&String>) -> NetworkResult {
+        let (state, reason) = self.condition(refused);
+        NetworkResult { name: name.to_owned(), state, reason: reason.cloned() }
     }
 
     /// Its namespace, if it should now be as its document says.
@@ -163,10 +217,5 @@ impl Entry {
         let as_wanted = || Arc::ptr_eq(have, want) || have == want;
         let settled = set_up && self.taps && !self.is_busy() && as_wanted();
         Some((self.control.as_ref()?, have)).filter(|_| settled)
-    }
-
-    pub(super) fn result(&self, name: &str, table: Option<&Table>) -> NetworkResult {
-        let (state, reason) = self.condition(table);
-        NetworkResult { name: name.to_owned(), state, reason: reason.cloned() }
     }
 }
