@@ -174,7 +174,7 @@ fn a_network_is_set_up_loaded_and_announced_when_its_routes_are_complete() {
     bench.run("red");
     assert_eq!(bench.seen(), Vec::<String>::new());
     bench.want(&plain(&["red"]));
-    assert_eq!(bench.seen(), ["place red", "red is settled: running"]);
+    assert_eq!(bench.seen(), ["run red", "place red", "red is settled: running"]);
 }
 
 #[test]
