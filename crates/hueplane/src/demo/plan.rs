@@ -5,7 +5,7 @@
 //! other port. Some networks have IPv6 instead: 2001:db8:*n*:1::/64 and 2001:db8:*n*:2::/64, the router at ::1 and
 //! the hosts at ::2. These networks share two ports; every second one has left and right exchanged.
 //!
-//! One network is a switch. It has two ports of its own, because it sends broadcasts to all of its ports. Its hosts are on
+//! In one network, Linux forwards in place of a plane. One network is a switch. It has two ports of its own, because it sends broadcasts to all of its ports. Its hosts are on
 //! one link, 10.*n*.1.0/24 from .2, and have no router.
 
 use std::fmt::Write;
@@ -18,6 +18,8 @@ use hue_wire::Mac;
 pub const PORTS: usize = 4;
 /// The network that is a switch, counted from 1: the first one behind those on the card.
 const SWITCH: u16 = 5;
+/// The network whose packets Linux forwards, counted from 1.
+const LINUX: u16 = 11;
 /// Names of a network's ports, and of the hosts behind them.
 pub const SIDES: [&str; 2] = ["left", "right"];
 
@@ -192,6 +194,7 @@ impl Network {
         // None of those on the card at first.
         let kind = match number {
             SWITCH => Kind::L2,
+            LINUX => Kind::Kernel,
             _ if index >= ON_CARD && number % 6 == 3 => Kind::Ipv6,
             _ => Kind::Ipv4,
         };
@@ -342,6 +345,8 @@ mod tests {
         let six: Vec<_> = plan.networks.iter().filter(|network| network.kind == Kind::Ipv6).collect();
         assert_eq!(six.iter().map(|network| network.name.as_str()).collect::<Vec<_>>(), ["olive", "teal"]);
         assert!(six.iter().flat_map(|network| &network.hosts).all(|host| host.address.is_ipv6()));
+        let linux: Vec<_> = plan.networks.iter().filter(|network| network.kind == Kind::Kernel).collect();
+        assert_eq!(linux.iter().map(|network| network.name.as_str()).collect::<Vec<_>>(), ["gold"]);
         let alone = Plan::new(1);
         assert!(
             alone.networks[0]
