@@ -86,7 +86,7 @@ impl Family {
             Keys::V4 => Self::V4,
             Keys::V6 => Self::V6,
             Keys::Dual => Self::Both,
-            Keys::Mac => Self::None,
+            Keys::Mac | Keys::Bits => Self::None,
         }
     }
 

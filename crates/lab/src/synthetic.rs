@@ -314,6 +314,13 @@ fn sites<'a>(
                 Err(_) => Targets::V6(targets(spec, port, program, ports)?),
             },
             Entries::Exact(_) => Targets::Hosts(hosts(spec, port, program, ports)?),
+            Entries::Ternary(_) => {
+                return Err(format!(
+                    "network '{}' is of kind {}, whose entries say nothing about whole frames: use a capture",
+                    program.name,
+                    program.kind().name()
+                ));
+            }
         };
         sites.push(Site { program, router: vport.mac, targets });
     }

@@ -10,6 +10,7 @@ pub mod dual;
 #[cfg(feature = "test-kinds")]
 pub mod echo;
 mod explain;
+pub mod extract;
 mod generated;
 pub mod group;
 pub mod ipv4;
@@ -30,7 +31,7 @@ pub use generated::{
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
 pub use plane::{
     Answer, ByFamily, Exact, Explanation, IpKey, Keys, Learning, Limits, LongestPrefix, Looked, Plane,
-    Settings, Source, TwoFamilies,
+    Settings, Source, Ternary, TwoFamilies,
 };
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};

@@ -62,7 +62,8 @@ pub enum Families {
 }
 
 impl Families {
-    /// Those of networks of a kind; `None`: histories do not know the kind. Each kind that documents can name must be known.
+    /// Those of networks of a kind; `None`: histories do not know the kind. Networks of kind `extract`, which no card runs, have
+    /// histories of their own (tests/sim/bits.rs).
     #[must_use]
     pub fn of(kind: Kind) -> Option<Self> {
         match kind {
@@ -70,7 +71,7 @@ impl Families {
             Kind::Ipv6 => Some(Self::Only(Family::Six)),
             Kind::Dual => Some(Self::Both),
             Kind::L2 => Some(Self::Frames),
-            Kind::Echo => None,
+            Kind::Extract | Kind::Echo => None,
         }
     }
 

@@ -125,8 +125,7 @@ pub const fn families_of(keys: Keys) -> Families {
 /// Whether a network's next hops and entries are the routes and neighbours of its namespace. Those of a kind without IP are
 /// in its document.
 pub const fn has_routes(keys: Keys) -> bool {
-    let Families { v4, v6 } = families_of(keys);
-    v4 || v6
+    keys.has_routes()
 }
 
 fn described(

@@ -79,6 +79,11 @@ pub(super) fn all(networks: &[NetworkDraft<'_>], rules: Rules) {
     on_card(&ends, networks);
 }
 
+/// The kind of a network, if networks of it have no addresses.
+fn without_ip(network: &NetworkDraft<'_>) -> Option<Kind> {
+    network.plane.as_ref().map(|plane| plane.kind).filter(|kind| !kind.limits().keys.has_routes())
+}
+
 /// What an end says about itself and its network.
 fn own_ends(end: &End<'_, '_>, network: &NetworkDraft<'_>) {
     let Tunnel { local, remote, .. } = end.tunnel;
@@ -92,9 +97,10 @@ fn own_ends(end: &End<'_, '_>, network: &NetworkDraft<'_>) {
     } else if local.is_ipv4() != remote.is_ipv4() {
         remote_at.fault(remote.to_string(), format!("an address of the family of {local}"), None);
     }
-    if end.tunnel.is_ip() && network.plane.as_ref().is_some_and(|plane| plane.kind == Kind::L2) {
-        let hint = "a switch forwards frames, and type ipip carries only IP packets".to_owned();
-        end.field("type").fault("ipip with kind l2", "vxlan", Some(hint));
+    if let Some(kind) = without_ip(network).filter(|_| end.tunnel.is_ip()) {
+        let what = if kind == Kind::L2 { "a switch" } else { "it" };
+        let hint = format!("{what} forwards frames, and type ipip carries only IP packets");
+        end.field("type").fault(format!("ipip with kind {}", kind.name()), "vxlan", Some(hint));
     }
     for (name, address) in [("local", *local), ("remote", *remote)] {
         let own = present(&network.ports)
@@ -140,10 +146,10 @@ fn carrier(
         at.fault("the network itself", "another network, which carries the tunnel", None);
         return None;
     }
-    if networks[index].plane.as_ref().is_some_and(|plane| plane.kind == Kind::L2) {
+    if let Some(kind) = without_ip(&networks[index]) {
         let hint = format!("network \"{name}\" is in {}", networks[index].at.location_for(&at));
         at.fault(
-            format!("network \"{name}\" of kind l2"),
+            format!("network \"{name}\" of kind {}", kind.name()),
             "a network that routes IP packets: kind ipv4, ipv6 or dual",
             Some(hint),
         );
