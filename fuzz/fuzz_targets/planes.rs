@@ -35,11 +35,13 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&[kind, high, low], frame)) = bytes.split_first_chunk() else { return };
     let port = PortId::new(1);
     let mtu_bytes = u16::from_be_bytes([high, low]);
-    let hop = match kind % 5 {
+    let hop = match kind % 7 {
         0 => Adjacency::NONE,
         1 => Adjacency::local(),
         2 => Adjacency::glean(port),
         3 => Adjacency::out(port, mtu_bytes),
+        4 => Adjacency::out_with(port, mtu_bytes, Some(Mac([2; 6])), (kind >= 64).then_some(Mac([4; 6]))),
+        5 => Adjacency::drop(),
         _ => Adjacency::forward(port, Mac([2; 6]), Mac([4; 6]), mtu_bytes),
     };
     let arrival = Adjacency::out(PortId::new(kind / 5 % 2), mtu_bytes);

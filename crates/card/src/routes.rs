@@ -535,8 +535,8 @@ impl Shared {
             Entries::Lpm32(routes) => self.build_as(id, routes, writes),
             Entries::Lpm128(routes) => self.build_as(id, routes, writes),
             Entries::Dual(narrow, wide) => self.build_both(id, narrow, wide, writes),
-            // Only networks that learn have such entries, which are no routes.
-            Entries::Exact(_) | Entries::None => self.build_as::<u32>(id, &[], writes),
+            // Such entries are no routes.
+            Entries::Exact(_) | Entries::Ternary(_) | Entries::None => self.build_as::<u32>(id, &[], writes),
         };
         match built {
             Ok(()) => {

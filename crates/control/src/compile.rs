@@ -13,6 +13,7 @@ use hue_tables::{Key, NextHop, Policies, Prefix, Vid};
 use hue_wire::Mac;
 
 use crate::error::CompileError;
+use crate::extract;
 use crate::ids::Ids;
 use crate::names::{Names, NetworkNames, PhysicalPort, RouteName, palette};
 use crate::routes::{self, RouteFault, RouteSet};
@@ -117,6 +118,12 @@ fn one(network: &Network, vid: Vid, known: &Known<'_>) -> Result<(Program, Netwo
                     .ok_or_else(|| CompileError::VirtualPort { network: name.clone() })?,
             )
         }
+        Entries::Ternary(_) => {
+            let rows = extract::rows(spec, &ports)
+                .ok_or_else(|| CompileError::VirtualPort { network: name.clone() })?;
+            set.next_hops = rows.next_hops;
+            Entries::Ternary(rows.entries)
+        }
         // Its routes are those of the kernel in its namespace, if it has some.
         Entries::None => {
             set = RouteSet::default();
@@ -174,6 +181,7 @@ fn settings(spec: &NetworkSpec) -> Result<Settings, MeterError> {
             sticky: plane.sticky,
             storm_limit: plane.storm_limit.map(meter).transpose()?,
         }),
+        Settings::Extract(default) => Settings::Extract(plane.key.unwrap_or(default)),
         other => other,
     })
 }

@@ -4,6 +4,7 @@
 
 mod compile;
 mod error;
+mod extract;
 mod ids;
 mod names;
 mod plan;

@@ -57,8 +57,8 @@ pub use packet::{
 pub use plan::{CapacityUse, Placement, Plan, PlanQuery, PlannedMove, PlannedNetwork, SchedulerName};
 pub use problem::{Finding, Problem, ProblemKind};
 pub use routes::{
-    CardMemory, CardShare, CardTables, MacAddress, Neighbour, NetworkFilter, Route, RouteFilter, RouteKind,
-    RouteWay, TableShare, Tables,
+    CardMemory, CardShare, CardTables, EntryAction, MacAddress, Neighbour, NetworkFilter, Route, RouteFilter,
+    RouteKind, RouteWay, TableEntry, TableShare, Tables,
 };
 pub use stats::{FamilyStats, MacStats, NetworkStats, PortStats, Stats, VirtualPortStats, WorkerStats};
 

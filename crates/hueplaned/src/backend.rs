@@ -14,7 +14,7 @@ use crate::api::{
     DiffResult, DownOptions, DownResult, DrainRequest, DrainResult, EventPage, ExecInfo, GateRequest,
     History, ImageInfo, ImageLoaded, LoadImageRequest, MacAddress, MigrateRequest, Migration, Neighbour,
     Network, NetworkFilter, Node, Placement, Plan, PlanQuery, Port, Problem, RollbackRequest, RollbackResult,
-    Route, RouteFilter, Stats, Status, Tables, Trace, TurnQuery,
+    Route, RouteFilter, Stats, Status, TableEntry, Tables, Trace, TurnQuery,
 };
 
 /// Pieces of a long list, in order. The list ends with the stream, or with the first problem.
@@ -69,6 +69,8 @@ pub trait Backend: Send + Sync + 'static {
     async fn neighbours(&self, filter: NetworkFilter) -> Result<Pieces<Neighbour>, Problem>;
     /// MAC addresses of networks whose kind learns them, by network, then address; `not_found` as for routes.
     async fn macs(&self, filter: NetworkFilter) -> Result<Pieces<MacAddress>, Problem>;
+    /// Entries of networks whose kind compares bits of frames, by network, then in their order; `not_found` as for routes.
+    async fn entries(&self, filter: NetworkFilter) -> Result<Pieces<TableEntry>, Problem>;
     /// Tables of the data plane.
     async fn tables(&self) -> Result<Tables, Problem>;
     /// Counters of everything, or of one network only (then `ports`, `workers` and `unclaimed` are empty).

@@ -24,7 +24,7 @@ use crate::api::{
     DownOptions, DownResult, DrainRequest, DrainResult, EventPage, ExecInfo, GateRequest, History, ImageInfo,
     ImageLoaded, LoadImageRequest, MacAddress, MigrateRequest, Migration, Neighbour, Network, NetworkFilter,
     Node, Placement, Plan, PlanQuery, Port, Problem, ProblemKind, RollbackRequest, RollbackResult, Route,
-    RouteFilter, Stats, Status, Tables, Trace, TraceRequest, TurnQuery,
+    RouteFilter, Stats, Status, TableEntry, Tables, Trace, TraceRequest, TurnQuery,
 };
 use crate::tls::{TlsError, TlsFiles};
 
@@ -220,6 +220,16 @@ impl Client {
     pub fn macs(&self, filter: &NetworkFilter) -> Result<Vec<MacAddress>, ClientError> {
         let mut list = Vec::new();
         self.each("/v1/macs", filter, |mac| list.push(mac))?;
+        Ok(list)
+    }
+
+    /// Entries of networks whose kind compares bits of frames.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub fn entries(&self, filter: &NetworkFilter) -> Result<Vec<TableEntry>, ClientError> {
+        let mut list = Vec::new();
+        self.each("/v1/entries", filter, |entry| list.push(entry))?;
         Ok(list)
     }
 

@@ -145,6 +145,7 @@ pub fn router(backend: Arc<dyn Backend>, limits: ServeLimits, closing: watch::Re
         .route("/v1/routes", get(read::routes))
         .route("/v1/neighbours", get(read::neighbours))
         .route("/v1/macs", get(read::macs))
+        .route("/v1/entries", get(read::entries))
         .route("/v1/tables", get(read::tables))
         .route("/v1/stats", get(read::stats))
         .route("/v1/placements", get(read::placements))

@@ -213,6 +213,14 @@ impl<'t> Cursor<'t> {
         }
     }
 
+    /// The text of a scalar as it is written, also if it is a number.
+    pub(crate) fn spelling(&self) -> Option<&'t str> {
+        match &self.value().data {
+            Data::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
     /// The value as a type with a text form.
     pub(crate) fn parse<T: FromStr>(&self, expected: &str) -> Option<T> {
         let text = self.text(expected)?;

@@ -15,6 +15,7 @@ use crate::bits::{self, BitRate, Bits};
 use crate::card::{Card, PCI_ADDRESS, PciAddress, Placement, Twin};
 use crate::decode::Cursor;
 use crate::error::one_of;
+use crate::extract::{self, Entry};
 use crate::limits;
 use crate::live::{Cores, InterfaceName, Memory, PortDriver, PuntLimit, Resources};
 use crate::needs::{Bandwidth, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
@@ -26,7 +27,7 @@ use crate::types::{
 };
 
 const NAME: &str = "a name of 1 to 63 letters, digits, '-', '_' or '.', beginning with a letter or digit";
-const MAC: &str = "a MAC address such as 02:00:00:00:01:01";
+pub(crate) const MAC: &str = "a MAC address such as 02:00:00:00:01:01";
 const INTERFACE_NAME: &str = "the name of a Linux interface: 1 to 15 visible characters, no '/' or ':'";
 const MEMORY: &str = "an amount of memory from 4Mi to 1024Gi, such as 256Mi or 2Gi";
 const TABLE_BYTES: &str = "an amount of table memory from 4Ki to 64Gi, such as 512Ki or 2Mi";
@@ -50,7 +51,7 @@ pub(crate) struct Items<'t, T> {
 impl<T> Items<'_, T> {
     const EMPTY: Self = Self { list: Vec::new(), complete: true };
 
-    fn take(self) -> Option<Vec<T>> {
+    pub(crate) fn take(self) -> Option<Vec<T>> {
         if self.complete { self.list.into_iter().map(|item| item.value).collect() } else { None }
     }
 }
@@ -99,6 +100,7 @@ pub(crate) struct NetworkDraft<'t> {
     pub(crate) routes: Items<'t, Route>,
     pub(crate) neighbours: Items<'t, Neighbour>,
     pub(crate) static_macs: Items<'t, StaticMac>,
+    pub(crate) entries: Items<'t, Entry>,
     pub(crate) weight: Option<u16>,
     pub(crate) gated: Option<bool>,
     pub(crate) rate_limit: Option<RateLimit>,
@@ -121,6 +123,7 @@ impl NetworkDraft<'_> {
             routes: self.routes.take()?,
             neighbours: self.neighbours.take()?,
             static_macs: self.static_macs.take()?,
+            entries: self.entries.take()?,
             weight: self.weight?,
             gated: self.gated?,
             rate_limit: self.rate_limit,
@@ -295,7 +298,7 @@ fn driver(at: &Cursor<'_>) -> Option<PortDriver> {
 }
 
 /// Decodes every entry of a list. If `entry` returns `None`, it must have reported why.
-fn items<'t, T>(
+pub(crate) fn items<'t, T>(
     at: Cursor<'t>,
     max: usize,
     expected: &str,
@@ -316,7 +319,7 @@ fn items<'t, T>(
 }
 
 /// Decodes an optional field: `Some(None)` if it does not exist, `None` if it is invalid.
-fn optional<'t, T>(
+pub(crate) fn optional<'t, T>(
     at: &Cursor<'t>,
     name: &str,
     decode: impl Fn(&Cursor<'t>) -> Option<T>,
@@ -327,7 +330,7 @@ fn optional<'t, T>(
     }
 }
 
-const NETWORK_FIELDS: [&str; 16] = [
+const NETWORK_FIELDS: [&str; 17] = [
     "colour",
     "vid",
     "plane",
@@ -338,6 +341,7 @@ const NETWORK_FIELDS: [&str; 16] = [
     "routes",
     "neighbours",
     "static_macs",
+    "entries",
     "weight",
     "gated",
     "rate_limit",
@@ -365,6 +369,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
             routes: Items::EMPTY,
             neighbours: Items::EMPTY,
             static_macs: Items::EMPTY,
+            entries: Items::EMPTY,
             weight: None,
             gated: None,
             rate_limit: None,
@@ -388,8 +393,9 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
         .map(|at| items(at, limits::NEIGHBOURS_MAX, "a list of neighbours", |at| neighbour(at, family)));
     let static_macs = list("static_macs")
         .map(|at| items(at, limits::STATIC_MACS_MAX, "a list of MAC addresses", static_mac));
-    let takes_all = matches!(kind, Some(Kind::L2 | Kind::Process));
-    let select_default = if takes_all { Select::Port } else { Select::default() };
+    let entries =
+        list("entries").map(|at| items(at, limits::ENTRIES_MAX, "a list of entries", extract::entry));
+    let select_default = if family == Family::None { Select::Port } else { Select::default() };
     is_legal("table");
     is_legal("punt_limit");
     NetworkDraft {
@@ -404,6 +410,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
         routes: routes.unwrap_or(Items::EMPTY),
         neighbours: neighbours.unwrap_or(Items::EMPTY),
         static_macs: static_macs.unwrap_or(Items::EMPTY),
+        entries: entries.unwrap_or(Items::EMPTY),
         weight: optional(&spec, "weight", |at| at.number(1, limits::WEIGHT_MAX, ""))
             .map(|weight| weight.unwrap_or(1)),
         gated: optional(&spec, "gated", |at| at.flag()).map(Option::unwrap_or_default),
@@ -425,13 +432,30 @@ fn legal(spec: &Cursor<'_>, kind: Option<Kind>, name: &str) -> bool {
         "static_macs" if has_ip => {
             ("none: only kind l2 has them", Some("neighbours have fixed MAC addresses too"))
         }
+        "static_macs" if keys == Keys::Bits => ("none: only kind l2 has them", Some("see entries")),
         "static_macs" if keys == Keys::None => ("none: only kind l2 has them", None),
+        "entries" if keys != Keys::Bits => {
+            let hint = match keys {
+                Keys::None => None,
+                _ => Some(if has_ip { "see routes" } else { "see static_macs" }),
+            };
+            ("none: only kind extract has them", hint)
+        }
         "routes" | "neighbours" if !has_ip => {
-            ("none: this kind does not look at IP", (keys == Keys::Mac).then_some("see static_macs"))
+            let hint = match keys {
+                Keys::Mac => Some("see static_macs"),
+                Keys::Bits => Some("see entries"),
+                _ => None,
+            };
+            ("none: this kind does not look at IP", hint)
         }
         "table" if keys == Keys::Mac => {
             ("none: this kind has no routes", Some("plane.macs_max limits its table"))
         }
+        "table" if keys == Keys::Bits => (
+            "none: this kind has no routes",
+            Some("its entries have a table of their own, which they never exceed"),
+        ),
         "table" if keys == Keys::None => ("none: this kind has no table in hueplane's memory", None),
         "punt_limit" if keys == Keys::None => (
             "none: all packets of this kind go to its namespace",
@@ -507,6 +531,10 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
         optional(at, "ageing_seconds", |at| at.number(l2::AGEING_S_MIN, l2::AGEING_S_MAX, " seconds"));
     let sticky = optional(at, "sticky", Cursor::flag);
     let storm_limit = optional(at, "storm_limit", rate_limit);
+    let key = match kind {
+        Kind::Extract => at.required("key", extract::KEY).and_then(|at| extract::key(&at)).map(Some),
+        _ => Some(None),
+    };
     let command = match (kind, at.field("command")) {
         (Kind::Process, None) => {
             let expected = "the program that forwards, such as [python3, /opt/hub.py]";
@@ -524,6 +552,7 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
         ageing_seconds: ageing?,
         sticky: sticky?.unwrap_or_default(),
         storm_limit: storm_limit?,
+        key: key?,
         command: command?,
         capabilities: capabilities?.unwrap_or_else(Capability::default_list),
     })
@@ -636,7 +665,7 @@ fn under(at: &Cursor<'_>) -> Option<On> {
 }
 
 /// A MAC address that one station can have: neither a group address (IEEE 802 §8.2) nor all zeros.
-fn unicast(at: &Cursor<'_>) -> Option<Mac> {
+pub(crate) fn unicast(at: &Cursor<'_>) -> Option<Mac> {
     let mac: Mac = at.parse(MAC)?;
     if mac.is_multicast() {
         let what = if mac == Mac::BROADCAST { "the broadcast address" } else { "the multicast address" };

@@ -11,6 +11,7 @@ mod card;
 mod decode;
 mod document;
 mod error;
+mod extract;
 pub mod limits;
 mod links;
 mod live;
@@ -28,6 +29,7 @@ mod yaml;
 pub use address::InterfaceAddress;
 pub use card::{Card, PciAddress, PciAddressError, Placement, Twin};
 pub use error::{Error, Errors, Finding, Place};
+pub use extract::{Digits, Entry, EntryAction, Matching};
 pub use hue_demux::tunnel::{Dscp, Encapsulation};
 pub use links::{Link, Links};
 pub use live::{

@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, js
 use serde_json::{Value, json};
 
 use crate::address::InterfaceAddress;
+use crate::extract::{self, Entry, KeyPart};
 use crate::limits;
 use crate::live::InterfaceName;
 use crate::needs::Bandwidth;
@@ -186,6 +187,48 @@ pub(crate) fn static_macs(generator: &mut SchemaGenerator) -> Schema {
     list_or_null::<StaticMac>(generator, limits::STATIC_MACS_MAX)
 }
 
+pub(crate) fn entries(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<Entry>(generator, limits::ENTRIES_MAX)
+}
+
+pub(crate) fn key(generator: &mut SchemaGenerator) -> Schema {
+    let part = generator.subschema_for::<KeyPart>();
+    json_schema!({"type": "array", "items": part, "minItems": 1, "maxItems": hue_planes::extract::LANES_MAX})
+}
+
+pub(crate) fn key_offset(_: &mut SchemaGenerator) -> Schema {
+    range(0, hue_planes::extract::OFFSET_MAX.into())
+}
+
+pub(crate) fn key_bytes(_: &mut SchemaGenerator) -> Schema {
+    range(1, hue_planes::extract::LANES_MAX as u64)
+}
+
+/// Hexadecimal digits, two for each byte of a key.
+const DIGITS: &str = "0x([0-9a-fA-F]{2}){1,16}";
+
+pub(crate) fn digits(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": format!("^{DIGITS}$"), "examples": ["0x0f"]})
+}
+
+pub(crate) fn entry_match(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "pattern": format!("^(any|{DIGITS}(/[0-9]{{1,3}})?)$"),
+        "examples": ["0x0800", "0x0a000000/8", "any"],
+    })
+}
+
+pub(crate) fn entry_action(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": [extract::DROP, extract::PUNT]})
+}
+
+/// An entry has either `port`, perhaps with MAC addresses, or `action`.
+pub(crate) fn port_or_action(schema: &mut Schema) {
+    let other = json!({"required": ["action"], "properties": {"destination": false, "source": false}});
+    schema.insert("oneOf".to_owned(), json!([{"required": ["port"]}, other]));
+}
+
 pub(crate) fn route_by(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": RouteBy::ALL.map(RouteBy::name)})
 }
@@ -289,6 +332,10 @@ pub(crate) fn some_resource(schema: &mut Schema) {
 pub(crate) fn some_need(schema: &mut Schema) {
     let any = json!([{"required": ["bandwidth"]}, {"required": ["latency"]}, {"required": ["routes"]}]);
     schema.insert("anyOf".to_owned(), any);
+}
+
+pub(crate) fn topology_kind(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": crate::topology::KINDS.map(Kind::name)})
 }
 
 pub(crate) fn kind(_: &mut SchemaGenerator) -> Schema {

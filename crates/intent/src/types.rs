@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use hue_planes::Kind;
+use hue_planes::{Kind, extract};
 use hue_tables::{AnyPrefix, Prefix4, RouteBy, Vid};
 use hue_wire::Mac;
 use schemars::JsonSchema;
@@ -19,6 +19,7 @@ use serde::{Serialize, Serializer};
 use crate::address::InterfaceAddress;
 use crate::bits::{BitRate, Bits};
 use crate::card::{Card, Placement};
+use crate::extract::{Entry, parts};
 use crate::limits;
 use crate::live::{InterfaceName, PortDriver, PuntLimit, Resources};
 use crate::needs::{Bandwidth, Needs, Scheduler};
@@ -246,6 +247,11 @@ pub struct NetworkSpec {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::static_macs")]
     pub static_macs: Vec<StaticMac>,
+    /// Kind `extract`: what happens to frames, by the bits of `plane.key`. The first entry that matches counts; frames that
+    /// none matches are dropped.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, schema_with = "schema::entries")]
+    pub entries: Vec<Entry>,
     /// Share of a core or an output port relative to other networks.
     #[schemars(default = "one", schema_with = "schema::weight")]
     pub weight: u16,
@@ -280,6 +286,10 @@ fn without_ends<S: Serializer>(ports: &[NodePort], serializer: S) -> Result<S::O
 
 fn is_false(value: &bool) -> bool {
     !*value
+}
+
+fn key_parts<S: Serializer>(key: &Option<extract::Settings>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(key.iter().flat_map(parts))
 }
 
 fn route_by_name<S: Serializer>(by: &RouteBy, serializer: S) -> Result<S::Ok, S::Error> {
@@ -331,6 +341,11 @@ pub struct Plane {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<RateLimit>")]
     pub storm_limit: Option<RateLimit>,
+    /// Kind `extract`: which bits of the first 128 bytes of a frame make the key that `entries` compare, in this order; required, at
+    /// most 16 bytes in all. A frame that ends before one of them is dropped.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "key_parts")]
+    #[schemars(default, schema_with = "schema::key")]
+    pub key: Option<extract::Settings>,
     /// Kind `process`: the program that forwards, and its arguments. It runs in the network's namespace and is started again when
     /// it ends.
     #[serde(skip_serializing_if = "Vec::is_empty")]

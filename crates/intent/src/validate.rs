@@ -3,6 +3,7 @@
 //! Flow: drafts of all files → **these checks** → typed state. Each check examines only valid parts, and
 //! reports nothing if an invalid part could be the cause, so that one mistake causes one error.
 
+mod extract;
 mod tunnels;
 
 use std::collections::{BTreeSet, HashMap};
@@ -88,6 +89,7 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>], rules:
         policies_fit(network, known.as_ref());
         burst_bits(network);
         static_macs(network, known.as_ref());
+        extract::entries(network, known.as_ref());
     }
     physical_ports(nodes, networks);
     shared_ports(networks);
@@ -293,12 +295,13 @@ fn virtual_ports(network: &NetworkDraft<'_>) {
 /// Selection by inner destination reads IPv4 headers.
 fn select_of_kind(network: &NetworkDraft<'_>) {
     let Some(kind) = network.plane.as_ref().map(|plane| plane.kind) else { return };
-    if kind == Kind::L2 && !matches!(network.select, None | Some(Select::Port)) {
+    if !kind.limits().keys.has_routes() && !matches!(network.select, None | Some(Select::Port)) {
         let at = network.spec.field_or_self("select").field_or_self("by");
-        let hint =
-            Some("a switch takes frames to all destinations, so each of its ports is its own".to_owned());
+        let what = if kind == Kind::L2 { "a switch" } else { "such a network" };
+        let hint = format!("{what} takes frames to all destinations, so each of its ports is its own");
+        let hint = Some(hint);
         at.fault(
-            format!("{} with kind l2", at.description()),
+            format!("{} with kind {}", at.description(), kind.name()),
             "port, which is the default of this kind",
             hint,
         );
@@ -538,7 +541,7 @@ fn policies_fit(network: &NetworkDraft<'_>, known: Option<&Known>) {
     let fault = match plane.kind.limits().keys {
         Keys::V4 => policies.table::<u32>().err(),
         Keys::V6 => policies.table::<u128>().err(),
-        Keys::Dual | Keys::Mac | Keys::None => None,
+        Keys::Dual | Keys::Mac | Keys::Bits | Keys::None => None,
     };
     if let Some(fault @ (PolicyError::Count(_) | PolicyError::Pairs { .. })) = fault {
         network.spec.field_or_self("routes").fault(fault.to_string(), "fewer routes by source", None);

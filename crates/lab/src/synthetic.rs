@@ -314,9 +314,9 @@ fn sites<'a>(
                 Err(_) => Targets::V6(targets(spec, port, program, ports)?),
             },
             Entries::Exact(_) => Targets::Hosts(hosts(spec, port, program, ports)?),
-            Entries::None => {
+            Entries::Ternary(_) | Entries::None => {
                 return Err(format!(
-                    "network '{}' of kind {} has no routes that say where frames go: use a capture",
+                    "network '{}' is of kind {}, which does not say where frames go: use a capture",
                     program.name,
                     program.kind().name()
                 ));

@@ -22,10 +22,12 @@ pub enum AdjacencyKind {
     Glean = 2,
     /// A neighbour: rewrite and send.
     Forward = 3,
-    /// A port of the network: send unchanged.
+    /// A port of the network: send, unchanged but for the MAC addresses that the row has.
     Port = 4,
     /// Several rows, one of which a packet's hash selects.
     Group = 5,
+    /// Drop: an entry of a table that says so. Kinds with routes have no such rows.
+    Drop = 6,
 }
 
 /// One next hop.
@@ -74,6 +76,30 @@ impl Adjacency {
         Self { mtu_bytes, ..Self::without_neighbour(AdjacencyKind::Port, port) }
     }
 
+    /// The same, with the MAC addresses replaced for which there is another one.
+    #[must_use]
+    pub const fn out_with(
+        port: PortId,
+        mtu_bytes: u16,
+        destination: Option<Mac>,
+        source: Option<Mac>,
+    ) -> Self {
+        const fn of(mac: Option<Mac>) -> Mac {
+            match mac {
+                Some(mac) => mac,
+                None => Mac::ZERO,
+            }
+        }
+        let macs = Macs { destination: of(destination), source: of(source) };
+        Self { macs, ..Self::out(port, mtu_bytes) }
+    }
+
+    /// An entry whose packets are dropped.
+    #[must_use]
+    pub const fn drop() -> Self {
+        Self::without_neighbour(AdjacencyKind::Drop, PortId::new(0))
+    }
+
     /// A group of rows. `number` is for those who keep its slots, and 0 elsewhere: everywhere else a row's slots are found by
     /// the row's index.
     #[must_use]
@@ -95,7 +121,7 @@ impl Adjacency {
     #[must_use]
     pub const fn on_port(self, port: PortId) -> Self {
         match self.kind {
-            AdjacencyKind::None | AdjacencyKind::Local | AdjacencyKind::Group => self,
+            AdjacencyKind::None | AdjacencyKind::Local | AdjacencyKind::Group | AdjacencyKind::Drop => self,
             AdjacencyKind::Glean | AdjacencyKind::Forward | AdjacencyKind::Port => Self { port, ..self },
         }
     }
@@ -121,7 +147,7 @@ impl Adjacency {
         self.mtu_bytes
     }
 
-    /// Destination and source MAC address as on the wire; zeros unless the row forwards.
+    /// Destination and source MAC address as on the wire; zeros unless the row replaces them.
     #[inline(always)]
     #[must_use]
     pub const fn macs(&self) -> &Macs {
@@ -154,7 +180,15 @@ impl fmt::Display for Adjacency {
             AdjacencyKind::Local => f.write_str("local"),
             AdjacencyKind::Group => f.write_str("group"),
             AdjacencyKind::Glean => write!(f, "glean on port {}", self.port),
-            AdjacencyKind::Port => write!(f, "port {}, MTU {}", self.port, self.mtu_bytes()),
+            AdjacencyKind::Drop => f.write_str("drop"),
+            AdjacencyKind::Port => {
+                write!(f, "port {}", self.port)?;
+                let macs = [("destination", self.dst()), ("source", self.src())];
+                for (name, mac) in macs.into_iter().filter(|(_, mac)| *mac != Mac::ZERO) {
+                    write!(f, ", {name} {mac}")?;
+                }
+                write!(f, ", MTU {}", self.mtu_bytes)
+            }
             AdjacencyKind::Forward => write!(
                 f,
                 "forward on port {}, source {}, destination {}, MTU {}",

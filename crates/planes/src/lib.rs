@@ -10,6 +10,7 @@ pub mod dual;
 #[cfg(feature = "test-kinds")]
 pub mod echo;
 mod explain;
+pub mod extract;
 mod generated;
 pub mod group;
 pub mod ipv4;
@@ -32,7 +33,7 @@ pub use generated::{
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
 pub use plane::{
     Answer, ByFamily, Exact, Explanation, Families, IpKey, Keys, Learning, Limits, LongestPrefix, Looked,
-    NoTable, Plane, Settings, Source, TwoFamilies,
+    NoTable, Plane, Settings, Source, Ternary, TwoFamilies,
 };
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};

@@ -22,7 +22,7 @@ pub trait Plane: 'static {
     const KIND: Kind;
     /// Filler for arrays.
     const NOTHING: Self::Carried;
-    /// How its questions are answered: [`LongestPrefix`], [`ByFamily`], [`Exact`] or [`NoTable`].
+    /// How its questions are answered: [`LongestPrefix`], [`ByFamily`], [`Exact`], [`Ternary`] or [`NoTable`].
     type Match;
     /// The key of its question.
     type Key: Copy + Default;
@@ -106,6 +106,9 @@ pub struct ByFamily;
 
 /// The entry of the network's table with the key.
 pub struct Exact;
+
+/// The first entry of the network's table whose pattern the key has.
+pub struct Ternary;
 
 /// No table: the first half of the plane decides every packet.
 pub struct NoTable;
@@ -267,6 +270,8 @@ pub enum Keys {
     Dual,
     /// MAC addresses.
     Mac,
+    /// Bits of frames, of which each entry compares some.
+    Bits,
     /// Nothing: there are no tables.
     None,
 }
@@ -290,6 +295,12 @@ impl Keys {
         matches!(self, Self::V6 | Self::Dual)
     }
 
+    /// Whether there are routes, so that the network has IP addresses.
+    #[must_use]
+    pub const fn has_routes(self) -> bool {
+        self.has_v4() || self.has_v6()
+    }
+
     /// Whether there is a table of routes whose keys have this many bits.
     #[must_use]
     pub const fn has_bits(self, bits: u8) -> bool {
@@ -308,6 +319,7 @@ impl fmt::Display for Keys {
             Self::V6 => "keys of 128 bits",
             Self::Dual => "keys of 32 and of 128 bits",
             Self::Mac => "keys of 48 bits",
+            Self::Bits => "ternary keys of 128 bits",
             Self::None => "no keys",
         })
     }

@@ -42,6 +42,10 @@ fn hop() -> impl Strategy<Value = Adjacency> {
         Just(Adjacency::NONE),
         Just(Adjacency::local()),
         Just(Adjacency::glean(port)),
+        Just(Adjacency::drop()),
+        (any::<[u8; 6]>(), any::<Option<[u8; 6]>>(), any::<u16>()).prop_map(move |(one, other, mtu)| {
+            Adjacency::out_with(port, mtu, Some(Mac(one)), other.map(Mac))
+        }),
         (0u8..4, any::<u16>()).prop_map(|(port, mtu)| Adjacency::out(PortId::new(port), mtu)),
         (any::<[u8; 6]>(), any::<[u8; 6]>(), any::<u16>()).prop_map(move |(source, destination, mtu)| {
             Adjacency::forward(port, Mac(source), Mac(destination), mtu)

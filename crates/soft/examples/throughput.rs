@@ -13,12 +13,14 @@ use hue_demux::{Match, PortId, Row};
 use hue_planes::{Adjacency, Kind, Settings};
 use hue_soft::{BATCH_MAX, Frame, Soft};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
-use hue_tables::{AnyPrefix, Key, Limits, NextHop, Prefix, Prefix4, Prefix6, Vid};
+use hue_tables::{AnyPrefix, Key, Limits, NextHop, Pattern, Prefix, Prefix4, Prefix6, Vid};
 use hue_wire::Mac;
 
 const PACKETS: usize = 8192;
 const PACKET_BYTES: usize = 64;
 const HOPS: u16 = 256;
+/// Entries of an `extract` network for each port: as many as there can be, each of the first 64 bits of a frame.
+const ENTRIES: u16 = 4096;
 /// Hosts behind each port of an `l2` network.
 const HOSTS: usize = 64;
 const ROUNDS: usize = 15;
@@ -80,7 +82,7 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
         .zip(0u16..)
         .map(|(port, vport)| Row { vid: vid_, vport, select: Match::Mac { port: port.port, mac: port.mac } })
         .collect();
-    let routers = (0..HOPS)
+    let routers: Vec<Adjacency> = (0..HOPS)
         .map(|hop| {
             let port = (hop % 4) as u8;
             let [high, low] = hop.to_be_bytes();
@@ -103,9 +105,23 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
                 .filter_map(|port| Some((router_mac(vid, port), NextHop::new((u16::from(port) + 1) % 4)?)))
                 .collect(),
         ),
+        Entries::Ternary(_) => {
+            let entry = |port: u8, number: u16| {
+                let Mac(mac) = router_mac(vid, port);
+                let key = [&mac[..], &number.to_be_bytes(), &[0; 8]].concat();
+                let value = key.iter().fold(0, |value, byte| value << 8 | u128::from(*byte));
+                Some((Pattern::new(value, u128::MAX << 64), NextHop::new((number + 1) % HOPS)?))
+            };
+            let all = (0..4u8).flat_map(|port| (0..ENTRIES).map(move |number| (port, number)));
+            Entries::Ternary(all.filter_map(|(port, number)| entry(port, number)).collect())
+        }
     };
     let next_hops = match kind {
         Kind::L2 => ports.iter().map(|port| Adjacency::out(port.port, port.mtu_bytes)).collect(),
+        Kind::Extract => routers
+            .iter()
+            .map(|row| Adjacency::out_with(row.port(), 1500, Some(row.dst()), Some(row.src())))
+            .collect(),
         _ => routers,
     };
     let name = format!("net{vid}");
@@ -158,6 +174,7 @@ fn packet(random: &mut Random, vid: u16, kind: Kind, routes: &Routes) -> (PortId
             let source = 0x2001_0db8_u128 << 96 | u128::from(random.next());
             bytes[22..38].copy_from_slice(&source.to_be_bytes());
         }
+        Kind::Extract => bytes[6..8].copy_from_slice(&(random.below(ENTRIES.into()) as u16).to_be_bytes()),
         _ => {
             // Frames are selected by MAC address here, as those of the other kinds are, so the destination is the network's
             // own, and a static entry: a port of another number than that of arrival.
@@ -241,13 +258,14 @@ fn main() -> Result<(), Error> {
     let counts = args.next().unwrap_or_else(|| "1,15".to_owned());
     let routes = read(args)?;
     let turns: &[&[Kind]] = match (routes.ipv4.is_empty(), routes.ipv6.is_empty()) {
-        (false, true) => &[&[Kind::Ipv4], &[Kind::L2]],
+        (false, true) => &[&[Kind::Ipv4], &[Kind::L2], &[Kind::Extract]],
         (true, _) => &[&[Kind::Ipv6]],
         (false, false) => &[
             &[Kind::Ipv4],
             &[Kind::Ipv6],
             &[Kind::L2],
             &[Kind::Dual],
+            &[Kind::Extract],
             &[Kind::Ipv4, Kind::Ipv6],
             &[Kind::Ipv4, Kind::Ipv6, Kind::L2],
         ],
@@ -273,11 +291,12 @@ fn main() -> Result<(), Error> {
         let forwarded: u64 = (1..).zip(&bench.kinds).filter_map(counted).sum();
         let of = |kind: Kind| bench.kinds.iter().filter(|one| **one == kind).count();
         println!(
-            "{:4} ipv4, {:4} ipv6, {:4} l2, {:4} dual: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
+            "{:4} ipv4, {:4} ipv6, {:4} l2, {:4} dual, {:4} extract: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
             of(Kind::Ipv4),
             of(Kind::Ipv6),
             of(Kind::L2),
             of(Kind::Dual),
+            of(Kind::Extract),
             bench.rates[bench.rates.len() / 2],
             bench.rates[bench.rates.len() / 10],
             bench.rates[bench.rates.len() * 9 / 10],

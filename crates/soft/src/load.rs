@@ -165,6 +165,7 @@ impl Soft {
             let mut network = Network::new(program, before);
             if let Some(before) = before.filter(|_| keep.contains(&program.vid)) {
                 network.hops = before.hops.clone();
+                network.shape.patterns = before.shape.patterns.clone();
             }
             match self.engine.slots.get(program.vid.index()).copied() {
                 Some(slot) if slot != NO_SLOT => self.engine.networks[place(slot)] = network,
@@ -245,7 +246,7 @@ impl Soft {
 /// account and a quota like the others.
 const fn table_keys(keys: Keys) -> Keys {
     match keys {
-        Keys::Mac | Keys::None => Keys::V4,
+        Keys::Mac | Keys::Bits | Keys::None => Keys::V4,
         Keys::V4 | Keys::V6 | Keys::Dual => keys,
     }
 }
@@ -255,7 +256,7 @@ fn add_tables(dag: &mut Dag, vid: Vid, keys: Keys) -> Result<(), TableError> {
     match table_keys(keys) {
         Keys::V6 => dag.add_network::<u128>(vid),
         Keys::Dual => dag.add_dual_network(vid),
-        Keys::V4 | Keys::Mac | Keys::None => dag.add_network::<u32>(vid),
+        Keys::V4 | Keys::Mac | Keys::Bits | Keys::None => dag.add_network::<u32>(vid),
     }
 }
 

@@ -1,4 +1,5 @@
-//! How the questions of a kind are answered: by the trie that all networks share, or by the network's own table.
+//! How the questions of a kind are answered: by the trie that all networks share, or by the network's own table, of MAC
+//! addresses or of patterns.
 //!
 //! A kind names its match type ([`Plane::Match`]); the engine is generic over it, so that it costs no branch a packet.
 
@@ -6,9 +7,9 @@ use std::net::IpAddr;
 
 use hue_planes::{
     Adjacency, AdjacencyKind, Answer, ByFamily, Class, Exact, IpKey, LongestPrefix, Looked, NoTable, Plane,
-    Reason, Source, TwoFamilies,
+    Reason, Settings, Source, Ternary, TwoFamilies,
 };
-use hue_tables::{Found, Guard, Key, MacKey, NextHop, Prefix, Vid};
+use hue_tables::{Found, Guard, Key, MacKey, NextHop, Pattern, Prefix, Vid};
 
 use crate::engine::Soft;
 use crate::lines::{Collect, Line, LinesByFamily};
@@ -305,4 +306,57 @@ fn answer<'a, P: Plane<Key = MacKey>>(
         source: sender.map(source),
     };
     (answer, sender.is_some_and(|sender| sender.is_fresh && is_here(sender)))
+}
+
+impl<P: Plane<Match = Self, Key = u128>> Matching<P> for Ternary {
+    type Left = ();
+    type Lines = Line<P>;
+
+    #[inline(always)]
+    fn word(_: &Guard<'_>, _: Vid, _: u128) -> u16 {
+        0
+    }
+
+    #[inline(always)]
+    fn answer<'a>(network: &'a Network, _: u16, carried: P::Carried, _: At) -> (Answer<'a>, ()) {
+        let word =
+            network.shape.patterns.as_ref().map_or(NextHop::NONE_WORD, |table| table.word(P::key(carried)));
+        (Answer::of(network.hops.get(word)), ())
+    }
+
+    fn explain(
+        _: &Soft,
+        network: &Network,
+        _: Option<&Switch>,
+        carried: P::Carried,
+        at: At,
+    ) -> (Looked, Option<IpAddr>) {
+        let (Answer { hop, .. }, ()) = <Self as Matching<P>>::answer(network, 0, carried, at);
+        let table = network.shape.patterns.as_ref();
+        let text = match table.and_then(|table| table.entry(P::key(carried))) {
+            Some((order, pattern)) => {
+                format!("matches entries[{order}], {}", pattern_text(network, &pattern))
+            }
+            None => "no entry matches".to_owned(),
+        };
+        (Looked::of(*hop, text), None)
+    }
+}
+
+impl<P: Plane<Match = Self, Key = u128>> InLine<P> for Ternary {
+    /// Its table is the network's own, so there is no batch to look up.
+    const ONE_BY_ONE: bool = true;
+
+    #[inline(always)]
+    fn look_up(_: &Guard<'_>, _: &[Vid], _: &[u128], _: &mut [u16]) {
+        // Packets are not collected.
+    }
+}
+
+/// A pattern as the network's document has it.
+fn pattern_text(network: &Network, pattern: &Pattern) -> String {
+    match &network.settings {
+        Settings::Extract(settings) => settings.pattern_text(pattern),
+        _ => pattern.to_string(),
+    }
 }

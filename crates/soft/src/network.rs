@@ -5,11 +5,12 @@ use std::sync::Arc;
 use hue_demux::Row;
 use hue_planes::group::Slots;
 use hue_planes::{
-    Adjacency, AdjacencyKind, Class, Counters, Kind, Meter, Plane, RateLimit, Reason, Settings, with_plane,
+    Adjacency, AdjacencyKind, Class, Counters, Keys, Kind, Meter, Plane, RateLimit, Reason, Settings,
+    with_plane,
 };
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{Program, SwitchCounts, VirtualPort};
-use hue_tables::{NextHop, RouteBy, Vid};
+use hue_tables::{NextHop, RouteBy, TernaryTable, Vid};
 
 use crate::policies::Table;
 use crate::switch::Switch;
@@ -148,6 +149,8 @@ pub struct Shape {
     pub route_by: RouteBy,
     /// Those of a network whose routes depend on sources. Here, so that networks without them are no larger.
     pub policies: Option<Arc<Table>>,
+    /// The table of a network with patterns. Shared, so that a worker gets it ready made.
+    pub patterns: Option<Arc<TernaryTable>>,
 }
 
 impl Network {
@@ -181,7 +184,19 @@ impl Network {
                 rate_limit: program.rate_limit,
                 route_by: program.route_by(),
                 policies: Table::of(program),
+                patterns: (settings.kind().limits().keys == Keys::Bits)
+                    .then(|| Arc::new(TernaryTable::new(program.entries.patterns()))),
             }),
+        }
+    }
+
+    /// Takes tables that another thread made.
+    pub fn take(&mut self, hops: Option<Hops>, patterns: Option<Arc<TernaryTable>>) {
+        if let Some(hops) = hops {
+            self.hops = hops;
+        }
+        if patterns.is_some() {
+            self.shape.patterns = patterns;
         }
     }
 

@@ -1,13 +1,13 @@
 //! The entries of a network's tables, as its program has them.
 
 use hue_planes::{Keys, Kind};
-use hue_tables::{Change, Key, NextHop, Prefix, Prefix4, Prefix6};
+use hue_tables::{Change, Key, NextHop, Pattern, Prefix, Prefix4, Prefix6};
 use hue_wire::Mac;
 use serde::{Deserialize, Serialize};
 
 use crate::update::Update;
 
-/// The entries of a network, in the form of its kind's tables. Routes have no prefix twice, and any order.
+/// The entries of a network, in the form of its kind's tables. Nothing occurs twice; only of patterns the order matters.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Entries {
     /// Routes of 32-bit keys: longest prefix match.
@@ -18,6 +18,8 @@ pub enum Entries {
     Dual(Vec<(Prefix4, NextHop)>, Vec<(Prefix6, NextHop)>),
     /// Static MAC addresses.
     Exact(Vec<(Mac, NextHop)>),
+    /// Patterns of 128-bit keys, of which the first one that matches counts.
+    Ternary(Vec<(Pattern, NextHop)>),
     /// None: there is no table.
     None,
 }
@@ -37,7 +39,7 @@ macro_rules! each_routes {
                 let $routes = wide;
                 $work
             }
-            $crate::Entries::Exact(_) | $crate::Entries::None => {}
+            $crate::Entries::Exact(_) | $crate::Entries::Ternary(_) | $crate::Entries::None => {}
         }
     };
 }
@@ -57,6 +59,7 @@ impl Entries {
             Keys::V6 => Self::Lpm128(Vec::new()),
             Keys::Dual => Self::Dual(Vec::new(), Vec::new()),
             Keys::Mac => Self::Exact(Vec::new()),
+            Keys::Bits => Self::Ternary(Vec::new()),
             Keys::None => Self::None,
         }
     }
@@ -69,6 +72,7 @@ impl Entries {
             Self::Lpm128(_) => Keys::V6,
             Self::Dual(..) => Keys::Dual,
             Self::Exact(_) => Keys::Mac,
+            Self::Ternary(_) => Keys::Bits,
             Self::None => Keys::None,
         }
     }
@@ -81,6 +85,7 @@ impl Entries {
             Self::Lpm128(routes) => routes.len(),
             Self::Dual(narrow, wide) => narrow.len() + wide.len(),
             Self::Exact(macs) => macs.len(),
+            Self::Ternary(patterns) => patterns.len(),
             Self::None => 0,
         }
     }
@@ -107,7 +112,16 @@ impl Entries {
     pub fn macs(&self) -> &[(Mac, NextHop)] {
         match self {
             Self::Exact(macs) => macs,
-            Self::Lpm32(_) | Self::Lpm128(_) | Self::Dual(..) | Self::None => &[],
+            Self::Lpm32(_) | Self::Lpm128(_) | Self::Dual(..) | Self::Ternary(_) | Self::None => &[],
+        }
+    }
+
+    /// The patterns, in order; entries of other forms have none.
+    #[must_use]
+    pub fn patterns(&self) -> &[(Pattern, NextHop)] {
+        match self {
+            Self::Ternary(patterns) => patterns,
+            Self::Lpm32(_) | Self::Lpm128(_) | Self::Dual(..) | Self::Exact(_) | Self::None => &[],
         }
     }
 }

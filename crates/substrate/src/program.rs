@@ -10,7 +10,8 @@ use hue_demux::{Attachment, Match, PortId, Row};
 use hue_planes::group::{GROUPS_MAX, Slots};
 use hue_planes::{Adjacency, AdjacencyKind, Keys, Kind, Learning, RateLimit, Settings};
 use hue_tables::{
-    Key, MacTable, NextHop, Policies, PolicyError, PolicyRows, Prefix, RouteBy, RowsByLength, Vid,
+    Key, MacTable, NextHop, Policies, PolicyError, PolicyRows, Prefix, RouteBy, RowsByLength, TernaryTable,
+    Vid,
 };
 use hue_wire::Mac;
 use serde::{Deserialize, Serialize};
@@ -192,6 +193,18 @@ pub enum ProgramError {
         /// How many there may be.
         max: usize,
     },
+    /// More entries, or entries with more different masks, than a table has room for.
+    #[error(
+        "{entries} entries with {masks} different masks: at most {} and {}",
+        TernaryTable::ENTRIES_MAX,
+        TernaryTable::MASKS_MAX
+    )]
+    Patterns {
+        /// How many entries.
+        entries: usize,
+        /// How many different masks they have.
+        masks: usize,
+    },
     /// The routes by source are wrong.
     #[error("{0}")]
     Policies(Box<PolicyError>),
@@ -234,7 +247,7 @@ impl Program {
             Keys::V4 => policies.rows::<u32>(),
             Keys::V6 => policies.rows::<u128>(),
             // These kinds have no policies.
-            Keys::Dual | Keys::Mac | Keys::None => PolicyRows::default(),
+            Keys::Dual | Keys::Mac | Keys::Bits | Keys::None => PolicyRows::default(),
         }
     }
 
@@ -305,7 +318,11 @@ impl Program {
         for (index, hop) in
             self.next_hops.iter().enumerate().filter(|(_, hop)| hop.kind() != AdjacencyKind::Group)
         {
-            check_hop(&self.ports, hop).map_err(|what| ProgramError::NextHop { index, hop: *hop, what })?;
+            check_hop_of(self.kind(), &self.ports, hop).map_err(|what| ProgramError::NextHop {
+                index,
+                hop: *hop,
+                what,
+            })?;
         }
         if self.entries.keys() != self.kind().limits().keys {
             return Err(ProgramError::Width { found: self.entries.keys(), kind: self.kind() });
@@ -317,8 +334,23 @@ impl Program {
             return Err(ProgramError::StaticMac(*mac));
         }
         self.check_policies()?;
+        self.check_patterns()?;
         each_routes!(&self.entries, routes => check_entries(routes, count)?);
+        check_entries(self.entries.patterns(), count)?;
         check_entries(self.entries.macs(), count)
+    }
+
+    /// As many patterns and masks as a table has room for.
+    fn check_patterns(&self) -> Result<(), ProgramError> {
+        let patterns = self.entries.patterns();
+        let mut masks: Vec<u128> = patterns.iter().map(|(pattern, _)| pattern.mask()).collect();
+        masks.sort_unstable();
+        masks.dedup();
+        let (entries, masks) = (patterns.len(), masks.len());
+        if entries > TernaryTable::ENTRIES_MAX || masks > TernaryTable::MASKS_MAX {
+            return Err(ProgramError::Patterns { entries, masks });
+        }
+        Ok(())
     }
 
     fn check_policies(&self) -> Result<(), ProgramError> {
@@ -327,7 +359,9 @@ impl Program {
         match self.kind().limits().keys {
             Keys::V4 => policies.table::<u32>().map(drop).map_err(wrong)?,
             Keys::V6 => policies.table::<u128>().map(drop).map_err(wrong)?,
-            Keys::Dual | Keys::Mac | Keys::None => return Err(ProgramError::PoliciesOfKind(self.kind())),
+            Keys::Dual | Keys::Mac | Keys::Bits | Keys::None => {
+                return Err(ProgramError::PoliciesOfKind(self.kind()));
+            }
         }
         each_routes!(&self.entries, routes => routes.iter().try_for_each(check_length)?);
         Ok(())
@@ -414,7 +448,7 @@ impl Program {
         if tunnel.over == self.vid {
             return Err("the network carries its own tunnel");
         }
-        if tunnel.encapsulation == Encapsulation::Ipip && self.settings.learning().is_some() {
+        if tunnel.encapsulation == Encapsulation::Ipip && !self.kind().limits().keys.has_routes() {
             return Err("an IPIP tunnel does not carry frames");
         }
         tunnel.check()
@@ -492,7 +526,7 @@ pub fn check_hop(ports: &[VirtualPort], hop: &Adjacency) -> Result<(), &'static 
     match hop.kind() {
         AdjacencyKind::None => Err("a route cannot use it"),
         AdjacencyKind::Group => Err("a group is given by its slots"),
-        AdjacencyKind::Local => Ok(()),
+        AdjacencyKind::Local | AdjacencyKind::Drop => Ok(()),
         AdjacencyKind::Port => match here.map(|port| port.mtu_bytes).max() {
             None => Err("the network is not on that port"),
             Some(mtu_bytes) if hop.mtu_bytes() > mtu_bytes => Err("the MTU is above the MTU of the port"),
@@ -507,6 +541,14 @@ pub fn check_hop(ports: &[VirtualPort], hop: &Adjacency) -> Result<(), &'static 
             }
         }
     }
+}
+
+/// The same for a network of a kind: only entries of a table of patterns can say that packets are dropped.
+pub(crate) fn check_hop_of(kind: Kind, ports: &[VirtualPort], hop: &Adjacency) -> Result<(), &'static str> {
+    if hop.kind() == AdjacencyKind::Drop && kind.limits().keys != Keys::Bits {
+        return Err("a network of this kind has no rows that drop");
+    }
+    check_hop(ports, hop)
 }
 
 fn check_name(name: &str) -> Result<(), ProgramError> {

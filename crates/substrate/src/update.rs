@@ -10,7 +10,7 @@
 //! - Routes of each width change by themselves, short keys first. No packet of a network is looked up in both.
 //! - An update is checked as a whole before anything changes. If a substrate then has no room, it takes back what it has
 //!   changed, and the former next hops apply again.
-//! - Static MAC addresses are in the program, and change when it is loaded.
+//! - Static MAC addresses and patterns are in the program, and change when it is loaded.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use hue_tables::{AnyPrefix, Change, Key, NextHop, Prefix};
 
 use crate::SubstrateError;
 use crate::entries::{Entries, RouteKey};
-use crate::program::{ProgramError, VirtualPort, check_hop, check_members};
+use crate::program::{ProgramError, VirtualPort, check_hop_of, check_members};
 
 /// The announcements of an update that were left out, by their places in the list of changes: those of 32-bit keys are
 /// followed by those of 128-bit keys.
@@ -198,7 +198,11 @@ fn check_row((index, hop): &(NextHop, Adjacency), of: &Checked<'_>) -> Result<()
     if hop.kind() == AdjacencyKind::None {
         return Ok(());
     }
-    check_hop(of.ports, hop).map_err(|what| ProgramError::NextHop { index, hop: *hop, what })
+    check_hop_of(of.settings.kind(), of.ports, hop).map_err(|what| ProgramError::NextHop {
+        index,
+        hop: *hop,
+        what,
+    })
 }
 
 fn check_routes<K: Key>(changes: &[Change<K>], name: &str, count: usize) -> Result<(), SubstrateError> {
@@ -255,7 +259,7 @@ impl Changes {
             Entries::Lpm32(routes) => of(routes).into(),
             Entries::Lpm128(routes) => of(routes).into(),
             Entries::Dual(narrow, wide) => Self { v4: of(narrow), v6: of(wide) },
-            Entries::Exact(_) | Entries::None => Self::default(),
+            Entries::Exact(_) | Entries::Ternary(_) | Entries::None => Self::default(),
         }
     }
 

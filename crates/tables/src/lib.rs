@@ -22,6 +22,7 @@ mod reader;
 mod source;
 mod space;
 pub mod tcam;
+mod ternary;
 mod types;
 
 pub use cuckoo::Cuckoo;
@@ -39,4 +40,5 @@ pub use policy::{
 pub use prefix::{AnyPrefix, PrefixMap};
 pub use reader::{Guard, Reader};
 pub use tcam::Tcam;
+pub use ternary::{Pattern, TernaryFound, TernaryTable, unreachable};
 pub use types::{Key, NextHop, Prefix, Prefix4, Prefix6, PrefixError, TableId, Vid};

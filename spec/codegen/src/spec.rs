@@ -239,6 +239,7 @@ impl Kind {
             (true, true) => Keys::Dual,
             (true, false) => Keys::V4,
             (false, true) => Keys::V6,
+            (false, false) if self.question.iter().any(|one| one.by == Match::Ternary) => Keys::Bits,
             (false, false) => Keys::Mac,
         }
     }
@@ -287,6 +288,7 @@ pub enum Keys {
     V6,
     Dual,
     Mac,
+    Bits,
     None,
 }
 
@@ -303,6 +305,7 @@ impl Keys {
 pub enum Match {
     LongestPrefix,
     Exact,
+    Ternary,
 }
 
 impl Match {
@@ -311,6 +314,7 @@ impl Match {
         match self {
             Self::LongestPrefix => "longest prefix",
             Self::Exact => "exact",
+            Self::Ternary => "ternary",
         }
     }
 }

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
-use hue_planes::{Kind, Rate, RateLimit, Settings, l2};
+use hue_planes::{Kind, Rate, RateLimit, Settings, extract, l2};
 use hue_substrate::{Entries, Program, VirtualPort};
-use hue_tables::{Key, NextHop, Prefix, Vid};
+use hue_tables::{Key, NextHop, Pattern, Prefix, Vid};
 use serde::Deserialize;
 
 use crate::world::Frame;
@@ -46,6 +46,8 @@ struct Network {
     /// Of kind `l2`.
     #[serde(default)]
     sticky: bool,
+    /// Of kind `extract`: offset and mask of each byte.
+    key: Option<Vec<(u8, u8)>>,
     #[serde(default)]
     gated: bool,
 }
@@ -70,8 +72,9 @@ struct Select {
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Hop {
     Local,
+    Drop,
     Glean { port: u8 },
-    Port { port: u8, mtu: u16 },
+    Port { port: u8, mtu: u16, dst: Option<String>, src: Option<String> },
     Forward { port: u8, src: String, dst: String, mtu: u16 },
 }
 
@@ -173,7 +176,11 @@ fn program(network: &Network, kind: Kind) -> Program {
     };
     let hop = |hop: &Hop| match hop {
         Hop::Local => Adjacency::local(),
-        Hop::Port { port, mtu } => Adjacency::out(PortId::new(*port), *mtu),
+        Hop::Drop => Adjacency::drop(),
+        Hop::Port { port, mtu, dst, src } => {
+            let mac = |mac: &Option<String>| mac.as_deref().map(|mac| mac.parse().unwrap());
+            Adjacency::out_with(PortId::new(*port), *mtu, mac(dst), mac(src))
+        }
         Hop::Glean { port } => Adjacency::glean(PortId::new(*port)),
         Hop::Forward { port, src, dst, mtu } => {
             Adjacency::forward(PortId::new(*port), src.parse().unwrap(), dst.parse().unwrap(), *mtu)
@@ -192,6 +199,10 @@ fn program(network: &Network, kind: Kind) -> Program {
                 storm_limit: network.storm_limit.as_ref().map(limit),
                 ..default
             }),
+            Settings::Extract(default) => Settings::Extract(network.key.as_ref().map_or(default, |key| {
+                let lane = |(offset, mask): &(u8, u8)| extract::Lane { offset: *offset, mask: *mask };
+                extract::Settings::new(&key.iter().map(lane).collect::<Vec<_>>()).unwrap()
+            })),
             other => other,
         },
         ports,
@@ -219,6 +230,14 @@ fn entries(network: &Network, kind: Kind) -> Entries {
         Entries::Exact(_) => {
             let fixed = |(mac, hop): &(String, u16)| (mac.parse().unwrap(), NextHop::new(*hop).unwrap());
             Entries::Exact(network.routes.iter().map(fixed).collect())
+        }
+        Entries::Ternary(_) => {
+            let bits = |digits: &str| u128::from_str_radix(digits, 16).unwrap() << (128 - 4 * digits.len());
+            let pattern = |(text, hop): &(String, u16)| {
+                let (value, mask) = text.split_once('/').unwrap();
+                (Pattern::new(bits(value), bits(mask)), NextHop::new(*hop).unwrap())
+            };
+            Entries::Ternary(network.routes.iter().map(pattern).collect())
         }
         Entries::Dual(..) => Entries::Dual(routes::<u32>(network), routes::<u128>(network)),
         Entries::None => Entries::None,

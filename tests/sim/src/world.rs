@@ -62,7 +62,8 @@ pub enum Families {
 }
 
 impl Families {
-    /// Those of networks of a kind; `None`: histories do not know the kind. Each kind with tables that documents can name must be known.
+    /// Those of networks of a kind; `None`: histories do not know the kind. Networks of kind `extract`, which no card runs, have
+    /// histories of their own (tests/sim/bits.rs).
     #[must_use]
     pub fn of(kind: Kind) -> Option<Self> {
         match kind {
@@ -72,7 +73,7 @@ impl Families {
             Kind::L2 => Some(Self::Frames),
             // What happens to their packets is up to a kernel or a program, which histories do not have.
             Kind::Kernel | Kind::Process => None,
-            Kind::Echo => None,
+            Kind::Extract | Kind::Echo => None,
         }
     }
 

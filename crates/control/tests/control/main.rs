@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod compile;
+mod extract;
 mod live_rib;
 mod topology;
 mod tunnels;

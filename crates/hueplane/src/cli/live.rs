@@ -245,6 +245,9 @@ pub enum Kind {
     /// MAC addresses that switches (kind l2) have learnt, and static ones
     #[value(alias = "mac")]
     Macs,
+    /// Entries of networks that compare bits of frames (kind extract)
+    #[value(alias = "entry")]
+    Entries,
     /// Forwarding tables and their memory
     #[value(alias = "table")]
     Tables,

@@ -128,7 +128,54 @@ pub struct MacAddress {
     pub age_seconds: Option<u64>,
 }
 
-/// Which neighbours, or MAC addresses, to list.
+/// An entry of a network whose kind compares bits of frames (`extract`).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct TableEntry {
+    /// The network.
+    pub network: String,
+    /// Its place among the network's entries, from 0; the first one that matches counts.
+    pub index: u64,
+    /// Which keys match: `any`, a value, a value with the number of its first bits that are compared, or a value and a mask.
+    #[serde(rename = "match")]
+    pub matches: String,
+    /// What happens to the frames.
+    pub action: EntryAction,
+    /// Virtual port by which they are sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// Destination MAC address that they get; absent if they keep theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
+    /// Source MAC address that they get; absent if they keep theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// What happens to the frames of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EntryAction {
+    /// They are sent.
+    Forward,
+    /// They go to the network's namespace.
+    Punt,
+    /// They are dropped.
+    Drop,
+}
+
+impl EntryAction {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Punt => "punt",
+            Self::Drop => "drop",
+        }
+    }
+}
+
+/// Which neighbours, MAC addresses or entries to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -247,7 +247,7 @@ impl Operation {
 }
 
 /// All operations of the API, and the rights they need. Anything else is refused.
-pub static OPERATIONS: [Operation; 32] = [
+pub static OPERATIONS: [Operation; 33] = [
     operation(Method::GET, "/healthz", Right::Known),
     operation(Method::GET, "/openapi.json", Right::Known),
     operation(Method::GET, "/metrics", Right::See),
@@ -268,6 +268,7 @@ pub static OPERATIONS: [Operation; 32] = [
     operation(Method::GET, "/v1/routes", Right::See),
     operation(Method::GET, "/v1/neighbours", Right::See),
     operation(Method::GET, "/v1/macs", Right::See),
+    operation(Method::GET, "/v1/entries", Right::See),
     operation(Method::GET, "/v1/tables", Right::See),
     operation(Method::GET, "/v1/stats", Right::See),
     operation(Method::GET, "/v1/placements", Right::See),

@@ -46,6 +46,7 @@ const ROLES: &str = "x-hueplane-roles";
         read::routes,
         read::neighbours,
         read::macs,
+        read::entries,
         read::tables,
         read::stats,
         read::placements,

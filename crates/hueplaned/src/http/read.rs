@@ -16,7 +16,7 @@ use super::input::{Ask, Named, answer};
 use super::{App, scope};
 use crate::api::{
     Config, ExecInfo, Health, ImageInfo, MacAddress, Neighbour, Network, NetworkFilter, Node, Placement,
-    Plan, PlanQuery, Port, Problem, Route, RouteFilter, Stats, Status, Tables,
+    Plan, PlanQuery, Port, Problem, Route, RouteFilter, Stats, Status, TableEntry, Tables,
 };
 use crate::backend::Pieces;
 use crate::metrics;
@@ -206,6 +206,20 @@ pub(super) async fn macs(
 ) -> Response {
     let (asked, limit) = (filter.network.take(), filter.limit);
     listed(&caller, asked, limit, |network| app.backend.macs(NetworkFilter { network, ..filter })).await
+}
+
+/// Entries of networks whose kind compares bits of frames.
+#[utoipa::path(get, path = "/v1/entries", tag = "routes", params(NetworkFilter), responses(
+    (status = 200, description = "Entries, by network, then in the order in which they are compared.", body = Vec<TableEntry>),
+    (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn entries(
+    State(app): State<App>,
+    caller: Caller,
+    Ask(mut filter): Ask<NetworkFilter>,
+) -> Response {
+    let (asked, limit) = (filter.network.take(), filter.limit);
+    listed(&caller, asked, limit, |network| app.backend.entries(NetworkFilter { network, ..filter })).await
 }
 
 /// Route tables of the data plane.

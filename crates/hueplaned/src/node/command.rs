@@ -26,7 +26,7 @@ use super::lists::{NeighbourList, RoutesAt};
 use super::plan::Question;
 use crate::api::{
     CaptureFilter, CardTables, DrainRequest, ExecInfo, ImageLoaded, MacAddress, MigrateRequest, Migration,
-    NetworkResult, Problem, Route, Tables, Trace, TurnQuery,
+    NetworkResult, Problem, Route, TableEntry, Tables, Trace, TurnQuery,
 };
 use crate::store::Desired;
 
@@ -280,6 +280,13 @@ pub enum Query {
         name: String,
         /// The addresses, sorted; none if its kind does not learn.
         reply: Reply<Vec<MacAddress>>,
+    },
+    /// A network's entries that compare bits of frames.
+    Entries {
+        /// The network.
+        name: String,
+        /// The entries, in order; none if its kind has others.
+        reply: Reply<Vec<TableEntry>>,
     },
     /// The networks' shares of software's tables, and of the card's.
     Tables {

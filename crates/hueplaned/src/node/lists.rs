@@ -7,13 +7,17 @@ use std::sync::Arc;
 use hue_host::links::Links;
 use hue_host::netlink::neighbour_state;
 use hue_host::{ControlNamespace, HostError, neighbours};
-use hue_planes::AdjacencyKind;
+use hue_planes::{AdjacencyKind, Settings};
 use hue_routing::RouteRow;
-use hue_tables::{AnyPrefix, Vid};
+use hue_substrate::Program;
+use hue_tables::{AnyPrefix, NextHop, Pattern, Vid};
+use hue_wire::Mac;
 
 use super::networks::Entry;
 use super::routes::Table;
-use crate::api::{CardMemory, CardShare, CardTables, Neighbour, Route, RouteKind, RouteWay};
+use crate::api::{
+    CardMemory, CardShare, CardTables, EntryAction, Neighbour, Route, RouteKind, RouteWay, TableEntry,
+};
 
 /// Entries per piece.
 pub(super) const PIECE: usize = 2048;
@@ -117,7 +121,7 @@ pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) 
     let kind = match adjacency.kind() {
         AdjacencyKind::Forward | AdjacencyKind::Port | AdjacencyKind::Group => RouteKind::Forward,
         AdjacencyKind::Glean => RouteKind::Glean,
-        AdjacencyKind::Local | AdjacencyKind::None => RouteKind::Local,
+        AdjacencyKind::Local | AdjacencyKind::None | AdjacencyKind::Drop => RouteKind::Local,
     };
     let names: HashMap<&str, usize> =
         table.rib().ports().iter().zip(0..).map(|(port, vport)| (port.interface.as_str(), vport)).collect();
@@ -149,4 +153,29 @@ pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) 
         metric: row.metric,
         refused: table.refused().contains(row.prefix),
     }
+}
+
+/// The entries of a program that compare bits of frames.
+pub(super) fn entries(network: &str, program: &Program) -> Vec<TableEntry> {
+    let Settings::Extract(key) = program.settings else { return Vec::new() };
+    let entry = |(index, (pattern, hop)): (u64, &(Pattern, NextHop))| {
+        let row = program.next_hops.get(usize::from(hop.get()))?;
+        let port = program.ports.iter().find(|port| port.port == row.port());
+        let is_sent = row.kind() == AdjacencyKind::Port;
+        let mac = |mac: Mac| (is_sent && mac != Mac::ZERO).then(|| mac.to_string());
+        Some(TableEntry {
+            network: network.to_owned(),
+            index,
+            matches: key.pattern_text(pattern),
+            action: match row.kind() {
+                AdjacencyKind::Port => EntryAction::Forward,
+                AdjacencyKind::Local => EntryAction::Punt,
+                _ => EntryAction::Drop,
+            },
+            port: port.filter(|_| is_sent).map(|port| port.name.clone()),
+            destination: mac(row.dst()),
+            source: mac(row.src()),
+        })
+    };
+    (0..).zip(program.entries.patterns()).filter_map(entry).collect()
 }

@@ -131,7 +131,7 @@ pub const fn families_of(kind: Kind) -> Families {
 /// Whether a network's next hops and entries are the routes and neighbours of its namespace. Those of a kind without IP are
 /// in its document.
 pub const fn has_routes(keys: Keys) -> bool {
-    keys.has_v4() || keys.has_v6()
+    keys.has_routes()
 }
 
 fn described(

@@ -151,7 +151,7 @@ fn answers_are_as_described() {
         fits(&all, schema, &value, &path).unwrap();
         seen += 1;
     }
-    assert_eq!(seen, 17);
+    assert_eq!(seen, 18);
     // The check detects a fault.
     let schema = serde_json::json!({"$ref": "#/components/schemas/Bucket"});
     assert!(fits(&all, &schema, &serde_json::json!({"per_second": 1}), "planted").is_err());

@@ -124,6 +124,7 @@ async fn to_a_tenant_other_networks_do_not_exist() {
         "/v1/routes?network=NAME",
         "/v1/neighbours?network=NAME",
         "/v1/macs?network=NAME",
+        "/v1/entries?network=NAME",
         "/v1/stats?network=NAME",
         "/v1/capture?network=NAME",
     ] {
@@ -497,4 +498,33 @@ async fn only_administrators_make_moves_fail() {
         let (status, _) = api.text(role, "POST", "/v1/networks/red/migrate", Some(&body)).await;
         assert_eq!(status.as_u16(), 200);
     }
+}
+
+#[tokio::test]
+async fn a_tenant_changes_entries_and_not_the_key_that_they_compare() {
+    let api = Api::new();
+    let port = json!({"name": "v0", "port": "p0", "mac": "02:00:00:00:07:00"});
+    let bits = json!({"apiVersion": "hueplane/v1", "kind": "Network", "metadata": {"name": "red"},
+        "spec": {"plane": {"kind": "extract", "key": [{"offset": 12, "bytes": 2}]}, "ports": [port],
+            "entries": [{"match": "any", "action": "drop"}]}});
+    let changed = |pointer: &str, value: Value| {
+        let mut bits = bits.clone();
+        *bits.pointer_mut(pointer).unwrap() = value;
+        bits.to_string()
+    };
+    {
+        let source = hue_intent::Source { name: "a".into(), bytes: bits.to_string().into_bytes() };
+        let network = serde_json::to_value(&hue_intent::parse(vec![source]).unwrap().networks[0]).unwrap();
+        let documents = &mut api.world.documents.lock().unwrap().1;
+        documents.retain(|document| document["metadata"]["name"] != "red");
+        documents.push(network);
+    }
+    let apply = async |text: String| {
+        let body = json!({"sources": [{"name": "a", "text": text}]});
+        api.text(red(), "POST", "/v1/apply", Some(&body)).await.0.as_u16()
+    };
+    let entries = json!([{"match": "0x0800", "port": "v0"}, {"match": "any", "action": "punt"}]);
+    assert_eq!(apply(changed("/spec/entries", entries)).await, 200);
+    assert_eq!(apply(changed("/spec/plane/key", json!([{"offset": 0, "bytes": 2}]))).await, 403);
+    assert_eq!(apply(changed("/spec/entries", json!([{"match": "0x08", "port": "v0"}]))).await, 422);
 }

@@ -448,6 +448,21 @@ impl Backend for World {
         Ok(stream::iter([Ok(names.into_iter().map(mac).collect())]).boxed())
     }
 
+    async fn entries(&self, filter: NetworkFilter) -> Result<Pieces<TableEntry>, Problem> {
+        self.called();
+        let names = asked(filter.network.as_ref())?;
+        let entry = |network: String| TableEntry {
+            network,
+            index: 0,
+            matches: "0x0800".to_owned(),
+            action: EntryAction::Forward,
+            port: Some("left".to_owned()),
+            destination: Some("02:00:00:00:0a:09".to_owned()),
+            source: None,
+        };
+        Ok(stream::iter([Ok(names.into_iter().map(entry).collect())]).boxed())
+    }
+
     async fn tables(&self) -> Result<Tables, Problem> {
         self.called();
         let share = |name: &str| TableShare {

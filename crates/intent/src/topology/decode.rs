@@ -12,6 +12,7 @@ use super::{
 };
 use crate::address::{self, Family};
 use crate::decode::Cursor;
+use crate::error::one_of;
 use crate::limits;
 use crate::live::InterfaceName;
 use crate::types::{ApiVersion, Colour, Metadata, Name};
@@ -180,13 +181,7 @@ fn network(at: &Cursor<'_>) -> Option<TopologyNetwork> {
     at.mapping(&["name", "colour", "kind", "prefixes", "nodes", "links", "routing", "hosts"])?;
     let name = named(at, "name");
     let colour = optional(at, "colour", |at| at.parse::<Colour>(COLOUR));
-    // A program is part of one node's document.
-    let offered = || Kind::OFFERED.into_iter().filter(|kind| *kind != Kind::Process);
-    let kinds: Vec<&str> = offered().map(Kind::name).collect();
-    let kind = at.required("kind", "a kind of plane").and_then(|at| {
-        let word = at.word(&kinds)?;
-        offered().find(|kind| kind.name() == word)
-    });
+    let kind = at.required("kind", "a kind of plane").and_then(|at| kind(&at));
     let family = kind.map_or(Family::Any, |kind| match Family::of(kind) {
         // Hosts of a switch have addresses of either family.
         Family::None => Family::Both,
@@ -213,6 +208,18 @@ fn network(at: &Cursor<'_>) -> Option<TopologyNetwork> {
         routing: routing?.unwrap_or(if kind == Some(Kind::L2) { Routing::None } else { Routing::Static }),
         hosts: hosts?.unwrap_or_default(),
     })
+}
+
+/// The kind of a network; a topology has no place for what some kinds need.
+fn kind(at: &Cursor<'_>) -> Option<Kind> {
+    let word = at.word(&Kind::OFFERED.map(Kind::name))?;
+    let kind = Kind::OFFERED.into_iter().find(|kind| kind.name() == word)?;
+    if !super::KINDS.contains(&kind) {
+        let hint = "what it needs is in Network documents, one for each node".to_owned();
+        at.fault(format!("kind {word}"), one_of(super::KINDS.map(Kind::name)), Some(hint));
+        return None;
+    }
+    Some(kind)
 }
 
 /// The prefix if blocks for hosts fit into it.

@@ -27,6 +27,9 @@ use crate::yaml;
 /// Name of the kind in documents.
 pub const KIND: &str = "Topology";
 
+/// The kinds of its networks.
+pub const KINDS: [Kind; 4] = [Kind::Ipv4, Kind::Ipv6, Kind::L2, Kind::Dual];
+
 /// Marks a document as a [`Topology`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub enum TopologyTag {
@@ -112,7 +115,7 @@ pub struct TopologyNetwork {
     pub colour: Option<Colour>,
     /// Kind of plane on all nodes.
     #[serde(serialize_with = "kind_name")]
-    #[schemars(schema_with = "schema::kind")]
+    #[schemars(schema_with = "schema::topology_kind")]
     pub kind: Kind,
     /// Prefixes from which links and hosts get their addresses: one, or with kind `dual` one of each family. IPv4: at most 24
     /// bits long (with kind `l2`, 30); IPv6: at most 64.

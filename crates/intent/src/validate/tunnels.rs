@@ -7,11 +7,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use hue_demux::tunnel::Encapsulation;
-use hue_planes::{Keys, Kind};
+use hue_planes::Kind;
 use hue_tables::Prefix4;
 
 use super::{Rules, duplicate, present};
-use crate::address::Family;
 use crate::card::Placement;
 use crate::decode::Cursor;
 use crate::document::NetworkDraft;
@@ -80,6 +79,11 @@ pub(super) fn all(networks: &[NetworkDraft<'_>], rules: Rules) {
     on_card(&ends, networks);
 }
 
+/// The kind of a network, if networks of it have no addresses.
+fn without_ip(network: &NetworkDraft<'_>) -> Option<Kind> {
+    network.plane.as_ref().map(|plane| plane.kind).filter(|kind| !kind.limits().keys.has_routes())
+}
+
 /// What an end says about itself and its network.
 fn own_ends(end: &End<'_, '_>, network: &NetworkDraft<'_>) {
     let Tunnel { local, remote, .. } = end.tunnel;
@@ -93,11 +97,9 @@ fn own_ends(end: &End<'_, '_>, network: &NetworkDraft<'_>) {
     } else if local.is_ipv4() != remote.is_ipv4() {
         remote_at.fault(remote.to_string(), format!("an address of the family of {local}"), None);
     }
-    if end.tunnel.is_ip()
-        && let Some(kind) = network.plane.as_ref().map(|plane| plane.kind)
-        && Family::of(kind) == Family::None
-    {
-        let hint = "this kind forwards frames, and type ipip carries only IP packets".to_owned();
+    if let Some(kind) = without_ip(network).filter(|_| end.tunnel.is_ip()) {
+        let what = if kind == Kind::L2 { "a switch" } else { "it" };
+        let hint = format!("{what} forwards frames, and type ipip carries only IP packets");
         end.field("type").fault(format!("ipip with kind {}", kind.name()), "vxlan", Some(hint));
     }
     for (name, address) in [("local", *local), ("remote", *remote)] {
@@ -145,7 +147,7 @@ fn carrier(
         return None;
     }
     if let Some(kind) = networks[index].plane.as_ref().map(|plane| plane.kind)
-        && matches!(kind.limits().keys, Keys::Mac | Keys::None)
+        && !kind.limits().keys.has_routes()
     {
         let hint = format!("network \"{name}\" is in {}", networks[index].at.location_for(&at));
         at.fault(

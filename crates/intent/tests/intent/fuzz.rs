@@ -23,6 +23,9 @@ fn try_it(bytes: Vec<u8>) {
 /// Fields that only a live node uses.
 const LIVE: &str = "  punt_limit: {packets_per_second: 50, burst_packets: 5}\n  resources: {cpu: 0.25, memory: 64Mi}\n  table: {quota: 64Ki}\n  needs: {bandwidth: 5Mbit/s, routes: 9}\n";
 
+/// A network with a key and entries.
+const BITS: &str = "apiVersion: hueplane/v1\nkind: Network\nmetadata: {name: bits}\nspec:\n  plane: {kind: extract, key: [{offset: 12, bytes: 2}, {offset: 127, mask: 0xf0}]}\n  ports: [{name: a, port: p4, mac: '02:00:00:00:05:01'}]\n  entries:\n    - {match: 0x080010, port: a, destination: '02:00:00:00:00:0a'}\n    - {match: 0x800000/1, action: punt}\n    - {match: 0x000000, mask: 0x00ff00, action: drop}\n    - {match: any, port: a}\n";
+
 /// Edits of a text: at a position, remove some bytes and insert others.
 fn edits() -> impl Strategy<Value = Vec<(prop::sample::Index, usize, Vec<u8>)>> {
     let piece = prop_oneof![
@@ -65,6 +68,16 @@ fn edits() -> impl Strategy<Value = Vec<(prop::sample::Index, usize, Vec<u8>)>> 
     prop::collection::vec((any::<prop::sample::Index>(), 0usize..6, piece), 1..12)
 }
 
+#[test]
+fn the_documents_are_read_as_far_as_they_are_whole() {
+    let node = NODE.replace("{name: p0}", "{name: p0}, {name: p4}");
+    let bytes = format!("{RED}{LIVE}---\n{BITS}---\n{node}").into_bytes();
+    assert_eq!(
+        parse(vec![Source { name: "a.yaml".to_owned(), bytes }]).map(|intent| intent.networks.len()).ok(),
+        Some(2)
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(3000)))]
 
@@ -80,7 +93,7 @@ proptest! {
 
     #[test]
     fn edited_documents(edits in edits()) {
-        let mut text = format!("{RED}{LIVE}---\n{NODE}").into_bytes();
+        let mut text = format!("{RED}{LIVE}---\n{BITS}---\n{NODE}").into_bytes();
         for (at, taken, put) in edits {
             let start = at.index(text.len() + 1);
             let end = (start + taken).min(text.len());

@@ -5,6 +5,7 @@
 mod common;
 mod errors;
 mod evaluate;
+mod extract;
 mod fuzz;
 mod load;
 mod schema;

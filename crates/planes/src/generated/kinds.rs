@@ -95,6 +95,8 @@ pub enum Kind {
     L2 = 3,
     /// A router for IPv4 and IPv6. Terms in the conditions of a family are those of its kind.
     Dual = 4,
+    /// A forwarder by any bits of the first 128 bytes.
+    Extract = 5,
     /// Linux forwards, in the network's namespace.
     Kernel = 6,
     /// A program of the owner's forwards, in the network's namespace.
@@ -106,16 +108,24 @@ pub enum Kind {
 
 impl Kind {
     /// The kinds that a network of a document can be of.
-    pub const OFFERED: [Self; 6] =
-        [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual, Self::Kernel, Self::Process];
+    pub const OFFERED: [Self; 7] =
+        [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual, Self::Extract, Self::Kernel, Self::Process];
 
     /// All kinds: those that are offered and, with feature `test-kinds`, those that exist only in tests.
     #[cfg(not(feature = "test-kinds"))]
-    pub const ALL: [Self; 6] = Self::OFFERED;
+    pub const ALL: [Self; 7] = Self::OFFERED;
     /// All kinds: those that are offered, and those that exist only in tests.
     #[cfg(feature = "test-kinds")]
-    pub const ALL: [Self; 7] =
-        [Self::Ipv4, Self::Ipv6, Self::L2, Self::Dual, Self::Kernel, Self::Process, Self::Echo];
+    pub const ALL: [Self; 8] = [
+        Self::Ipv4,
+        Self::Ipv6,
+        Self::L2,
+        Self::Dual,
+        Self::Extract,
+        Self::Kernel,
+        Self::Process,
+        Self::Echo,
+    ];
 
     /// Name in kinds.toml, intent and output.
     #[must_use]
@@ -125,6 +135,7 @@ impl Kind {
             Self::Ipv6 => "ipv6",
             Self::L2 => "l2",
             Self::Dual => "dual",
+            Self::Extract => "extract",
             Self::Kernel => "kernel",
             Self::Process => "process",
             #[cfg(feature = "test-kinds")]
@@ -140,6 +151,7 @@ impl Kind {
             Self::Ipv6 => &["soft", "card"],
             Self::L2 => &["soft", "card"],
             Self::Dual => &["soft", "card"],
+            Self::Extract => &["soft"],
             Self::Kernel => &["soft"],
             Self::Process => &["soft"],
             #[cfg(feature = "test-kinds")]
@@ -155,6 +167,7 @@ impl Kind {
             Self::Ipv6 => &["route_by"],
             Self::L2 => &["macs_max", "ageing_seconds", "sticky", "storm_limit"],
             Self::Dual => &["martians"],
+            Self::Extract => &["key"],
             Self::Kernel => &[],
             Self::Process => &["command", "capabilities"],
             #[cfg(feature = "test-kinds")]
@@ -170,6 +183,7 @@ impl Kind {
             2 => Some(Self::Ipv6),
             3 => Some(Self::L2),
             4 => Some(Self::Dual),
+            5 => Some(Self::Extract),
             6 => Some(Self::Kernel),
             7 => Some(Self::Process),
             #[cfg(feature = "test-kinds")]
@@ -186,6 +200,7 @@ impl Kind {
             Self::Ipv6 => &ipv6::Outcome::ROWS,
             Self::L2 => &l2::Outcome::ROWS,
             Self::Dual => &dual::Outcome::ROWS,
+            Self::Extract => &extract::Outcome::ROWS,
             Self::Kernel => &kernel::Outcome::ROWS,
             Self::Process => &process::Outcome::ROWS,
             #[cfg(feature = "test-kinds")]
@@ -202,6 +217,7 @@ impl Kind {
             Self::Ipv6 => 17,
             Self::L2 => 10,
             Self::Dual => 30,
+            Self::Extract => 8,
             Self::Kernel => 4,
             Self::Process => 4,
             #[cfg(feature = "test-kinds")]
@@ -218,6 +234,7 @@ impl Kind {
             Self::Ipv6 => 0,
             Self::L2 => 10,
             Self::Dual => 0,
+            Self::Extract => 0,
             Self::Kernel => 0,
             Self::Process => 0,
             #[cfg(feature = "test-kinds")]
@@ -248,6 +265,10 @@ macro_rules! with_plane {
                 type $plane = $crate::dual::Plane;
                 $body
             }
+            $crate::Kind::Extract => {
+                type $plane = $crate::extract::Plane;
+                $body
+            }
             $crate::Kind::Kernel => {
                 type $plane = $crate::kernel::Plane;
                 $body
@@ -265,7 +286,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Kernel kernel Process process }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process }
     };
 }
 
@@ -291,6 +312,10 @@ macro_rules! with_plane {
                 type $plane = $crate::dual::Plane;
                 $body
             }
+            $crate::Kind::Extract => {
+                type $plane = $crate::extract::Plane;
+                $body
+            }
             $crate::Kind::Kernel => {
                 type $plane = $crate::kernel::Plane;
                 $body
@@ -312,7 +337,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Kernel kernel Process process Echo echo }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process Echo echo }
     };
 }
 
@@ -2320,6 +2345,196 @@ pub mod dual {
         #[inline(always)]
         fn eq(&self, outcome: &Outcome) -> bool {
             *self == Self::of(Kind::Dual, outcome.code())
+        }
+    }
+}
+
+/// Outcomes and limits of the `extract` kind.
+pub mod extract {
+    use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::plane::{Families, Keys};
+    use crate::reason::Reason;
+
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::Bits;
+    /// The address families of the kernel in a network's namespace.
+    pub const FAMILIES: Families = Families { v4: false, v6: false };
+    /// Most rows of a network's next-hop table.
+    pub const NEXT_HOPS_MAX: usize = 16384;
+    /// Least MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MIN: u16 = 68;
+    /// Largest MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MAX: u16 = 9202;
+
+    /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Outcome {
+        /// The network's plane is stopped by its clock gate, and processes no packets.
+        Gated = 1,
+        /// The packet exceeds the network's rate limit.
+        RateLimited = 2,
+        /// The frame ends before the last byte of the key.
+        Short = 3,
+        /// No entry matches.
+        NoEntry = 4,
+        /// The entry says: drop.
+        DropEntry = 5,
+        /// The entry says: to the network's control plane.
+        PuntEntry = 6,
+        /// The frame exceeds the MTU of the port.
+        Mtu = 7,
+        /// Sent to the port of the entry, with the entry's MAC addresses if it has some; all other bytes stay.
+        Forward = 8,
+    }
+
+    impl Outcome {
+        /// Number of variants.
+        pub const COUNT: usize = 8;
+
+        /// All variants, in order.
+        pub const ALL: [Self; 8] = [
+            Self::Gated,
+            Self::RateLimited,
+            Self::Short,
+            Self::NoEntry,
+            Self::DropEntry,
+            Self::PuntEntry,
+            Self::Mtu,
+            Self::Forward,
+        ];
+
+        /// Their rows of the specification, in order.
+        pub const ROWS: [OutcomeRow; 8] = [
+            OutcomeRow {
+                name: "gated",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "gate",
+                doc: "The network's plane is stopped by its clock gate, and processes no packets.",
+                when: "the network is gated",
+                source: "Unnikrishnan (FPGA 2010) §3.6",
+            },
+            OutcomeRow {
+                name: "rate_limited",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "meter",
+                doc: "The packet exceeds the network's rate limit.",
+                when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
+                source: "RFC 2697 §3 (one rate, colour-blind)",
+            },
+            OutcomeRow {
+                name: "short",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "key",
+                doc: "The frame ends before the last byte of the key.",
+                when: "n < reach",
+                source: "hueplane",
+            },
+            OutcomeRow {
+                name: "no_entry",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "lookup",
+                doc: "No entry matches.",
+                when: "key differs from each entry in a bit of the entry's mask",
+                source: "hueplane",
+            },
+            OutcomeRow {
+                name: "drop_entry",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "lookup",
+                doc: "The entry says: drop.",
+                when: "hop is of kind drop",
+                source: "hueplane",
+            },
+            OutcomeRow {
+                name: "punt_entry",
+                verdict: Verdict::Punt,
+                class: Some(Class::Own),
+                family: None,
+                stage: "lookup",
+                doc: "The entry says: to the network's control plane.",
+                when: "hop is of kind local",
+                source: "hueplane",
+            },
+            OutcomeRow {
+                name: "mtu",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "egress",
+                doc: "The frame exceeds the MTU of the port.",
+                when: "payload > mtu of hop",
+                source: "IEEE 802.1Q §6.5.8",
+            },
+            OutcomeRow {
+                name: "forward",
+                verdict: Verdict::Forward,
+                class: None,
+                family: None,
+                stage: "egress",
+                doc: "Sent to the port of the entry, with the entry's MAC addresses if it has some; all other bytes stay.",
+                when: "true",
+                source: "Anwer et al. (SIGCOMM 2010) §6",
+            },
+        ];
+
+        /// Number in counters and in hardware: its place in the order, from 1.
+        #[inline]
+        #[must_use]
+        pub const fn code(self) -> u8 {
+            self as u8
+        }
+
+        /// The outcome of a code.
+        #[must_use]
+        pub const fn from_code(code: u8) -> Option<Self> {
+            match code {
+                1..=8 => Some(Self::ALL[code as usize - 1]),
+                _ => None,
+            }
+        }
+
+        /// Its row of the specification.
+        #[must_use]
+        pub const fn row(self) -> &'static OutcomeRow {
+            &Self::ROWS[self as usize - 1]
+        }
+
+        /// Name in output, metrics and documentation.
+        #[must_use]
+        pub const fn name(self) -> &'static str {
+            self.row().name
+        }
+
+        /// What is done with the packet.
+        #[inline]
+        #[must_use]
+        pub const fn verdict(self) -> Verdict {
+            self.row().verdict
+        }
+    }
+
+    impl From<Outcome> for Reason {
+        #[inline(always)]
+        fn from(outcome: Outcome) -> Self {
+            Self::of(Kind::Extract, outcome.code())
+        }
+    }
+
+    impl PartialEq<Outcome> for Reason {
+        #[inline(always)]
+        fn eq(&self, outcome: &Outcome) -> bool {
+            *self == Self::of(Kind::Extract, outcome.code())
         }
     }
 }

@@ -82,9 +82,11 @@ impl Live {
             groups: Vec::new(),
             entries: match &program.entries {
                 Entries::Exact(macs) => Entries::Exact(macs.clone()),
-                Entries::Lpm32(_) | Entries::Lpm128(_) | Entries::Dual(..) | Entries::None => {
-                    Entries::none(program.kind())
-                }
+                Entries::Lpm32(_)
+                | Entries::Lpm128(_)
+                | Entries::Dual(..)
+                | Entries::Ternary(_)
+                | Entries::None => Entries::none(program.kind()),
             },
             rate_limit: program.rate_limit,
             weight: program.weight,
@@ -95,8 +97,11 @@ impl Live {
         self.networks.insert(vid, control);
         for (worker, block) in blocks.iter().cloned().enumerate() {
             let home = worker == home;
-            let hops = self.model.network(vid).filter(|_| home).map(|network| network.hops.clone());
-            let installation = Installation { program: program.clone(), hops, generation, home, block };
+            let loaded = self.model.network(vid).filter(|_| home);
+            let hops = loaded.map(|network| network.hops.clone());
+            let patterns = loaded.and_then(|network| network.shape.patterns.clone());
+            let program = program.clone();
+            let installation = Installation { program, hops, patterns, generation, home, block };
             self.ask(worker, move |worker| worker.install(installation)).map_err(broken)?;
         }
         let entry = NetworkEntry { name: program.name.clone(), kind: program.kind(), blocks };

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, Rate, RateLimit, Reason, Settings, Unclaimed, Verdict};
+use hue_planes::{Adjacency, Kind, Rate, RateLimit, Reason, Settings, Unclaimed, Verdict, extract};
 use hue_soft::{Batch, Fate, NetworkTrace, Soft, Trace};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
-use hue_tables::{Key, Limits, NextHop, Prefix, Vid};
+use hue_tables::{Key, Limits, NextHop, Pattern, Prefix, Vid};
 use serde::Deserialize;
 
 type Error = Box<dyn std::error::Error>;
@@ -43,6 +43,8 @@ struct Network {
     /// Of kind `l2`.
     #[serde(default)]
     sticky: bool,
+    /// Of kind `extract`: offset and mask of each byte.
+    key: Option<Vec<(u8, u8)>>,
     #[serde(default)]
     gated: bool,
 }
@@ -69,9 +71,10 @@ struct Select {
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 enum Hop {
     Local,
+    Drop,
     Glean { port: u8 },
     Forward { port: u8, src: String, dst: String, mtu: u16 },
-    Port { port: u8, mtu: u16 },
+    Port { port: u8, mtu: u16, dst: Option<String>, src: Option<String> },
 }
 
 #[derive(Deserialize)]
@@ -166,7 +169,11 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
     let next_hops = network.next_hops.iter().map(|hop| {
         Ok(match hop {
             Hop::Local => Adjacency::local(),
-            Hop::Port { port, mtu } => Adjacency::out(PortId::new(*port), *mtu),
+            Hop::Drop => Adjacency::drop(),
+            Hop::Port { port, mtu, dst, src } => {
+                let mac = |mac: &Option<String>| mac.as_deref().map(str::parse).transpose();
+                Adjacency::out_with(PortId::new(*port), *mtu, mac(dst)?, mac(src)?)
+            }
             Hop::Glean { port } => Adjacency::glean(PortId::new(*port)),
             Hop::Forward { port, src, dst, mtu } => {
                 Adjacency::forward(PortId::new(*port), src.parse()?, dst.parse()?, *mtu)
@@ -182,6 +189,7 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
             Entries::Dual(routes(&narrow)?, routes(&wide)?)
         }
         Entries::Exact(_) => Entries::Exact(macs(network)?),
+        Entries::Ternary(_) => Entries::Ternary(patterns(network)?),
         Entries::None => Entries::None,
     };
     let rate = |numbers: &Option<Numbers>| {
@@ -199,6 +207,13 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
             sticky: network.sticky,
             storm_limit: limit(&network.storm_limit)?,
             ..default
+        }),
+        Settings::Extract(default) => Settings::Extract(match &network.key {
+            Some(key) => {
+                let lane = |(offset, mask): &(u8, u8)| extract::Lane { offset: *offset, mask: *mask };
+                extract::Settings::new(&key.iter().map(lane).collect::<Vec<_>>())?
+            }
+            None => default,
         }),
         other => other,
     };
@@ -222,6 +237,18 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
 fn macs(network: &Network) -> Result<Vec<(hue_wire::Mac, NextHop)>, Error> {
     let row = |(mac, hop): &(String, u16)| -> Result<_, Error> {
         Ok((mac.parse()?, NextHop::new(*hop).ok_or("next hop")?))
+    };
+    network.routes.iter().map(row).collect()
+}
+
+/// The patterns of a network: value and mask, in digits from the highest on.
+fn patterns(network: &Network) -> Result<Vec<(Pattern, NextHop)>, Error> {
+    let bits = |digits: &str| -> Result<u128, Error> {
+        Ok(u128::from_str_radix(digits, 16)? << (128 - 4 * digits.len()))
+    };
+    let row = |(text, hop): &(String, u16)| -> Result<_, Error> {
+        let (value, mask) = text.split_once('/').ok_or("an entry without a mask")?;
+        Ok((Pattern::new(bits(value)?, bits(mask)?), NextHop::new(*hop).ok_or("next hop")?))
     };
     network.routes.iter().map(row).collect()
 }
@@ -369,12 +396,18 @@ fn every_outcome_and_reason_has_a_case() {
 /// The test driver must detect a wrong outcome, a wrong byte, a wrong port and a wrong counter.
 #[test]
 fn planted_errors_are_found() {
-    for (kind, limit) in [(Kind::Ipv4, "ttl"), (Kind::Ipv6, "hop_limit")] {
-        let text = fs::read_to_string(folder(kind).join("next_hop.toml")).unwrap();
+    for (kind, file, limit, other, out) in [
+        (Kind::Ipv4, "next_hop", "ttl", "options", "020000000a02"),
+        (Kind::Ipv6, "next_hop", "hop_limit", "options", "020000000a02"),
+        (Kind::Extract, "extract", "drop_entry", "no_entry", "02aa00000001"),
+    ] {
+        let text = fs::read_to_string(folder(kind).join(format!("{file}.toml"))).unwrap();
+        let (wrong, out) = (format!("outcome = \"{other}\""), format!("out = \"{out}"));
+        let wrong_out = format!("out = \"ff{}", &out[9..]);
         let outcome = format!("outcome = \"{limit}\"");
         for (from, to) in [
-            (outcome.as_str(), "outcome = \"options\""),
-            ("out = \"020000000a02", "out = \"020000000a03"),
+            (outcome.as_str(), wrong.as_str()),
+            (&out, &wrong_out),
             ("egress = 1", "egress = 0"),
             ("received = ", "received = 1"),
         ] {

@@ -61,7 +61,7 @@ fn program(kind: Kind) -> Program {
     let ports: Vec<_> = (0..PORTS).map(at).collect();
     let keys = kind.limits().keys;
     let select = |of: &VirtualPort| match keys {
-        Keys::Mac | Keys::None => Match::Port(of.port),
+        Keys::Mac | Keys::Bits | Keys::None => Match::Port(of.port),
         Keys::V4 | Keys::V6 | Keys::Dual => Match::Mac { port: of.port, mac: of.mac },
     };
     let rows = ports.iter().zip(0..).map(|(of, vport)| Row { vid: vid(1), vport, select: select(of) });
@@ -70,6 +70,7 @@ fn program(kind: Kind) -> Program {
             let out = ports.iter().map(|of| Adjacency::out(of.port, of.mtu_bytes)).collect();
             (out, Entries::Exact(vec![(FIXED, hop(1))]))
         }
+        Keys::Bits => (vec![Adjacency::out(port(1), MTU_BYTES), Adjacency::drop()], Entries::none(kind)),
         Keys::None => (Vec::new(), Entries::None),
         Keys::V4 | Keys::V6 | Keys::Dual => {
             (vec![Adjacency::local(), Adjacency::glean(port(0)), to(2)], Entries::none(kind))
@@ -109,7 +110,7 @@ fn frame(keys: Keys, number: u8) -> Vec<u8> {
             bytes.extend((0x2001_0db8_u128 << 96 | 1).to_be_bytes());
             bytes.extend((0x2001_0db8_u128 << 96 | u128::from(number) << 80 | 9).to_be_bytes());
         }
-        Keys::Mac | Keys::None => {
+        Keys::Mac | Keys::Bits | Keys::None => {
             bytes[..6].copy_from_slice(&if number == 0 { FIXED } else { Mac::BROADCAST }.0);
             bytes.extend([0x12, 0x34]);
         }
@@ -264,7 +265,7 @@ impl Place for OnCard {
     }
 
     fn routes(&mut self) -> usize {
-        let routes = |entries: &Entries| entries.len() - entries.macs().len();
+        let routes = |entries: &Entries| entries.len() - entries.macs().len() - entries.patterns().len();
         self.card.programs().map(|program| routes(&program.entries)).sum()
     }
 

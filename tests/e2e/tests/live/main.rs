@@ -15,6 +15,7 @@ mod daemon;
 mod drain;
 mod drift;
 mod dual;
+mod extract;
 mod faults;
 mod forwarding;
 mod gates;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod again;
+mod bits;
 mod crowded;
 mod families;
 mod floods;

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use hue_tables::{AnyPrefix, PrefixError};
 use hueplaned::api::{
     CardShare, CardTables, MacAddress, Neighbour, Network, NetworkFilter, NetworkState, Node, Placement,
-    Port, PortState, Problem, Route, RouteFilter, RouteKind, Status, TableShare,
+    Port, PortState, Problem, Route, RouteFilter, RouteKind, Status, TableEntry, TableShare,
 };
 use hueplaned::client::Client;
 use serde::Serialize;
@@ -36,6 +36,7 @@ pub fn get(args: &Get, connection: &Connection) -> Result<(), Failure> {
         Kind::Routes => routes(&client, format, name, args.network.as_deref()),
         Kind::Neighbours => neighbours(&client, format, name, args.network.as_deref()),
         Kind::Macs => macs(&client, format, name, args.network.as_deref()),
+        Kind::Entries => entries(&client, format, name, args.network.as_deref()),
         Kind::Tables => tables(&client, format, name.or(args.network.as_deref())),
         Kind::Config => config(&client, format, name.or(args.network.as_deref())),
         Kind::Placements => placements(&client, format, name.or(args.network.as_deref())),
@@ -357,6 +358,44 @@ fn macs(client: &Client, format: Format, name: Option<&str>, network: Option<&st
         let row = |one: &MacAddress| {
             let seen = one.age_seconds.map_or_else(|| "static".to_owned(), |age| format!("{age} s ago"));
             vec![painter.paint(&one.network), one.mac.clone(), one.port.clone(), seen]
+        };
+        columns(&head, &list.iter().map(row).collect::<Vec<_>>())
+    })
+}
+
+fn entries(
+    client: &Client,
+    format: Format,
+    name: Option<&str>,
+    network: Option<&str>,
+) -> Result<(), Failure> {
+    let wrong = |name: &str| Failure::Usage(format!("found {name:?}, expected the number of an entry"));
+    let only: Option<u64> = name.map(|name| name.parse().map_err(|_| wrong(name))).transpose()?;
+    let filter = NetworkFilter { network: network.map(str::to_owned), limit: None };
+    let mut list = client.entries(&filter)?;
+    list.retain(|one| only.is_none_or(|only| one.index == only));
+    result(format, &list, || {
+        let head = [
+            ("NETWORK", Align::Left),
+            ("ENTRY", Align::Right),
+            ("MATCH", Align::Left),
+            ("ACTION", Align::Left),
+            ("PORT", Align::Left),
+            ("DESTINATION", Align::Left),
+            ("SOURCE", Align::Left),
+        ];
+        let painter = Painter::ask(client);
+        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let row = |one: &TableEntry| {
+            vec![
+                painter.paint(&one.network),
+                one.index.to_string(),
+                one.matches.clone(),
+                one.action.name().to_owned(),
+                text(&one.port),
+                text(&one.destination),
+                text(&one.source),
+            ]
         };
         columns(&head, &list.iter().map(row).collect::<Vec<_>>())
     })

@@ -71,6 +71,7 @@ impl Node {
             Query::RoutesHolding { name, address, reply } => reply.send(self.routes_holding(&name, address)),
             Query::Neighbours { name, reply } => reply.send(self.neighbours_of(&name)),
             Query::Macs { name, reply } => reply.send(self.macs_of(&name)),
+            Query::Entries { name, reply } => reply.send(self.entries_of(&name)),
             Query::Tables { reply } => reply.send(self.tables()),
             Query::Question { from_traffic, reply } => reply.send(self.question(from_traffic)),
             Query::Images { reply } => reply.send(self.images()),

@@ -13,8 +13,8 @@ use hue_tables::Vid;
 use tokio::sync::oneshot;
 
 use super::Node;
-use crate::api::{CardTables, ExecInfo, MacAddress, Problem, Route, TableShare, Tables};
-use crate::node::lists::{NeighbourList, PIECE, RoutesAt, card_tables, port_names, route};
+use crate::api::{CardTables, ExecInfo, MacAddress, Problem, Route, TableEntry, TableShare, Tables};
+use crate::node::lists::{NeighbourList, PIECE, RoutesAt, card_tables, entries, port_names, route};
 use crate::node::networks::Entry;
 
 impl Node {
@@ -90,6 +90,12 @@ impl Node {
             })
         };
         rows.into_iter().filter_map(address).collect()
+    }
+
+    /// A network's entries that compare bits of frames.
+    pub(super) fn entries_of(&self, name: &str) -> Vec<TableEntry> {
+        let have = self.networks.get(name).and_then(Entry::have);
+        have.map(|have| entries(name, &have.program)).unwrap_or_default()
     }
 
     /// Software's tables, and a receiver for those of the card.

@@ -16,7 +16,7 @@ use crate::api::{
     DownResult, DrainRequest, DrainResult, EventKind, EventPage, ExecInfo, GateRequest, History, ImageInfo,
     ImageLoaded, LoadImageRequest, MacAddress, MigrateRequest, Migration, Neighbour, Network, NetworkFilter,
     NetworkState, Placement, Plan, PlanQuery, Port, PortState, Problem, ProblemKind, RevisionKind, Route,
-    RouteFilter, Stats, Status, StoreStatus, Summary, Tables, Timestamp, Trace, TurnQuery, Usage,
+    RouteFilter, Stats, Status, StoreStatus, Summary, TableEntry, Tables, Timestamp, Trace, TurnQuery, Usage,
 };
 use crate::backend::{Backend, MetricsSnapshot, Pieces, Turn};
 use crate::history::Origin;
@@ -117,6 +117,14 @@ impl Backend for NodeHandle {
         let names = self.ask(|reply| Query::Names { only, reply }).await??;
         let next =
             |node: Self, name: String| async move { node.ask(|reply| Query::Macs { name, reply }).await };
+        Ok(limited(self.each(names, next), filter.limit.unwrap_or(u64::MAX)))
+    }
+
+    async fn entries(&self, filter: NetworkFilter) -> Result<Pieces<TableEntry>, Problem> {
+        let only = filter.network.clone();
+        let names = self.ask(|reply| Query::Names { only, reply }).await??;
+        let next =
+            |node: Self, name: String| async move { node.ask(|reply| Query::Entries { name, reply }).await };
         Ok(limited(self.each(names, next), filter.limit.unwrap_or(u64::MAX)))
     }
 

@@ -10,7 +10,7 @@ use hue_planes::{Adjacency, Loss};
 use hue_ports::{CLASS_MAX, ClassLosses, ClassRule, Driver, Pool, Port, PortError, release_all};
 use hue_substrate::Program;
 use hue_substrate::handover::Peer;
-use hue_tables::{NextHop, Vid};
+use hue_tables::{NextHop, TernaryTable, Vid};
 use hue_wire::Mac;
 
 use super::super::announce::{Announcement, MESSAGE_BYTES_MAX};
@@ -31,6 +31,8 @@ pub(crate) struct Installation {
     pub program: Arc<Program>,
     /// Only at its home.
     pub hops: Option<Hops>,
+    /// The same, of a network with patterns.
+    pub patterns: Option<Arc<TernaryTable>>,
     /// See [`hue_substrate::handover::Home`].
     pub generation: u16,
     pub home: bool,
@@ -214,7 +216,7 @@ impl Worker {
     /// Installs a network, or gives an installed network a new program: counters, queue and TAPs stay, and so does
     /// the meter unless the limit changed.
     pub fn install(&mut self, installation: Installation) {
-        let Installation { program, hops, generation, home, block } = installation;
+        let Installation { program, hops, patterns, generation, home, block } = installation;
         self.publish();
         match self.slot(program.vid) {
             Some(slot) => {
@@ -226,17 +228,13 @@ impl Worker {
                 }
                 orphans.into_iter().for_each(|tap| self.close_tap(tap));
                 let mut plane = Network::new(&program, self.engine.networks.get(slot));
-                if let Some(hops) = hops {
-                    plane.hops = hops;
-                }
+                plane.take(hops, patterns);
                 self.engine.networks[slot] = plane;
                 self.show(slot);
             }
             None => {
                 let mut plane = Network::new(&program, None);
-                if let Some(hops) = hops {
-                    plane.hops = hops;
-                }
+                plane.take(hops, patterns);
                 self.networks.push(LiveNetwork::new(&program, generation, home, block));
                 self.engine.networks.push(plane);
                 let count = self.networks.len();

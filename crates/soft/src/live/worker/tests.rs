@@ -130,6 +130,7 @@ impl Solo {
             worker.install(Installation {
                 program: Arc::new(program.clone()),
                 hops: Some(network.hops.clone()),
+                patterns: None,
                 generation: 0,
                 home: true,
                 block,
