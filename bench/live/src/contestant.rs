@@ -159,7 +159,8 @@ impl Contestant {
 
     /// hueplane over AF_XDP with networks of kind `kernel`: Linux forwards in their namespaces.
     pub fn hueplane_kernel(networks: u16) -> Self {
-        let wires = Wires { delegated: true, ..Wires::veth_for(Traffic::Ipv4, networks) };
+        let mut wires = Wires::veth_for(Traffic::Ipv4, networks);
+        wires.delegated = true;
         let daemon = hueplane(&wires, "afxdp");
         let name = format!("hueplane afxdp kernel, {}", counted(Traffic::Ipv4, networks));
         Self::new(name, wires, Kind::Hueplane(Box::new(daemon)), FORWARDED)

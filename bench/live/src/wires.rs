@@ -162,6 +162,7 @@ impl Wires {
             lab: Lab::new(0),
             further: Vec::new(),
             traffic: Traffic::Ipv4,
+            delegated: false,
             networks,
             arrives_in: None,
             leaves_in: None,
