@@ -38,7 +38,7 @@ pub fn command(
     prepared(Place::open(namespace, cgroup)?, program)
 }
 
-/// The same for a command that also has temporary files of its own ([`PRIVATE`]), which are gone when it ends.
+/// The same for a command that also has temporary files of its own, which are gone when it ends.
 ///
 /// # Errors
 /// As [`command`].

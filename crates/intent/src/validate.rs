@@ -295,7 +295,8 @@ fn virtual_ports(network: &NetworkDraft<'_>) {
 /// Selection by inner destination reads IPv4 headers.
 fn select_of_kind(network: &NetworkDraft<'_>) {
     let Some(kind) = network.plane.as_ref().map(|plane| plane.kind) else { return };
-    if !kind.limits().keys.has_routes() && !matches!(network.select, None | Some(Select::Port)) {
+    let has_whole_ports = matches!(kind.limits().keys, Keys::Mac | Keys::Bits);
+    if has_whole_ports && !matches!(network.select, None | Some(Select::Port)) {
         let at = network.spec.field_or_self("select").field_or_self("by");
         let what = if kind == Kind::L2 { "a switch" } else { "such a network" };
         let hint = format!("{what} takes frames to all destinations, so each of its ports is its own");

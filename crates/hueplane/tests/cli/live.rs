@@ -88,7 +88,7 @@ fn wrong_arguments_are_usage_errors() {
         ("get", "KIND"),
         (
             "get things",
-            "possible values: nodes, networks, ports, routes, neighbours, macs, tables, placements, config",
+            "possible values: nodes, networks, ports, routes, neighbours, macs, entries, tables, placements, config",
         ),
         ("get routes 10.0.0.0 --socket a --server https://b:1", "cannot be used with"),
         ("--server https://a:1 stats", "--cert"),

@@ -291,7 +291,7 @@ fn a_switch_has_frames_and_no_packets() {
     assert_eq!(
         errors(&[&wan(), &switch(IPIP)]),
         [
-            "b.yaml:7:35: spec.ports[0].tunnel.type: found ipip with kind l2, expected vxlan (this kind forwards frames, and type ipip carries only IP packets)"
+            "b.yaml:7:35: spec.ports[0].tunnel.type: found ipip with kind l2, expected vxlan (a switch forwards frames, and type ipip carries only IP packets)"
         ]
     );
     let both = network(
