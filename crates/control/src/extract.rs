@@ -2,12 +2,12 @@
 //!
 //! Flow: entries of a document → **rows** → program. Entries that do the same share a row.
 
-use std::collections::HashMap;
-
 use hue_intent::{EntryAction, NetworkSpec};
 use hue_planes::Adjacency;
 use hue_substrate::VirtualPort;
 use hue_tables::{NextHop, Pattern};
+
+use crate::routes::Hops;
 
 /// What the entries of a network become.
 pub(crate) struct Rows {
@@ -18,28 +18,19 @@ pub(crate) struct Rows {
 
 /// The rows of a network's entries; `None` if one is for a port that does not exist, or if there are too many.
 pub(crate) fn rows(spec: &NetworkSpec, ports: &[VirtualPort]) -> Option<Rows> {
-    let mut rows = Rows { next_hops: Vec::new(), entries: Vec::with_capacity(spec.entries.len()) };
-    let Some(key) = &spec.plane.key else { return Some(rows) };
-    let mut known: HashMap<Adjacency, NextHop> = HashMap::new();
-    for entry in &spec.entries {
-        let row = match &entry.action {
-            EntryAction::Drop => Adjacency::drop(),
-            EntryAction::Punt => Adjacency::local(),
-            EntryAction::Forward { port, destination, source } => {
-                let port = ports.iter().find(|one| one.name == port.as_str())?;
-                Adjacency::out_with(port.port, port.mtu_bytes, *destination, *source)
-            }
-        };
-        let hop = match known.get(&row) {
-            Some(hop) => *hop,
-            None => {
-                let hop = NextHop::new(u16::try_from(rows.next_hops.len()).ok()?)?;
-                rows.next_hops.push(row);
-                known.insert(row, hop);
-                hop
-            }
-        };
-        rows.entries.push((entry.pattern(key), hop));
+    let (mut hops, mut entries) = (Hops::default(), Vec::with_capacity(spec.entries.len()));
+    if let Some(key) = &spec.plane.key {
+        for entry in &spec.entries {
+            let row = match &entry.action {
+                EntryAction::Drop => Adjacency::drop(),
+                EntryAction::Punt => Adjacency::local(),
+                EntryAction::Forward { port, destination, source } => {
+                    let port = ports.iter().find(|one| one.name == port.as_str())?;
+                    Adjacency::out_with(port.port, port.mtu_bytes, *destination, *source)
+                }
+            };
+            entries.push((entry.pattern(key), hops.add(row).ok()?));
+        }
     }
-    Some(rows)
+    Some(Rows { next_hops: hops.list, entries })
 }

@@ -99,15 +99,16 @@ pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSe
 
 /// The next hops so far, without duplicates.
 #[derive(Default)]
-struct Hops {
-    list: Vec<Adjacency>,
+pub(crate) struct Hops {
+    pub(crate) list: Vec<Adjacency>,
     index: HashMap<Adjacency, NextHop>,
     groups: Vec<(NextHop, Slots)>,
     group_index: HashMap<Vec<Member>, NextHop>,
 }
 
 impl Hops {
-    fn add(&mut self, adjacency: Adjacency) -> Result<NextHop, RouteFault> {
+    /// The row of an adjacency.
+    pub(crate) fn add(&mut self, adjacency: Adjacency) -> Result<NextHop, RouteFault> {
         match self.index.entry(adjacency) {
             std::collections::hash_map::Entry::Occupied(hop) => Ok(*hop.get()),
             std::collections::hash_map::Entry::Vacant(free) => {

@@ -48,8 +48,7 @@ impl FromStr for Digits {
 
 impl fmt::Display for Digits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = format!("{:032x}", self.bits);
-        write!(f, "0x{}", digits.get(..2 * self.bytes).unwrap_or(&digits))
+        f.write_str(&hue_planes::extract::digits(self.bits, self.bytes))
     }
 }
 

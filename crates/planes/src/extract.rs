@@ -113,8 +113,7 @@ impl Settings {
     /// A key in hexadecimal digits, two for each lane.
     #[must_use]
     pub fn key_text(&self, key: u128) -> String {
-        let digits = format!("{key:032x}");
-        format!("0x{}", digits.get(..2 * self.bytes()).unwrap_or(&digits))
+        digits(key, self.bytes())
     }
 
     /// A pattern as documents have it: `any`, a value, a value with a length, or a value and a mask.
@@ -150,6 +149,13 @@ impl Settings {
     const fn is_prefix(&self, mask: u128) -> bool {
         self.prefix_mask(self.prefix_bits(mask)) == mask
     }
+}
+
+/// The first bytes of a key in hexadecimal digits.
+#[must_use]
+pub fn digits(key: u128, bytes: usize) -> String {
+    let digits = format!("{key:032x}");
+    format!("0x{}", digits.get(..2 * bytes).unwrap_or(&digits))
 }
 
 /// The first 64 bits of a frame, as in the experiment of the paper.

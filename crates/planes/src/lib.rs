@@ -6,6 +6,7 @@
 
 mod adjacency;
 mod counters;
+mod delegated;
 pub mod dual;
 #[cfg(feature = "test-kinds")]
 pub mod echo;

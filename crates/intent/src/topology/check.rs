@@ -12,7 +12,6 @@ use super::paths::Graph;
 use super::{
     ResolvedLink, Routing, TopologyNetwork, TopologySpec, TunnelType, Under, VirtualLink, addresses,
 };
-use crate::address::Family;
 use crate::decode::Cursor;
 use crate::error::{did_you_mean, one_of};
 use crate::limits;
@@ -198,14 +197,14 @@ impl<'t> Check<'_, 't> {
             at_over.fault("the network itself", "another network that carries the tunnel", None);
             return;
         }
-        if kind == TunnelType::Ipip && Family::of(network.kind) == Family::None {
-            let found = format!("ipip for a network of kind {}", network.kind.name());
+        if kind == TunnelType::Ipip && network.kind == Kind::L2 {
+            let found = "ipip for a network of kind l2";
             at.field_or_self("tunnel").fault(found, "vxlan: its packets contain whole frames", None);
         }
         let Some(carrier) = self.spec.networks.iter().find(|one| one.name == *over) else { return };
-        if matches!(carrier.kind.limits().keys, Keys::Mac | Keys::None) {
-            let found = format!("network \"{over}\" of kind {}", carrier.kind.name());
-            at_over.fault(found, "a network that routes IP packets", None);
+        if carrier.kind == Kind::L2 {
+            let found = format!("network \"{over}\" of kind l2");
+            at_over.fault(found, "a network with IP addresses", None);
         }
         for node in &link.ends {
             if carrier.nodes.as_ref().is_some_and(|nodes| !nodes.contains(node)) {
@@ -233,7 +232,7 @@ impl<'t> Check<'_, 't> {
         }
         let prefixes = at.field_or_self("prefixes");
         let families: Vec<bool> = network.prefixes.iter().map(|prefix| prefix.addr().is_ipv4()).collect();
-        let wanted = if Family::of(network.kind) == Family::Both { 2 } else { 1 };
+        let wanted = if network.kind.limits().keys == Keys::Dual { 2 } else { 1 };
         let expected = if wanted == 2 { "one IPv4 and one IPv6 prefix" } else { "one prefix" };
         if families.len() != wanted || families.len() == 2 && families[0] == families[1] {
             let v4 = families.iter().filter(|is_v4| **is_v4).count();

@@ -146,9 +146,7 @@ fn carrier(
         at.fault("the network itself", "another network, which carries the tunnel", None);
         return None;
     }
-    if let Some(kind) = networks[index].plane.as_ref().map(|plane| plane.kind)
-        && !kind.limits().keys.has_routes()
-    {
+    if let Some(kind) = without_ip(&networks[index]) {
         let hint = format!("network \"{name}\" is in {}", networks[index].at.location_for(&at));
         at.fault(
             format!("network \"{name}\" of kind {}", kind.name()),

@@ -8,7 +8,7 @@ use hue_e2e::traffic::Flow;
 use hue_e2e::{Cli, Daemon, Lab, Pair, can_run, until};
 use serde_json::Value;
 
-use crate::card::{node, runs_on, start};
+use crate::card::{mac, node, runs_on, start};
 use crate::forwarding::transfer;
 
 /// A network whose packets Linux forwards, between two hosts of both families.
@@ -138,9 +138,4 @@ fn a_flood_into_a_slow_namespace_takes_nothing_from_others() {
     println!("beside {sent} frames, {:?} of them handed to the slow namespace: {report}", delegated(&stats));
     assert!(sent > 100_000 && delegated(&stats)[0] > 10_000, "{sent} {stats}");
     assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
-}
-
-fn mac(text: &str) -> [u8; 6] {
-    let bytes: Vec<u8> = text.split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
-    bytes.try_into().unwrap()
 }

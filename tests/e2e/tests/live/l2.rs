@@ -39,7 +39,7 @@ pub fn hosts_on(lab: &Lab, ports: std::ops::Range<usize>) -> Vec<Host> {
 }
 
 /// Waits until each host has reached the next one.
-fn reach_each_other(hosts: &[Host]) {
+pub fn reach_each_other(hosts: &[Host]) {
     for (from, to) in hosts.iter().zip(hosts.iter().cycle().skip(1)) {
         until("hosts reach each other", 20, || from.ping(to.address, 1) == 1);
     }

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use hue_e2e::document::all;
-use hue_e2e::lab::{Host, text};
+use hue_e2e::lab::text;
 use hue_e2e::raw::{Raw, Sniffer};
 use hue_e2e::traffic::Flow;
 use hue_e2e::{Daemon, Lab, can_run, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
 
+use crate::card::network;
 use crate::forwarding::transfer;
-use crate::l2::hosts;
+use crate::l2::{hosts, reach_each_other};
 
 /// The program of `labs/process`: a learning switch.
 fn switch() -> Vec<String> {
@@ -58,11 +58,6 @@ fn told(daemon: &Daemon, network: &str, kind: &str) -> Vec<String> {
     of.map(|event| event["message"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-fn network(daemon: &Daemon, name: &str) -> Value {
-    let list = daemon.cli.json(&["get", "networks", name]);
-    list.as_array().and_then(|list| list.first().cloned()).unwrap_or(list)
-}
-
 /// The processes of a network, by the ids that this machine gives them.
 fn processes(lab: &Lab, name: &str) -> Vec<i32> {
     let groups = hue_e2e::daemon::cgroups(lab);
@@ -82,12 +77,6 @@ fn processes(lab: &Lab, name: &str) -> Vec<i32> {
     found.sort_unstable();
     found.dedup();
     found
-}
-
-fn reach_each_other(hosts: &[Host]) {
-    for (from, to) in hosts.iter().zip(hosts.iter().cycle().skip(1)) {
-        until("hosts reach each other", 30, || from.ping(to.address, 1) == 1);
-    }
 }
 
 #[test]

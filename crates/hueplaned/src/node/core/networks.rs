@@ -16,7 +16,8 @@ use crate::node::jobs::{Done, Made};
 use crate::node::moves;
 use crate::node::networks::{Around, Attached, Effect, Entry, Input, Loaded};
 use crate::node::ports::{self, PhysicalPort};
-use crate::node::routes::{self, Table};
+use crate::node::programs::Programs;
+use crate::node::routes::{self, Routes, Table};
 
 impl Node {
     /// Gives networks an input. Its effects are applied before this returns, each with all that follows from it before the
@@ -186,7 +187,7 @@ impl Node {
 
     /// What is wrong with a network that is as wanted: its routes, or its program.
     fn problem_of(&self, entry: &Entry) -> Option<&String> {
-        self.refused_of(entry).or_else(|| self.programs.problem(entry.vid()?))
+        problem(&self.routes, &self.programs, entry.vid()?)
     }
 
     /// State of a network, and the reason if it is not the desired one.
@@ -205,6 +206,12 @@ impl Node {
     pub(super) fn tell_passengers(&mut self, vid: Vid) {
         self.with_name(vid, |node, name| node.give_networks(Input::TellPassengers(name)));
     }
+}
+
+/// What is wrong with a network that is as wanted: its routes, or its program.
+pub(super) fn problem<'a>(routes: &'a Routes, programs: &'a Programs, vid: Vid) -> Option<&'a String> {
+    let refused = routes.table(vid).and_then(|table| table.refused().reason());
+    refused.or_else(|| programs.problem(vid))
 }
 
 /// The gateways of routes by source, each once.

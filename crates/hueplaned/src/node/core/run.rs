@@ -10,6 +10,7 @@ use hue_host::service;
 use hue_substrate::Substrate;
 
 use super::Node;
+use super::networks::problem;
 use crate::api::{Capacity, EventKind, Health};
 use crate::node::events::About;
 use crate::node::message::Inbox;
@@ -153,11 +154,7 @@ impl Node {
             port.view(name, link, on.get(&port.id).cloned().unwrap_or_default())
         });
         let (routes, programs) = (&self.routes, &self.programs);
-        let problem = |vid| {
-            let refused = routes.table(vid).and_then(|table| table.refused().reason());
-            refused.or_else(|| programs.problem(vid))
-        };
-        let networks = self.networks.views(problem, |vid| programs.view(vid));
+        let networks = self.networks.views(|vid| problem(routes, programs, vid), |vid| programs.view(vid));
         let view = View {
             health: self.health,
             troubles,
