@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use hue_demux::{Match, PortId, Row};
 use hue_intent::{Intent, Martians, Mtus, Name, Network, NetworkSpec, On, RateLimit, Select};
-use hue_planes::{Adjacency, Keys, MeterError, Rate, Settings, ipv4, l2};
+use hue_planes::{Adjacency, Keys, Kind, MeterError, Rate, Settings, ipv4, l2};
 use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::{Key, NextHop, Policies, Prefix, Vid};
 use hue_wire::Mac;
@@ -15,6 +15,7 @@ use hue_wire::Mac;
 use crate::error::CompileError;
 use crate::extract;
 use crate::ids::Ids;
+use crate::mpls;
 use crate::names::{Names, NetworkNames, PhysicalPort, RouteName, palette};
 use crate::routes::{self, RouteFault, RouteSet};
 
@@ -119,8 +120,12 @@ fn one(network: &Network, vid: Vid, known: &Known<'_>) -> Result<(Program, Netwo
             )
         }
         Entries::Ternary(_) => {
-            let rows = extract::rows(spec, &ports)
-                .ok_or_else(|| CompileError::VirtualPort { network: name.clone() })?;
+            let rows = if spec.plane.kind == Kind::Mpls {
+                mpls::rows(spec, &ports)
+            } else {
+                extract::rows(spec, &ports)
+            };
+            let rows = rows.ok_or_else(|| CompileError::VirtualPort { network: name.clone() })?;
             set.next_hops = rows.next_hops;
             Entries::Ternary(rows.entries)
         }
@@ -182,6 +187,7 @@ fn settings(spec: &NetworkSpec) -> Result<Settings, MeterError> {
             storm_limit: plane.storm_limit.map(meter).transpose()?,
         }),
         Settings::Extract(default) => Settings::Extract(plane.key.unwrap_or(default)),
+        Settings::Mpls(_) => Settings::Mpls(hue_planes::mpls::Settings { ttl: plane.ttl }),
         other => other,
     })
 }

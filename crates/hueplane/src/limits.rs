@@ -143,6 +143,8 @@ fn fields() -> Vec<(&'static str, String)> {
         ("`plane.key`", range(1_u8, hue_planes::extract::LANES_MAX)),
         ("`offset`", range(0_u8, hue_planes::extract::OFFSET_MAX)),
         ("`entries`", at_most(documents::ENTRIES_MAX)),
+        ("`labels`", at_most(documents::ENTRIES_MAX)),
+        ("`push`", format!("{} labels", range(1_u8, hue_planes::LABELS_MAX - 1))),
         ("different masks", at_most(documents::ENTRY_MASKS_MAX)),
         ("`prefixes`", at_most(documents::SELECT_PREFIXES_MAX)),
         ("`weight`", range(1_u8, documents::WEIGHT_MAX)),

@@ -19,12 +19,13 @@ pub mod ipv6;
 pub mod kernel;
 pub mod l2;
 mod meter;
+pub mod mpls;
 mod plane;
 pub mod process;
 mod reason;
 mod spec;
 
-pub use adjacency::{Adjacency, AdjacencyKind};
+pub use adjacency::{Adjacency, AdjacencyKind, LABELS_MAX};
 pub use counters::{Counters, Losses, OUTCOMES_MAX, UnclaimedCounters};
 pub use generated::{
     FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Loss, METRIC_DROPS, METRIC_LOSSES, METRIC_NETWORK_BYTES,
@@ -34,7 +35,7 @@ pub use generated::{
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
 pub use plane::{
     Answer, ByFamily, Exact, Explanation, Families, IpKey, Keys, Learning, Limits, LongestPrefix, Looked,
-    NoTable, Plane, Settings, Source, Ternary, TwoFamilies,
+    NoTable, Plane, Settings, Source, Ternary, TwoFamilies, finish,
 };
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
-use hue_planes::{Kind, Rate, RateLimit, Settings, extract, l2};
+use hue_planes::{Kind, Rate, RateLimit, Settings, extract, l2, mpls};
 use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::{Key, NextHop, Pattern, Prefix, Vid};
 use serde::Deserialize;
@@ -48,6 +48,8 @@ struct Network {
     sticky: bool,
     /// Of kind `extract`: offset and mask of each byte.
     key: Option<Vec<(u8, u8)>>,
+    /// Of kind `mpls`.
+    ttl: Option<mpls::Ttl>,
     #[serde(default)]
     gated: bool,
 }
@@ -76,6 +78,7 @@ enum Hop {
     Glean { port: u8 },
     Port { port: u8, mtu: u16, dst: Option<String>, src: Option<String> },
     Forward { port: u8, src: String, dst: String, mtu: u16 },
+    Labels { labels: Vec<u32>, then: u16 },
 }
 
 #[derive(Deserialize)]
@@ -181,6 +184,7 @@ fn program(network: &Network, kind: Kind) -> Program {
             let mac = |mac: &Option<String>| mac.as_deref().map(|mac| mac.parse().unwrap());
             Adjacency::out_with(PortId::new(*port), *mtu, mac(dst), mac(src))
         }
+        Hop::Labels { labels, then } => Adjacency::labels(labels, *then).unwrap(),
         Hop::Glean { port } => Adjacency::glean(PortId::new(*port)),
         Hop::Forward { port, src, dst, mtu } => {
             Adjacency::forward(PortId::new(*port), src.parse().unwrap(), dst.parse().unwrap(), *mtu)
@@ -203,6 +207,7 @@ fn program(network: &Network, kind: Kind) -> Program {
                 let lane = |(offset, mask): &(u8, u8)| extract::Lane { offset: *offset, mask: *mask };
                 extract::Settings::new(&key.iter().map(lane).collect::<Vec<_>>()).unwrap()
             })),
+            Settings::Mpls(_) => Settings::Mpls(mpls::Settings { ttl: network.ttl.unwrap_or_default() }),
             other => other,
         },
         ports,
