@@ -144,6 +144,7 @@ fn fields() -> Vec<(&'static str, String)> {
         ("`offset`", range(0_u8, hue_planes::extract::OFFSET_MAX)),
         ("`entries`", at_most(documents::ENTRIES_MAX)),
         ("`labels`", at_most(documents::ENTRIES_MAX)),
+        ("`label`", range(hue_wire::mpls::LABEL_MIN, hue_wire::mpls::LABEL_MAX)),
         ("`push`", format!("{} labels", range(1_u8, hue_planes::LABELS_MAX - 1))),
         ("different masks", at_most(documents::ENTRY_MASKS_MAX)),
         ("`prefixes`", at_most(documents::SELECT_PREFIXES_MAX)),
