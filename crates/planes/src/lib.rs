@@ -23,6 +23,7 @@ mod plane;
 pub mod process;
 mod reason;
 mod spec;
+pub mod splice;
 
 pub use adjacency::{Adjacency, AdjacencyKind};
 pub use counters::{Counters, Losses, OUTCOMES_MAX, UnclaimedCounters};
@@ -33,8 +34,8 @@ pub use generated::{
 };
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
 pub use plane::{
-    Answer, ByFamily, Exact, Explanation, Families, IpKey, Keys, Learning, Limits, LongestPrefix, Looked,
-    NoTable, Plane, Settings, Source, Ternary, TwoFamilies,
+    Answer, ByFamily, BySlice, Exact, Explanation, Families, IpKey, Keys, Learning, Limits, LongestPrefix,
+    Looked, NoTable, Plane, Settings, Source, Ternary, TwoFamilies,
 };
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};

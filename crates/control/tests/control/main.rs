@@ -5,5 +5,6 @@
 mod compile;
 mod extract;
 mod live_rib;
+mod splice;
 mod topology;
 mod tunnels;
