@@ -1,5 +1,5 @@
-//! The lab: a node with four ports on bridges, and two hosts for each network, all in their own namespaces. A switch has
-//! three ports and hosts of its own.
+//! The lab: a node with ports on bridges, and two hosts for each network, all in their own namespaces. Networks whose hosts
+//! are on one link have two ports of their own.
 //!
 //! ```text
 //! namespace of the node                                        namespace of a host
@@ -11,7 +11,7 @@
 //! `n0` to `n3` exist if networks in software have NICs of their own.
 //!
 //! Invariants: the bridge ports of hosts are isolated, so that frames pass only between a host and the node.
-//! There is no spanning tree, and no IPv6 but in hosts of IPv6 networks, so that hosts send all frames. `u0` to `u3` and `v0` to `v3` have no
+//! There is no spanning tree, and no IPv6 but in hosts with such an address, so that hosts send all frames. `u0`… and `v0`… have no
 //! offloads, so that large segments from hosts arrive at the node as packets with checksums.
 
 use hue_host::links::Links;
@@ -20,7 +20,7 @@ use hue_host::{HostError, ethtool, service, sysctl};
 use hue_tables::AnyPrefix;
 
 use super::place::Place;
-use super::plan::{Host, Network, PORTS, Plan, SIDES};
+use super::plan::{CARD_PORTS, Host, Network, Plan, SIDES, link_len};
 use super::watch::Watcher;
 use crate::failure::Failure;
 use crate::local::space::{self, HOST_INTERFACE, Settings};
@@ -42,13 +42,13 @@ impl Lab {
         let node = space::create(&place.node_namespace())?;
         let mut links = Links::inside(&node)?;
         links.set_up("lo", true)?;
-        for port in 0..PORTS {
+        for port in 0..plan.ports() {
             bridge_of_port(&mut links, port)?;
             for (outside, inside) in wires(port, nics) {
                 wire_of_node(&mut links, port, &outside, &inside)?;
             }
         }
-        let outsides = (0..PORTS).flat_map(|port| wires(port, nics)).map(|(outside, _)| outside);
+        let outsides = (0..plan.ports()).flat_map(|port| wires(port, nics)).map(|(outside, _)| outside);
         node.run(|| outsides.into_iter().try_for_each(|name| ethtool::set_tx_checksum(&name, false)))??;
         let numbered: Vec<(usize, &Network)> = plan.networks.iter().enumerate().collect();
         let hosts = probe::all(&numbered, |(index, network)| {
@@ -88,7 +88,7 @@ fn wire_of_node(links: &mut Links, port: usize, outside: &str, inside: &str) -> 
 /// The links from a bridge to the node, by the names of their ends: on the bridge, and at the node.
 fn wires(port: usize, nics: bool) -> Vec<(String, String)> {
     let of_card = (format!("u{port}"), format!("p{port}"));
-    let of_nic = nics.then(|| (format!("v{port}"), format!("n{port}")));
+    let of_nic = (nics && port < CARD_PORTS).then(|| (format!("v{port}"), format!("n{port}")));
     [of_card].into_iter().chain(of_nic).collect()
 }
 
@@ -102,8 +102,8 @@ fn attach(node: &Namespace, inside: &Namespace, host: &Host, port: &str) -> Resu
     let settings = Settings {
         mac: Some(host.mac),
         mtu: None,
-        addresses: vec![(host.address, host.link_len())],
-        routers: host.router.into_iter().collect(),
+        addresses: host.links().map(|(address, _)| (address, link_len(address))).collect(),
+        routers: host.links().filter_map(|(_, router)| router).collect(),
         // The foreign host, as if it were on the link.
         on_link: host.bridge_target.map(AnyPrefix::host).into_iter().collect(),
     };

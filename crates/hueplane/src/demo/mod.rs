@@ -18,6 +18,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use hue_host::netns::Namespace;
+use hue_planes::Kind;
 use hueplaned::api::{ApplyRequest, NetworkFilter, NetworkState, SourceText, TurnQuery};
 
 use crate::cli::Demo;
@@ -31,7 +32,7 @@ use crate::progress;
 use lab::Lab;
 use moves::CardReport;
 use place::Place;
-use plan::{CARD_MAX, ON_CARD, PORTS, Plan, SIDES};
+use plan::{CARD_MAX, ON_CARD, Plan, SIDES};
 use report::Report;
 use watch::Watch;
 
@@ -39,6 +40,8 @@ use watch::Watch;
 const MEASURED: usize = 3;
 /// Programs that hosts run.
 const PROGRAMS: [(&str, &str); 2] = [("ping", "iputils-ping"), ("iperf3", "iperf3")];
+/// What runs the program of the network of kind `process`.
+const PYTHON: (&str, &str) = ("python3", "python3");
 /// Pings between peers.
 const PEER: Ping = Ping { count: 5, gap: Duration::from_millis(100), wait: Duration::from_secs(2) };
 /// Pings to routers.
@@ -61,7 +64,9 @@ pub fn demo(args: &Demo) -> Result<(), Failure> {
         let swept = place::sweep(true);
         return ended(&swept.faults, &format!("{} removed", count(swept.labs, "lab")));
     }
-    for (program, package) in PROGRAMS {
+    let plan = Plan::new(args.networks);
+    let needs_python = plan.networks.iter().any(|network| network.kind == Kind::Process);
+    for (program, package) in PROGRAMS.into_iter().chain(needs_python.then_some(PYTHON)) {
         if !installed(program) {
             let what = format!("demo: program {program} is missing: apt-get install {package}");
             return Err(Failure::Broken(what));
@@ -72,7 +77,6 @@ pub fn demo(args: &Demo) -> Result<(), Failure> {
     if swept.labs > 0 {
         print_progress(&format!("removed {} of killed demos", count(swept.labs, "lab")));
     }
-    let plan = Plan::new(args.networks);
     let image = image(args, &plan)?;
     let place = Place::take()?;
     let mut demo = Run {
@@ -124,8 +128,8 @@ impl Run<'_> {
         let lab = step("lab", || {
             let lab = Lab::build(plan, place, nics)?;
             let beside = if nics { " and a NIC beside each of the card's" } else { "" };
-            let hosts = plan.hosts();
-            Ok((format!("a node with {PORTS} ports on bridges{beside}, {hosts} hosts in namespaces"), lab))
+            let (ports, hosts) = (plan.ports(), plan.hosts());
+            Ok((format!("a node with {ports} ports on bridges{beside}, {hosts} hosts in namespaces"), lab))
         })?;
         let watch = Watch::start(lab.watchers(plan)?);
         let kept = self.args.keep;
@@ -222,13 +226,13 @@ impl Run<'_> {
         self.report.seconds = self.started.elapsed().as_secs_f64();
     }
 
-    /// Every host pings its router, so that both know each other. Hosts of a switch ping each other instead.
+    /// Every host pings its router, so that both know each other. Hosts without a router ping each other instead.
     fn routers(&mut self, lab: &Lab) -> Result<String, Failure> {
         let deadline = Instant::now() + SETTLE_MAX;
-        let hosts = self.hosts(lab);
-        let found = probe::all(&hosts, |(namespace, host, peer)| {
+        let pairs = self.pairs(lab);
+        let found = probe::all(&pairs, |pair| {
             loop {
-                if probe::ping(namespace, host.router.unwrap_or(*peer), ROUTER)?.received > 0 {
+                if probe::ping(pair.inside, pair.router.unwrap_or(pair.peer), ROUTER)?.received > 0 {
                     return Ok(true);
                 }
                 if Instant::now() > deadline {
@@ -236,37 +240,38 @@ impl Run<'_> {
                 }
             }
         })?;
-        let (mut count, mut faults) = ([[0; 2]; 2], Vec::new());
-        for ((namespace, host, _), found) in hosts.iter().zip(found) {
-            let [of_router, of_switch] = &mut count;
-            let (kind, what) =
-                if host.router.is_some() { (of_router, "router") } else { (of_switch, "peer") };
-            kind[0] += u64::from(found);
-            kind[1] += 1;
+        let (mut of_routers, mut of_peers) = ([0_u64; 2], [0_u64; 2]);
+        for (pair, found) in pairs.iter().zip(found) {
+            let (count, what) = match pair.router {
+                Some(_) => (&mut of_routers, "router"),
+                None => (&mut of_peers, "peer"),
+            };
+            count[0] += u64::from(found);
+            count[1] += 1;
             if !found {
-                faults.push(format!("host {}: its {what} does not answer", namespace.name()));
+                let text = format!("host {}: its {what} does not answer", pair.inside.name());
+                self.report.failures.push(text);
             }
         }
-        self.report.failures.extend(faults);
-        let [[routers, of_routers], [peers, of_switch]] = count;
-        let text = format!("{routers} of {of_routers} hosts found their router");
-        Ok(match self.plan.switch() {
-            Some(_) => format!("{text}, {peers} of {of_switch} behind the switch their peer"),
-            None => text,
+        let [found, of] = of_routers;
+        let text = format!("{found} of {of} ways from a host to its router work");
+        Ok(match of_peers {
+            [_, 0] => text,
+            [found, of] => format!("{text}, {found} of {of} hosts on a link with their peer found it"),
         })
     }
 
-    /// Every host pings its peer.
+    /// Every host pings its peer, by each address that both have.
     fn ping(&mut self, lab: &Lab) -> Result<String, Failure> {
-        let hosts = self.hosts(lab);
-        let results = probe::all(&hosts, |(namespace, _, peer)| probe::ping(namespace, *peer, PEER))?;
-        let rows = self.report.networks.iter_mut();
-        for (row, pinged) in rows.zip(by_network(self.plan, &results)) {
-            let all = pinged.iter().fold(Pinged::default(), |sum, one| sum.plus(*one));
-            (row.sent, row.received) = (all.sent, all.received);
-            row.lost = all.sent.saturating_sub(all.received);
-            if all.doubled > 0 {
-                let text = format!("network {}: {} duplicate answers", row.name, all.doubled);
+        let pairs = self.pairs(lab);
+        let results = probe::all(&pairs, |pair| probe::ping(pair.inside, pair.peer, PEER))?;
+        for (pair, pinged) in pairs.iter().zip(&results) {
+            let Some(row) = self.report.networks.get_mut(pair.network) else { continue };
+            row.sent += pinged.sent;
+            row.received += pinged.received;
+            row.lost += pinged.sent.saturating_sub(pinged.received);
+            if pinged.doubled > 0 {
+                let text = format!("network {}: {} duplicate answers", row.name, pinged.doubled);
                 self.report.failures.push(text);
             }
         }
@@ -339,8 +344,8 @@ impl Run<'_> {
         Ok(format!("at once: {}", texts.join(", ")))
     }
 
-    /// Every host tries to reach hosts of other networks, on its own bridge and behind its router. Hosts of a switch have
-    /// no router, and try it on their link.
+    /// Every host tries to reach hosts of other networks, on its own bridge and behind its router. Hosts that have
+    /// no router try it on their link.
     fn isolation(&mut self, lab: &Lab) -> Result<String, Failure> {
         let mut tries: Vec<(usize, &Namespace, IpAddr)> = Vec::new();
         for (at, (inside, network)) in lab.hosts.iter().zip(&self.plan.networks).enumerate() {
@@ -390,16 +395,34 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Each host with its plan and the address of its peer.
-    fn hosts<'l>(&self, lab: &'l Lab) -> Vec<(&'l Namespace, &plan::Host, IpAddr)> {
-        let pairs = lab.hosts.iter().zip(&self.plan.networks);
+    /// Each host and its peer, once for each family of addresses that both have.
+    fn pairs<'l>(&self, lab: &'l Lab) -> Vec<Pair<'l>> {
+        let mut pairs = Vec::new();
+        for (at, (inside, network)) in lab.hosts.iter().zip(&self.plan.networks).enumerate() {
+            for (host, peer) in network.peers() {
+                let links = network.hosts[host].links().zip(network.hosts[peer].links());
+                pairs.extend(links.map(|((_, router), (peer, _))| Pair {
+                    network: at,
+                    inside: &inside[host],
+                    router,
+                    peer,
+                }));
+            }
+        }
         pairs
-            .flat_map(|(inside, network)| {
-                let hosts = &network.hosts;
-                network.peers().map(move |(at, peer)| (&inside[at], &hosts[at], hosts[peer].address))
-            })
-            .collect()
     }
+}
+
+/// A host and its peer.
+struct Pair<'l> {
+    /// Where their network is in the plan.
+    network: usize,
+    /// The host.
+    inside: &'l Namespace,
+    /// Its router, if it has one.
+    router: Option<IpAddr>,
+    /// Its peer.
+    peer: IpAddr,
 }
 
 /// Divides one item a host, in the order of the plan, into one slice a network.

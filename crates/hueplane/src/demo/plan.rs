@@ -5,8 +5,9 @@
 //! other port. Some networks have IPv6 instead: 2001:db8:*n*:1::/64 and 2001:db8:*n*:2::/64, the router at ::1 and
 //! the hosts at ::2. These networks share two ports; every second one has left and right exchanged.
 //!
-//! In one network, Linux forwards in place of a plane. One network is a switch. It has two ports of its own, because it sends broadcasts to all of its ports. Its hosts are on
-//! one link, 10.*n*.1.0/24 from .2, and have no router.
+//! Of each further kind there is one network. `dual` has addresses of both families. The hosts of a switch, of a program that
+//! forwards, and of a network that forwards by bits of frames are on one link, 10.*n*.1.0/24 from .2, and have no router. Such a
+//! network has two ports of its own, because what it sends to a port reaches everybody there.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,12 +15,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hue_planes::Kind;
 use hue_wire::Mac;
 
-/// Ports of the node, `p0` to `p3`; a card has these.
-pub const PORTS: usize = 4;
-/// The network that is a switch, counted from 1: the first one behind those on the card.
-const SWITCH: u16 = 5;
-/// The network whose packets Linux forwards, counted from 1.
-const LINUX: u16 = 11;
+/// Ports of the node that a card has, `p0` to `p3`. Networks in software with ports of their own have those behind them.
+pub const CARD_PORTS: usize = 4;
+/// The networks that are no routers for one family, counted from 1: behind those on the card, and the switch as the first.
+const FURTHER: [(u16, Kind); 5] =
+    [(5, Kind::L2), (7, Kind::Dual), (11, Kind::Kernel), (12, Kind::Process), (13, Kind::Extract)];
+/// The program of the network of kind `process`: a learning switch.
+const PROGRAM: &str = include_str!("switch.py");
 /// Names of a network's ports, and of the hosts behind them.
 pub const SIDES: [&str; 2] = ["left", "right"];
 
@@ -30,8 +32,8 @@ pub const CARD_MAX: usize = 63;
 
 /// The two ports of a router, in turn.
 const PAIRS: [[usize; 2]; 2] = [[0, 1], [1, 0]];
-/// The ports of the switch.
-const SWITCH_PAIR: [usize; 2] = [2, 3];
+/// The ports of the first network with ports of its own, the switch. Those of the next one follow.
+const OWN_PAIR: [usize; 2] = [2, 3];
 
 /// Names and colours of the first networks.
 const PALETTE: [(&str, [u8; 3]); 15] = [
@@ -81,8 +83,10 @@ pub struct Host {
     pub address: IpAddr,
     /// MAC address of the host.
     pub mac: Mac,
-    /// Address of the router on the host's link. Hosts of a switch have none.
+    /// Address of the router on the host's link. Hosts that are on one link with their peer have none.
     pub router: Option<IpAddr>,
+    /// Its address and its router's of the other family, in a network that routes both.
+    pub second: Option<[IpAddr; 2]>,
     /// MAC address of the network on the host's link.
     pub network_mac: Mac,
     /// A foreign host, which is pinged as if it were on the link. It is on the same bridge, if any is.
@@ -121,7 +125,7 @@ impl Plan {
         };
         let elsewhere = || foreign().next()?.hosts.iter().find(|host| host.port != port);
         let on_bridge = foreign().flat_map(|other| &other.hosts).find(|host| host.port == port);
-        // What a switch floods stays on its own bridges: its hosts ask for one on another bridge.
+        // Nobody else is on the bridges of a network with ports of its own: its hosts ask for one on another bridge.
         let bridge_target = on_bridge.or_else(|| if router.is_none() { elsewhere() } else { None });
         let routed_target = router.and_then(|_| elsewhere());
         Some((bridge_target.map(|host| host.address), routed_target.map(|host| host.address)))
@@ -130,6 +134,12 @@ impl Plan {
     /// The switch, and where it is in `networks`.
     pub fn switch(&self) -> Option<(usize, &Network)> {
         self.networks.iter().enumerate().find(|(_, network)| network.is_switch())
+    }
+
+    /// Number of the node's ports.
+    pub fn ports(&self) -> usize {
+        let hosts = self.networks.iter().flat_map(|network| &network.hosts);
+        hosts.map(|host| host.port + 1).max().unwrap_or(0).max(CARD_PORTS)
     }
 
     /// Number of all hosts.
@@ -149,36 +159,41 @@ impl Plan {
             format!("apiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: {node}}}\nspec:\n  ports:\n");
         let named =
             |start: &str, count: usize| (0..count).map(|port| format!("{start}{port}")).collect::<Vec<_>>();
-        let nics = if nics { named("n", PORTS) } else { Vec::new() };
-        for port in named("p", PORTS).iter().chain(&nics) {
+        let nics = if nics { named("n", CARD_PORTS) } else { Vec::new() };
+        for port in named("p", self.ports()).iter().chain(&nics) {
             let _ = writeln!(out, "    - {{name: {port}}}");
         }
         if let Some(image) = image {
-            let (ports, nics) = (named("p", PORTS).join(", "), nics.join(", "));
+            let (ports, nics) = (named("p", CARD_PORTS).join(", "), nics.join(", "));
             let _ = writeln!(out, "  card: {{twin: {{image: {image}}}, ports: [{ports}], nics: [{nics}]}}");
         }
         for (at, network) in self.networks.iter().enumerate() {
             let [r, g, b] = network.colour;
-            let _ = write!(
+            let _ = writeln!(
                 out,
                 "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  \
-                 colour: \"#{r:02x}{g:02x}{b:02x}\"\n  plane: {{kind: {}}}\n  ports:\n",
+                 colour: \"#{r:02x}{g:02x}{b:02x}\"\n  plane: {{kind: {}{}}}",
                 network.name,
-                network.kind.name()
+                network.kind.name(),
+                network.settings()
             );
             if image.is_some() {
-                out.truncate(out.len() - "  ports:\n".len());
                 let placement = if at < ON_CARD { "card" } else { "soft" };
-                let _ = writeln!(out, "  placement: {placement}\n  ports:");
+                let _ = writeln!(out, "  placement: {placement}");
             }
+            out.push_str("  ports:\n");
             for (side, host) in SIDES.iter().zip(&network.hosts) {
                 let _ =
                     write!(out, "    - {{name: {side}, port: p{}, mac: \"{}\"", host.port, host.network_mac);
-                if let Some(router) = host.router {
-                    let _ = write!(out, ", addresses: [\"{router}/{}\"]", host.link_len());
+                let routers = host.links().filter_map(|(_, router)| router);
+                let routers: Vec<String> =
+                    routers.map(|router| format!("\"{router}/{}\"", link_len(router))).collect();
+                if !routers.is_empty() {
+                    let _ = write!(out, ", addresses: [{}]", routers.join(", "));
                 }
                 out.push_str("}\n");
             }
+            out.push_str(&network.entries());
         }
         out
     }
@@ -192,22 +207,24 @@ impl Network {
             None => (format!("net{number}"), colour(index)),
         };
         // None of those on the card at first.
-        let kind = match number {
-            SWITCH => Kind::L2,
-            LINUX => Kind::Kernel,
-            _ if index >= ON_CARD && number % 6 == 3 => Kind::Ipv6,
-            _ => Kind::Ipv4,
+        let kind = match FURTHER.iter().find(|(further, _)| *further == number) {
+            Some((_, kind)) => *kind,
+            None if index >= ON_CARD && number % 6 == 3 => Kind::Ipv6,
+            None => Kind::Ipv4,
         };
-        let ports = match kind {
-            Kind::L2 => SWITCH_PAIR,
-            _ => PAIRS[index % PAIRS.len()],
+        let ports = if on_one_link(kind) {
+            let before =
+                FURTHER.iter().filter(|(further, kind)| *further < number && on_one_link(*kind)).count();
+            OWN_PAIR.map(|port| port + OWN_PAIR.len() * before)
+        } else {
+            PAIRS[index % PAIRS.len()]
         };
         let hosts =
             ports.into_iter().zip(0..).map(|(port, side)| Host::new(number, kind, side, port)).collect();
         Self { name, colour, kind, hosts }
     }
 
-    /// Whether it is a switch: its hosts are on one link.
+    /// Whether it is a switch, which has a table of MAC addresses.
     pub fn is_switch(&self) -> bool {
         self.kind == Kind::L2
     }
@@ -218,9 +235,35 @@ impl Network {
         (0..count).map(move |at| (at, (at + 1) % count))
     }
 
+    /// The settings of its plane, behind its kind.
+    fn settings(&self) -> String {
+        match self.kind {
+            Kind::Process => {
+                let command = serde_json::json!(["python3", "-c", PROGRAM]);
+                format!(", command: {command}")
+            }
+            // The source address.
+            Kind::Extract => ", key: [{offset: 6, bytes: 6}]".to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// The entries of its document: what a host sends goes to its peer.
+    fn entries(&self) -> String {
+        if self.kind != Kind::Extract {
+            return String::new();
+        }
+        let mut out = "  entries:\n".to_owned();
+        for (at, peer) in self.peers() {
+            let digits = self.hosts[at].mac.to_string().replace(':', "");
+            let _ = writeln!(out, "    - {{match: \"0x{digits}\", port: {}}}", SIDES[peer]);
+        }
+        out
+    }
+
     /// The MAC addresses that frames on the link of one of its hosts may have as source.
     pub fn macs_at(&self, host: &Host) -> Vec<Mac> {
-        let on_link = self.hosts.iter().filter(|other| self.is_switch() || other.mac == host.mac);
+        let on_link = self.hosts.iter().filter(|other| on_one_link(self.kind) || other.mac == host.mac);
         on_link.flat_map(Host::own_macs).collect()
     }
 }
@@ -231,23 +274,23 @@ impl Host {
         [self.mac, self.network_mac, self.network_mac.companion()]
     }
 
-    /// The prefix length of its link.
-    pub fn link_len(&self) -> u8 {
-        if self.address.is_ipv4() { 24 } else { 64 }
+    /// Its addresses, one of each family that it has, and the router of each, if it has one.
+    pub fn links(&self) -> impl Iterator<Item = (IpAddr, Option<IpAddr>)> {
+        let second = self.second.map(|[address, router]| (address, Some(router)));
+        [(self.address, self.router)].into_iter().chain(second)
     }
 
     fn new(number: u16, kind: Kind, side: u8, port: usize) -> Self {
         let [high, low] = number.to_be_bytes();
         // The second network has the addresses of the first.
         let block = if number == 2 { 1 } else { low };
+        let six = |host: u8| {
+            let link = u16::from(side) + 1;
+            IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, number, link, 0, 0, 0, host.into()))
+        };
         let address = |host: u8| match kind {
-            // All on one link.
-            Kind::L2 => IpAddr::V4(Ipv4Addr::new(10, block, 1, host + side)),
-            Kind::Ipv6 => {
-                let link = u16::from(side) + 1;
-                IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, number, link, 0, 0, 0, host.into()))
-            }
-            // A host of the demo has one address, in a network of kind `dual` too.
+            Kind::Ipv6 => six(host),
+            _ if on_one_link(kind) => IpAddr::V4(Ipv4Addr::new(10, block, 1, host + side)),
             _ => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
         };
         let mac = |role| Mac([0x02, 0x68, role, side, high, low]);
@@ -255,12 +298,23 @@ impl Host {
             port,
             address: address(2),
             mac: mac(2),
-            router: (kind != Kind::L2).then(|| address(1)),
+            router: (!on_one_link(kind)).then(|| address(1)),
+            second: (kind == Kind::Dual).then(|| [six(2), six(1)]),
             network_mac: mac(1),
             bridge_target: None,
             routed_target: None,
         }
     }
+}
+
+/// Whether the hosts of a network of this kind are on one link, because no router is between them.
+fn on_one_link(kind: Kind) -> bool {
+    matches!(kind, Kind::L2 | Kind::Process | Kind::Extract)
+}
+
+/// The length of the prefix of a link with this address.
+pub fn link_len(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 24 } else { 64 }
 }
 
 /// A different colour for each number: hues separated by the golden angle, fully saturated.
@@ -297,7 +351,7 @@ mod tests {
                 let card = intent.node.spec.card;
                 assert_eq!(
                     card.as_ref().map(|card| card.nics.len()),
-                    image.map(|_| if nics { PORTS } else { 0 })
+                    image.map(|_| if nics { CARD_PORTS } else { 0 })
                 );
             }
             let names: HashSet<&str> = plan.networks.iter().map(|n| n.name.as_str()).collect();
@@ -308,9 +362,19 @@ mod tests {
                 assert_eq!(network.hosts.len(), 2);
                 let others = plan.networks.iter().filter(|other| other.name != network.name);
                 let shared = others.flat_map(|other| &other.hosts).any(|host| ports.contains(&host.port));
-                assert!(!(network.is_switch() && shared), "a switch shares no port");
+                let alone = network.hosts.iter().all(|host| host.router.is_none());
+                assert!(!(alone && shared), "{} shares no port", network.name);
             }
-            assert_eq!(plan.switch().is_some(), count >= SWITCH);
+            for (number, kind) in FURTHER {
+                let found = plan.networks.iter().filter(|network| network.kind == kind).count();
+                assert_eq!(found, usize::from(count >= number), "{kind:?}");
+            }
+            let ports = match count {
+                ..12 => 4,
+                12 => 6,
+                13.. => 8,
+            };
+            assert_eq!(plan.ports(), ports);
             if let [one, two, ..] = plan.networks.as_slice() {
                 for (a, b) in one.hosts.iter().zip(&two.hosts) {
                     assert_eq!((a.address, a.router), (b.address, b.router));
@@ -332,12 +396,12 @@ mod tests {
                 assert_eq!(host.routed_target.is_some(), host.router.is_some());
                 assert!(host.routed_target.is_none_or(|target| !own.contains(&target)));
                 let on_port =
-                    |h: &Host| (h.port == host.port || network.is_switch()) && h.address == bridge_target;
+                    |h: &Host| (h.port == host.port || host.router.is_none()) && h.address == bridge_target;
                 assert!(plan.networks.iter().flat_map(|n| &n.hosts).any(on_port), "on the same bridge");
                 tried += 1 + usize::from(host.routed_target.is_some());
             }
         }
-        assert_eq!((plan.hosts(), tried), (30, 58));
+        assert_eq!((plan.hosts(), tried), (30, 54));
         let switch: Vec<IpAddr> = plan.switch().unwrap().1.hosts.iter().map(|host| host.address).collect();
         let targets = plan.networks.iter().flat_map(|network| &network.hosts);
         let wanted = targets.filter_map(|host| host.routed_target).filter(|to| switch.contains(to));
@@ -354,6 +418,15 @@ mod tests {
                 .iter()
                 .all(|host| host.bridge_target.is_none() && host.routed_target.is_none())
         );
+    }
+
+    #[test]
+    fn the_program_is_that_of_the_lab() {
+        let lab = include_str!("../../../../labs/process/hueplane.yaml");
+        let lines = lab.lines().map(|line| line.strip_prefix("        ").unwrap_or(line));
+        let lines: Vec<&str> = lines.skip_while(|line| !line.starts_with("import")).collect();
+        let program: Vec<&str> = PROGRAM.lines().collect();
+        assert_eq!(lines[..program.len()], program);
     }
 
     #[test]
