@@ -57,7 +57,11 @@ fn documents(table: &Table) -> String {
             })
             .collect();
         let neighbours: String = (1..3u8)
-            .map(|at| format!("    - {{port: v{at}, address: 10.1{at}.0.2, mac: \"02:aa:00:00:{number:02x}:0{at}\"}}\n"))
+            .map(|at| {
+                format!(
+                    "    - {{port: v{at}, address: 10.1{at}.0.2, mac: \"02:aa:00:00:{number:02x}:0{at}\"}}\n"
+                )
+            })
             .collect();
         format!(
             "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {name}}}\nspec:\n  plane: {plane}\n  \
@@ -89,7 +93,8 @@ impl World {
         let to_other = self.random.chance(20);
         let (id, has_bits) = (self.random.below(1 << 16) as u16, self.random.chance(80));
         let prefix = self.random.below(PREFIXES);
-        let mut frame = vec![2, 0, 0, 0, if to_other { 9 } else { 7 }, 0, 2, 0xdd, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 46];
+        let mut frame =
+            vec![2, 0, 0, 0, if to_other { 9 } else { 7 }, 0, 2, 0xdd, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 46];
         frame.extend(id.to_be_bytes());
         frame.extend([if has_bits { 0x40 } else { 0 }, 0, 64, 17, 0, 0, 192, 0, 2, 1]);
         frame.extend([10, FIRST + prefix as u8, 0, 1]);
@@ -119,8 +124,13 @@ impl World {
                 };
                 let network = frame[10];
                 let neighbour = [2, 0xaa, 0, 0, network, port as u8];
-                if !fates.contains(&fate) || frame[..6] != neighbour || !hue_wire::checksum::verify(&frame[14..34]) {
-                    return Err(format!("p{port}: {number} leaves as {fate:02x?} {frame:02x?}, not {fates:02x?}"));
+                if !fates.contains(&fate)
+                    || frame[..6] != neighbour
+                    || !hue_wire::checksum::verify(&frame[14..34])
+                {
+                    return Err(format!(
+                        "p{port}: {number} leaves as {fate:02x?} {frame:02x?}, not {fates:02x?}"
+                    ));
                 }
                 self.seen[if network == 9 { 2 } else { 0 }] += 1;
             }
