@@ -23,6 +23,7 @@ mod report;
 mod rib;
 mod rng;
 mod rtl;
+mod software;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode};
@@ -45,6 +46,7 @@ Commands:
   memory    what real tables weigh
   capacity  what fits the card's two SRAM banks, and still does after a day of updates
   planes    whole packets beside a DPDK loop over net_ring
+  software  whole packets of each kind of plane in software, and of mixtures, beside ipv4
   tables    all of these
   live-…    the live system: live-forwarding, live-kinds, live-tunnels, live-row, live-shares, live-scale, live-isolation, live-migration, live-table, live-contention, live-soak, live-all (root);
             their options: cargo run --release -p hue-bench-live -- --help
@@ -150,7 +152,7 @@ impl Settings {
 /// One command: fills its report.
 type Command = fn(&Dpdk, &Settings, &mut Report) -> Result<(), Failure>;
 
-const COMMANDS: [(&str, Command); 7] = [
+const COMMANDS: [(&str, Command); 8] = [
     ("lookup", lookup::v4),
     ("lookup6", lookup::v6),
     ("ceiling", ceiling::lines),
@@ -158,6 +160,7 @@ const COMMANDS: [(&str, Command); 7] = [
     ("memory", memory::all),
     ("capacity", capacity::all),
     ("planes", planes::all),
+    ("software", software::all),
 ];
 
 /// Packages of their own, by the commands that they have.

@@ -1428,12 +1428,12 @@ fn slices_are_checked() {
         (
             "{kind: splice, slices: 17}",
             route,
-            "a.yaml:5:34: spec.plane.slices: found 17, expected a whole number from 1 to 16",
+            "a.yaml:5:33: spec.plane.slices: found 17, expected a whole number from 1 to 16",
         ),
         (
             "{kind: splice, bits: tos}",
             route,
-            "a.yaml:5:32: spec.plane.bits: found \"tos\", expected ip_id or shim",
+            "a.yaml:5:31: spec.plane.bits: found \"tos\", expected ip_id or shim",
         ),
         (
             "{kind: splice, slices: 3}",
@@ -1448,7 +1448,7 @@ fn slices_are_checked() {
         (
             "{kind: splice}",
             "{to: 10.9.0.0/16, port: a, slice: 1}",
-            "a.yaml:9:40: spec.routes[0].slice: found \"slice\" in a route onto a port, expected none, or \"via\", the address of a router (what is on a link is there in all slices)",
+            "a.yaml:9:41: spec.routes[0].slice: found \"slice\" in a route onto a port, expected none, or \"via\", the address of a router (what is on a link is there in all slices)",
         ),
         (
             "{kind: splice}",

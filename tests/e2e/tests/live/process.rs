@@ -15,7 +15,7 @@ use crate::forwarding::transfer;
 use crate::l2::{hosts, reach_each_other};
 
 /// The program of `labs/process`: a learning switch.
-fn switch() -> Vec<String> {
+pub fn switch() -> Vec<String> {
     let lab =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../labs/process/hueplane.yaml"))
             .unwrap();

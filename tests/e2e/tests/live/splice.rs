@@ -133,10 +133,12 @@ fn bits_choose_the_way_and_slices_follow_tables_of_the_kernel() {
     until("more packets flow", 20, || flood.sent() > at + 500);
     let sent = flood.stop();
     until("all are forwarded", 20, || forwarded() == before + sent);
-    let (second, third) = (identifications(&second.stop().frames), identifications(&third.stop().frames));
-    assert_eq!((second.len() + third.len()) as u64, sent);
-    assert!(third.len() >= 200 && third.iter().all(|id| *id == 0xaaaa), "{}", third.len());
-    assert!(second.iter().filter(|id| **id == 0xaaaa).count() >= 200);
+    let (second, third) = (second.stop(), third.stop());
+    assert_eq!(second.wanted + third.wanted, sent);
+    // Half of the packets are slice 0's, which never go there.
+    let moved = second.wanted.saturating_sub(sent / 2);
+    assert!(third.wanted >= 200 && moved >= 200, "{} {moved}", third.wanted);
+    assert!(identifications(&third.frames).iter().all(|id| *id == 0xaaaa));
 
     // Another number of slices: the plane starts anew, with the routes of the tables that it has now.
     let _ = daemon.cli.apply(&documents("slices: 2"), &[]);

@@ -12,6 +12,7 @@ use hue_e2e::{Cli, Daemon, Flood, Lab, Ovs, Raw, Sniffer, Space, can_run, ovs, s
 use serde_json::Value;
 
 use crate::card;
+use crate::forwarding::transfer;
 use crate::migrate::{is_clean, is_whole};
 
 /// A network's document: `ports` are flow mappings without braces.
@@ -249,6 +250,41 @@ fn a_switch_and_a_router_are_joined_to_linux_by_vxlan() {
 
 /// One switched network of three switches: the node's, Linux's VXLAN interface, and Open vSwitch in user space. Frames between
 /// the other two pass the node.
+/// The same two networks, but a program switches and Linux routes.
+#[test]
+fn a_program_and_linux_forward_through_tunnels() {
+    if !can_run(&["python3"]) {
+        return;
+    }
+    let site = site();
+    let lab = &site.lab;
+    let [wan, lan, red] = &site.documents;
+    let command = serde_json::to_string(&crate::process::switch()).unwrap();
+    let program = lan.replace("{kind: l2}", &format!("{{kind: process, command: {command}}}"));
+    let linux = red.replace("{kind: ipv4}", "{kind: kernel}");
+    assert!(program != *lan && linux != *red);
+    let node = lab.node_document("");
+    let daemon = Daemon::start(lab, &all(&[node.clone(), wan.clone(), program, linux]));
+    site.reach_each_other("at the start");
+    assert_eq!((site.desk.ping(AT_SWITCH, 20), site.behind.ping(AT_ROUTER, 20)), (20, 20));
+    // What does not fit into the tunnel is answered by the network's own Linux.
+    let large = site.behind.ping_with(AT_ROUTER, 1, &["-M", "do", "-s", "1440"]);
+    assert!(large.stdout.contains("mtu = 1430"), "{large}");
+    assert_eq!(transfer(&site.desk, &site.linux, AT_SWITCH, 2 << 20), 2 << 20);
+    assert_eq!(transfer(&site.behind, &site.linux, AT_ROUTER, 8 << 20), 8 << 20);
+    for name in ["lan", "red"].map(|name| lab.name(name)) {
+        let stats = daemon.cli.stats(&name);
+        let sum = |field: &str| -> u64 {
+            stats["ports"].as_array().unwrap().iter().map(|port| counter(&port[field])).sum()
+        };
+        assert_eq!(counter(&stats["punts"]["delegated"]), sum("received"), "{stats}");
+        assert!(sum("sent") > 1_000, "{stats}");
+    }
+    // With planes of hueplane again, and hosts still reach each other.
+    daemon.cli.apply(&all(&[node, wan.clone(), lan.clone(), red.clone()]), &[]);
+    site.reach_each_other("with planes");
+}
+
 #[test]
 fn a_switch_spans_linux_and_open_vswitch() {
     if !can_run(&[&["tshark"], &ovs::PROGRAMS[..]].concat()) {

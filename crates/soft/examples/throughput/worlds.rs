@@ -1,33 +1,23 @@
-//! How many 64-byte packets per second one engine processes, from parsing to rewritten bytes and counters.
-//!
-//! `cargo run --release -p hue-soft --example throughput -- [NETWORKS[,NETWORKS…]] [ROUTES-FILE [ROUTES-FILE]]`: networks
-//! (default `1,15`), and text files with a prefix at the start of each line (default: 16 IPv4 routes of /8). With IPv6 routes
-//! too, each number of networks runs with networks of one kind, and of several in turn. Each network has
-//! its own next hop for each route; packets take turns over networks at random, destinations are drawn from the table. The
-//! runs are interleaved; median, tenth and ninetieth percentile of short passes are printed. Compare within one run only.
+//! Networks of each kind, and packets for them, whose rates the example `throughput` and the benchmark `software` measure.
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::{Adjacency, Kind, Settings, splice};
 use hue_soft::{BATCH_MAX, Frame, Soft};
-use hue_substrate::{Entries, Program, Substrate, VirtualPort};
+use hue_substrate::{Entries, Program, Substrate, SubstrateError, VirtualPort};
 use hue_tables::slice::SlicedPrefix;
-use hue_tables::{AnyPrefix, Key, Limits, NextHop, Pattern, Prefix, Prefix4, Prefix6, Vid};
+use hue_tables::{Key, NextHop, Pattern, Prefix, Prefix4, Prefix6, Vid};
 use hue_wire::Mac;
 
-const PACKETS: usize = 8192;
+/// Packets of a pass.
+pub const PACKETS: usize = 8192;
 const PACKET_BYTES: usize = 64;
 const HOPS: u16 = 256;
 /// Entries of an `extract` network for each port: as many as there can be, each of the first 64 bits of a frame.
 const ENTRIES: u16 = 4096;
 /// Hosts behind each port of an `l2` network.
 const HOSTS: usize = 64;
-const ROUNDS: usize = 15;
-const ROUND_PACKETS: usize = 4 << 20;
-
-type Error = Box<dyn std::error::Error>;
 
 /// xorshift64*: the same packets in every run.
 struct Random(u64);
@@ -51,9 +41,11 @@ fn router_mac(vid: u16, port: u8) -> Mac {
 }
 
 /// The routes that all networks of a family have.
-struct Routes {
-    ipv4: Vec<Prefix4>,
-    ipv6: Vec<Prefix6>,
+pub struct Routes {
+    /// Of IPv4.
+    pub ipv4: Vec<Prefix4>,
+    /// Of IPv6.
+    pub ipv6: Vec<Prefix6>,
 }
 
 /// A next hop for each route, which differs between networks.
@@ -67,8 +59,8 @@ fn with_hops<K: Key>(prefixes: &[Prefix<K>], vid: u16) -> Vec<(Prefix<K>, NextHo
     prefixes.iter().filter_map(|prefix| Some((*prefix, hop_of(prefix)?))).collect()
 }
 
-fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
-    let vid_ = Vid::new(vid).ok_or("network id")?;
+fn program(id: Vid, kind: Kind, routes: &Routes) -> Program {
+    let vid = id.get();
     let ports: Vec<_> = (0..4u8)
         .map(|port| VirtualPort {
             name: format!("v{port}"),
@@ -81,7 +73,7 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
     let rows = ports
         .iter()
         .zip(0u16..)
-        .map(|(port, vport)| Row { vid: vid_, vport, select: Match::Mac { port: port.port, mac: port.mac } })
+        .map(|(port, vport)| Row { vid: id, vport, select: Match::Mac { port: port.port, mac: port.mac } })
         .collect();
     let routers: Vec<Adjacency> = (0..HOPS)
         .map(|hop| {
@@ -135,8 +127,8 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
         _ => routers,
     };
     let name = format!("net{vid}");
-    Ok(Program {
-        vid: vid_,
+    Program {
+        vid: id,
         name,
         settings: Settings::of(kind),
         ports,
@@ -148,7 +140,7 @@ fn program(vid: u16, kind: Kind, routes: &Routes) -> Result<Program, Error> {
         weight: 1,
         policies: None,
         gated: false,
-    })
+    }
 }
 
 /// An address of a route that is drawn at random.
@@ -201,122 +193,63 @@ fn packet(random: &mut Random, vid: u16, kind: Kind, routes: &Routes) -> (PortId
     (PortId::new(port), bytes)
 }
 
-struct Bench {
+/// An engine with networks, and packets for them.
+pub struct World {
     /// The kind of each network.
-    kinds: Vec<Kind>,
-    soft: Soft,
+    pub kinds: Vec<Kind>,
+    /// The engine.
+    pub soft: Soft,
+    fresh: Vec<u8>,
     buffer: Vec<u8>,
     frames: Vec<Frame>,
-    /// Packets per second of each pass, in millions.
-    rates: Vec<f64>,
 }
 
-impl Bench {
-    /// Networks of these kinds in turn.
-    fn new(networks: usize, turn: &[Kind], routes: &Routes) -> Result<Self, Error> {
-        let mut soft = Soft::new(Limits::default())?;
+impl World {
+    /// An empty engine gets networks of these kinds in turn. Packets take turns over networks at random.
+    ///
+    /// # Errors
+    /// If the engine refuses a network.
+    pub fn new(
+        mut soft: Soft,
+        networks: usize,
+        turn: &[Kind],
+        routes: &Routes,
+    ) -> Result<Self, SubstrateError> {
         let kinds: Vec<Kind> = turn.iter().copied().cycle().take(networks).collect();
-        for (vid, kind) in (1..).zip(&kinds) {
-            soft.load(&[program(vid, *kind, routes)?])?;
+        for (vid, kind) in (1..).map_while(Vid::new).zip(&kinds) {
+            soft.load(&[program(vid, *kind, routes)])?;
         }
         let mut random = Random(88_172_645_463_325_252);
-        let (mut buffer, mut frames) = (Vec::new(), Vec::new());
+        let (mut fresh, mut frames) = (Vec::new(), Vec::new());
         for index in 0..PACKETS {
             let at = random.below(networks);
             let (port, bytes) = packet(&mut random, at as u16 + 1, kinds[at], routes);
             frames.push(Frame::new(port, 0, (index * PACKET_BYTES) as u32, PACKET_BYTES as u32));
-            buffer.extend(bytes);
+            fresh.extend(bytes);
         }
-        Ok(Self { kinds, soft, buffer, frames, rates: Vec::new() })
+        Ok(Self { kinds, soft, buffer: fresh.clone(), fresh, frames })
     }
 
-    /// The engine has rewritten all packets; restore them so that they can be received again.
-    fn restore(&mut self, fresh: &[u8]) {
-        self.buffer.copy_from_slice(fresh);
+    /// Restores the packets, which the engine has rewritten. Before each pass, and not measured.
+    pub fn restore(&mut self) {
+        self.buffer.copy_from_slice(&self.fresh);
     }
 
-    /// Measures passes over all packets. A pass is short (a fraction of a millisecond), so that most of them are not
-    /// interrupted, and the median is one of those.
-    fn round(&mut self, fresh: &[u8]) {
-        for _ in 0..ROUND_PACKETS / PACKETS {
-            self.restore(fresh);
-            let start = Instant::now();
-            let (buffer, frames) = (&mut self.buffer, &mut self.frames);
-            for batch in frames.chunks_mut(BATCH_MAX) {
-                black_box(self.soft.process(buffer, batch));
-            }
-            self.rates.push(PACKETS as f64 / start.elapsed().as_secs_f64() / 1e6);
+    /// The engine processes all packets, [`PACKETS`].
+    pub fn pass(&mut self) {
+        for batch in self.frames.chunks_mut(BATCH_MAX) {
+            black_box(self.soft.process(&mut self.buffer, batch));
         }
     }
-}
 
-/// The prefixes of files; without files 16 of IPv4.
-fn read(files: impl Iterator<Item = String>) -> Result<Routes, Error> {
-    let mut routes = Routes { ipv4: Vec::new(), ipv6: Vec::new() };
-    for path in files {
-        let text = std::fs::read_to_string(path)?;
-        for prefix in text.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()) {
-            match prefix {
-                AnyPrefix::V4(prefix) => routes.ipv4.push(prefix),
-                AnyPrefix::V6(prefix) => routes.ipv6.push(prefix),
-            }
-        }
+    /// Packets that were forwarded since the start.
+    pub fn forwarded(&self) -> u64 {
+        let counted = |vid| Some(self.soft.counters(vid)?.forwarded());
+        (1..).map_while(Vid::new).take(self.kinds.len()).filter_map(counted).sum()
     }
-    if routes.ipv4.is_empty() && routes.ipv6.is_empty() {
-        routes.ipv4 = (1..17u32).map(|top| Prefix4::containing(top << 24, 8)).collect();
-    }
-    Ok(routes)
-}
 
-fn main() -> Result<(), Error> {
-    let mut args = std::env::args().skip(1);
-    let counts = args.next().unwrap_or_else(|| "1,15".to_owned());
-    let routes = read(args)?;
-    let turns: &[&[Kind]] = match (routes.ipv4.is_empty(), routes.ipv6.is_empty()) {
-        (false, true) => &[&[Kind::Ipv4], &[Kind::L2], &[Kind::Extract]],
-        (true, _) => &[&[Kind::Ipv6]],
-        (false, false) => &[
-            &[Kind::Ipv4],
-            &[Kind::Ipv6],
-            &[Kind::L2],
-            &[Kind::Dual],
-            &[Kind::Extract],
-            &[Kind::Ipv4, Kind::Ipv6],
-            &[Kind::Ipv4, Kind::Ipv6, Kind::L2],
-        ],
-    };
-    let mut benches = Vec::new();
-    for count in counts.split(',') {
-        let count = count.parse()?;
-        // One network is of one kind.
-        for turn in turns.iter().filter(|turn| turn.len() <= count) {
-            benches.push(Bench::new(count, turn, &routes)?);
-        }
+    /// Networks of a kind.
+    pub fn networks_of(&self, kind: Kind) -> usize {
+        self.kinds.iter().filter(|one| **one == kind).count()
     }
-    let fresh: Vec<_> = benches.iter().map(|bench| bench.buffer.clone()).collect();
-    for _ in 0..ROUNDS {
-        for (bench, fresh) in benches.iter_mut().zip(&fresh) {
-            bench.round(fresh);
-        }
-    }
-    println!("{} IPv4 and {} IPv6 routes a network", routes.ipv4.len(), routes.ipv6.len());
-    for bench in &mut benches {
-        bench.rates.sort_by(f64::total_cmp);
-        let counted = |(vid, _)| Some(bench.soft.counters(Vid::new(vid)?)?.forwarded());
-        let forwarded: u64 = (1..).zip(&bench.kinds).filter_map(counted).sum();
-        let of = |kind: Kind| bench.kinds.iter().filter(|one| **one == kind).count();
-        println!(
-            "{:4} ipv4, {:4} ipv6, {:4} l2, {:4} dual, {:4} extract: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
-            of(Kind::Ipv4),
-            of(Kind::Ipv6),
-            of(Kind::L2),
-            of(Kind::Dual),
-            of(Kind::Extract),
-            bench.rates[bench.rates.len() / 2],
-            bench.rates[bench.rates.len() / 10],
-            bench.rates[bench.rates.len() * 9 / 10],
-            bench.soft.capacity().table_bytes as f64 / 1e6,
-        );
-    }
-    Ok(())
 }
