@@ -7,7 +7,7 @@
 #![no_main]
 
 use hue_demux::PortId;
-use hue_planes::{Adjacency, Kind, Looked, Plane, Source, with_plane};
+use hue_planes::{Adjacency, Kind, Looked, Plane, Source, finish, with_plane};
 use hue_wire::Mac;
 use libfuzzer_sys::fuzz_target;
 
@@ -19,7 +19,7 @@ fn check_with<P: Plane>(frame: &[u8], settings: P::Settings, looked: &Looked) {
     let mut bytes = frame.to_vec();
     let outcome = match P::front(frame, settings) {
         Ok(carried) => {
-            let outcome = P::back(&mut bytes, carried, looked.answer());
+            let outcome = finish::<P>(&mut bytes, carried, looked.answer());
             assert_eq!(outcome, P::decide(carried, looked.answer()));
             outcome
         }
@@ -46,7 +46,10 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let arrival = Adjacency::out(PortId::new(kind / 5 % 2), mtu_bytes);
     let source = (kind >= 64).then_some(Source { port, fixed: kind >= 128 });
-    let looked = Looked { hop, arrival, source, text: String::new() };
+    let labels = [200, 300, u32::from(mtu_bytes)];
+    let labels = (kind >= 32).then(|| Adjacency::labels(&labels[..usize::from(kind / 7 % 4)], 0)).flatten();
+    let labels = labels.unwrap_or(Adjacency::NONE);
+    let looked = Looked { hop, arrival, source, labels, text: String::new() };
     for kind in Kind::ALL {
         with_plane!(kind, P => check::<P>(frame, &looked));
     }

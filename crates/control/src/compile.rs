@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use hue_demux::{Match, PortId, Row};
 use hue_intent::{Intent, Martians, Mtus, Name, Network, NetworkSpec, On, RateLimit, Select};
-use hue_planes::{Adjacency, Keys, MeterError, Rate, Settings, ipv4, l2, splice};
+use hue_planes::{Adjacency, Keys, Kind, MeterError, Rate, Settings, ipv4, l2, splice};
 use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::slice::SlicedPrefix;
 use hue_tables::{Key, NextHop, Policies, Prefix, Prefix6, Vid};
@@ -16,6 +16,7 @@ use hue_wire::Mac;
 use crate::error::CompileError;
 use crate::extract;
 use crate::ids::Ids;
+use crate::mpls;
 use crate::names::{Names, NetworkNames, PhysicalPort, RouteName, palette};
 use crate::routes::{self, RouteFault, RouteSet};
 
@@ -120,8 +121,12 @@ fn one(network: &Network, vid: Vid, known: &Known<'_>) -> Result<(Program, Netwo
             )
         }
         Entries::Ternary(_) => {
-            let rows = extract::rows(spec, &ports)
-                .ok_or_else(|| CompileError::VirtualPort { network: name.clone() })?;
+            let rows = if spec.plane.kind == Kind::Mpls {
+                mpls::rows(spec, &ports)
+            } else {
+                extract::rows(spec, &ports)
+            };
+            let rows = rows.ok_or_else(|| CompileError::VirtualPort { network: name.clone() })?;
             set.next_hops = rows.next_hops;
             Entries::Ternary(rows.entries)
         }
@@ -189,6 +194,7 @@ fn settings(spec: &NetworkSpec) -> Result<Settings, MeterError> {
             bits: plane.bits,
         }),
         Settings::Extract(default) => Settings::Extract(plane.key.unwrap_or(default)),
+        Settings::Mpls(_) => Settings::Mpls(hue_planes::mpls::Settings { ttl: plane.ttl }),
         other => other,
     })
 }

@@ -6,6 +6,7 @@ mod compile;
 mod error;
 mod extract;
 mod ids;
+mod mpls;
 mod names;
 mod plan;
 mod routes;

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use hue_planes::group::{MEMBERS_MAX, WEIGHT_MAX};
-use hue_planes::{Keys, Kind, l2, splice};
+use hue_planes::{Keys, Kind, l2, mpls::Ttl, splice};
 use hue_tables::{AnyPrefix, RouteBy, Vid};
 use hue_wire::Mac;
 
@@ -18,6 +18,7 @@ use crate::error::one_of;
 use crate::extract::{self, Entry};
 use crate::limits;
 use crate::live::{Cores, InterfaceName, Memory, PortDriver, PuntLimit, Resources};
+use crate::mpls::{self, LabelEntry};
 use crate::needs::{Bandwidth, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
 use crate::table::{TableBytes, TableLimit};
 use crate::tunnel;
@@ -101,6 +102,7 @@ pub(crate) struct NetworkDraft<'t> {
     pub(crate) neighbours: Items<'t, Neighbour>,
     pub(crate) static_macs: Items<'t, StaticMac>,
     pub(crate) entries: Items<'t, Entry>,
+    pub(crate) labels: Items<'t, LabelEntry>,
     pub(crate) weight: Option<u16>,
     pub(crate) gated: Option<bool>,
     pub(crate) rate_limit: Option<RateLimit>,
@@ -124,6 +126,7 @@ impl NetworkDraft<'_> {
             neighbours: self.neighbours.take()?,
             static_macs: self.static_macs.take()?,
             entries: self.entries.take()?,
+            labels: self.labels.take()?,
             weight: self.weight?,
             gated: self.gated?,
             rate_limit: self.rate_limit,
@@ -330,7 +333,7 @@ pub(crate) fn optional<'t, T>(
     }
 }
 
-const NETWORK_FIELDS: [&str; 17] = [
+const NETWORK_FIELDS: [&str; 18] = [
     "colour",
     "vid",
     "plane",
@@ -342,6 +345,7 @@ const NETWORK_FIELDS: [&str; 17] = [
     "neighbours",
     "static_macs",
     "entries",
+    "labels",
     "weight",
     "gated",
     "rate_limit",
@@ -370,6 +374,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
             neighbours: Items::EMPTY,
             static_macs: Items::EMPTY,
             entries: Items::EMPTY,
+            labels: Items::EMPTY,
             weight: None,
             gated: None,
             rate_limit: None,
@@ -395,7 +400,9 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
         .map(|at| items(at, limits::STATIC_MACS_MAX, "a list of MAC addresses", static_mac));
     let entries =
         list("entries").map(|at| items(at, limits::ENTRIES_MAX, "a list of entries", extract::entry));
-    let select_default = if family == Family::None { Select::Port } else { Select::default() };
+    let labels = list("labels").map(|at| items(at, limits::ENTRIES_MAX, "a list of labels", mpls::entry));
+    let whole = family == Family::None && kind.is_some_and(has_whole_ports);
+    let select_default = if whole { Select::Port } else { Select::default() };
     is_legal("table");
     is_legal("punt_limit");
     NetworkDraft {
@@ -411,6 +418,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
         neighbours: neighbours.unwrap_or(Items::EMPTY),
         static_macs: static_macs.unwrap_or(Items::EMPTY),
         entries: entries.unwrap_or(Items::EMPTY),
+        labels: labels.unwrap_or(Items::EMPTY),
         weight: optional(&spec, "weight", |at| at.number(1, limits::WEIGHT_MAX, ""))
             .map(|weight| weight.unwrap_or(1)),
         gated: optional(&spec, "gated", |at| at.flag()).map(Option::unwrap_or_default),
@@ -423,6 +431,13 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
     }
 }
 
+/// Whether all frames of a port belong to a network of a kind unless it says otherwise: it takes frames to all destinations. A
+/// label switching router has none of these kinds' reasons: what it forwards is sent to its own MAC addresses.
+pub(crate) const fn has_whole_ports(kind: Kind) -> bool {
+    let limits = kind.limits();
+    !matches!(kind, Kind::Mpls) && !limits.families.v4 && !limits.families.v6
+}
+
 /// Whether networks of a kind have a field of the specification; reports one that they do not have.
 fn legal(spec: &Cursor<'_>, kind: Option<Kind>, name: &str) -> bool {
     let (Some(kind), Some(field)) = (kind, spec.field(name)) else { return true };
@@ -432,11 +447,16 @@ fn legal(spec: &Cursor<'_>, kind: Option<Kind>, name: &str) -> bool {
         "static_macs" if has_ip => {
             ("none: only kind l2 has them", Some("neighbours have fixed MAC addresses too"))
         }
-        "static_macs" if keys == Keys::Bits => ("none: only kind l2 has them", Some("see entries")),
+        "static_macs" if keys == Keys::Bits => (
+            "none: only kind l2 has them",
+            Some(if kind == Kind::Mpls { "see labels" } else { "see entries" }),
+        ),
+        "labels" if kind != Kind::Mpls => ("none: only kind mpls has them", None),
         "static_macs" if keys == Keys::None => ("none: only kind l2 has them", None),
-        "entries" if keys != Keys::Bits => {
+        "entries" if kind != Kind::Extract => {
             let hint = match keys {
                 Keys::None => None,
+                Keys::Bits => Some("see labels"),
                 _ => Some(if has_ip { "see routes" } else { "see static_macs" }),
             };
             ("none: only kind extract has them", hint)
@@ -444,6 +464,7 @@ fn legal(spec: &Cursor<'_>, kind: Option<Kind>, name: &str) -> bool {
         "routes" | "neighbours" if !has_ip => {
             let hint = match keys {
                 Keys::Mac => Some("see static_macs"),
+                Keys::Bits if kind == Kind::Mpls => Some("see labels"),
                 Keys::Bits => Some("see entries"),
                 _ => None,
             };
@@ -532,6 +553,10 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
     let macs_max = optional(at, "macs_max", |at| at.number(0, l2::MACS_MAX, ""));
     let ageing =
         optional(at, "ageing_seconds", |at| at.number(l2::AGEING_S_MIN, l2::AGEING_S_MAX, " seconds"));
+    let ttl = optional(at, "ttl", |at| {
+        let name = at.word(&Ttl::ALL.map(Ttl::name))?;
+        Ttl::ALL.into_iter().find(|ttl| ttl.name() == name)
+    });
     let sticky = optional(at, "sticky", Cursor::flag);
     let storm_limit = optional(at, "storm_limit", rate_limit);
     let key = match kind {
@@ -563,6 +588,7 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
         key: key?,
         slices: slices?,
         bits: bits?.unwrap_or_default(),
+        ttl: ttl?.unwrap_or_default(),
         command: command?,
         capabilities: capabilities?.unwrap_or_else(Capability::default_list),
     })

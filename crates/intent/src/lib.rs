@@ -16,6 +16,7 @@ pub mod limits;
 mod links;
 mod live;
 mod load;
+mod mpls;
 mod needs;
 mod policies;
 mod schema;
@@ -36,6 +37,7 @@ pub use live::{
     Cores, InterfaceName, InterfaceNameError, Memory, MemoryError, PortDriver, PuntLimit, Resources,
 };
 pub use load::{Intent, STDIN, Source, load, parse, parse_accepted, parse_part};
+pub use mpls::{LabelAction, LabelEntry};
 pub use needs::{Bandwidth, BandwidthError, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
 pub use policies::policies;
 pub use schema::{schema, schema_text};

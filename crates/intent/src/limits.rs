@@ -40,7 +40,7 @@ pub const PORT_ADDRESSES_MAX: usize = 256;
 pub const NEIGHBOURS_MAX: usize = 32_768;
 /// Most static MAC addresses of a network.
 pub const STATIC_MACS_MAX: usize = 4_096;
-/// Most entries of a network of kind `extract`.
+/// Most entries of a network of kind `extract` or `mpls`.
 pub const ENTRIES_MAX: usize = hue_tables::TernaryTable::ENTRIES_MAX;
 /// Most different masks of such entries: a packet costs at most as many searches.
 pub const ENTRY_MASKS_MAX: usize = hue_tables::TernaryTable::MASKS_MAX;

@@ -3,8 +3,9 @@
 //! Flow: `types` → **schema** → `docs/reference/schema.json` (a test checks that it is current) and `hueplane
 //! schema`. The schema contains every rule that a schema can express; `validate` checks the others.
 
-use hue_planes::Kind;
+use hue_planes::{Kind, LABELS_MAX, mpls::Ttl};
 use hue_tables::{RouteBy, Vid};
+use hue_wire::mpls::{LABEL_MAX, LABEL_MIN};
 use hue_wire::vxlan::Vni;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use crate::address::InterfaceAddress;
 use crate::extract::{self, Entry, KeyPart};
 use crate::limits;
 use crate::live::InterfaceName;
+use crate::mpls::LabelEntry;
 use crate::needs::Bandwidth;
 use crate::topology::{Topology, TopologyHost, TopologyLink, TopologyNetwork, TopologyNode, VirtualLink};
 use crate::types::{
@@ -189,6 +191,41 @@ pub(crate) fn static_macs(generator: &mut SchemaGenerator) -> Schema {
 
 pub(crate) fn entries(generator: &mut SchemaGenerator) -> Schema {
     list_or_null::<Entry>(generator, limits::ENTRIES_MAX)
+}
+
+pub(crate) fn labels(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<LabelEntry>(generator, limits::ENTRIES_MAX)
+}
+
+pub(crate) fn label(_: &mut SchemaGenerator) -> Schema {
+    range(LABEL_MIN.into(), LABEL_MAX.into())
+}
+
+/// Labels that packets can leave with: explicit null ones too.
+pub(crate) fn label_out(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({"anyOf": [{"enum": [0, 2]}, label(generator)]})
+}
+
+pub(crate) fn labels_pushed(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "items": label_out(generator), "minItems": 1, "maxItems": LABELS_MAX - 1})
+}
+
+/// A label is popped, or swapped, pushed or both, and sent to a neighbour; or it has an `action`.
+pub(crate) fn label_action(schema: &mut Schema) {
+    let none = json!({"port": false, "neighbour": false, "swap": false, "push": false, "pop": false});
+    let with = |field: &str| json!({"required": [field], "properties": {"pop": {"const": false}}});
+    let pop =
+        json!({"required": ["pop"], "properties": {"pop": {"const": true}, "swap": false, "push": false}});
+    let sent = json!({
+        "required": ["port", "neighbour"],
+        "properties": {"action": false},
+        "anyOf": [pop, with("swap"), with("push")],
+    });
+    schema.insert("oneOf".to_owned(), json!([sent, {"required": ["action"], "properties": none}]));
+}
+
+pub(crate) fn ttl_model(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": Ttl::ALL.map(Ttl::name)})
 }
 
 pub(crate) fn key(generator: &mut SchemaGenerator) -> Schema {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use hue_planes::{Kind, extract, splice};
+use hue_planes::{Kind, extract, mpls, splice};
 use hue_tables::{AnyPrefix, Prefix4, RouteBy, Vid};
 use hue_wire::Mac;
 use schemars::JsonSchema;
@@ -22,6 +22,7 @@ use crate::card::{Card, Placement};
 use crate::extract::{Entry, parts};
 use crate::limits;
 use crate::live::{InterfaceName, PortDriver, PuntLimit, Resources};
+use crate::mpls::LabelEntry;
 use crate::needs::{Bandwidth, Needs, Scheduler};
 use crate::schema;
 use crate::table::TableLimit;
@@ -252,6 +253,10 @@ pub struct NetworkSpec {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::entries")]
     pub entries: Vec<Entry>,
+    /// Kind `mpls`: what happens to packets, by the label on top of their stack. Packets with other labels are dropped.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, schema_with = "schema::labels")]
+    pub labels: Vec<LabelEntry>,
     /// Share of a core or an output port relative to other networks.
     #[schemars(default = "one", schema_with = "schema::weight")]
     pub weight: u16,
@@ -302,6 +307,10 @@ fn bits_name<S: Serializer>(bits: &splice::Bits, serializer: S) -> Result<S::Ok,
 
 fn route_by_name<S: Serializer>(by: &RouteBy, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(by.name())
+}
+
+fn ttl_name<S: Serializer>(ttl: &mpls::Ttl, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(ttl.name())
 }
 
 fn one() -> u16 {
@@ -363,6 +372,11 @@ pub struct Plane {
     #[serde(skip_serializing_if = "is_ip_id", serialize_with = "bits_name")]
     #[schemars(default, schema_with = "schema::splicing_bits")]
     pub bits: splice::Bits,
+    /// Kind `mpls`: what the TTL of a label has to do with that of what is below it (RFC 3443): one for all (`uniform`), or each
+    /// its own (`pipe`).
+    #[serde(skip_serializing_if = "mpls::Ttl::is_default", serialize_with = "ttl_name")]
+    #[schemars(default, schema_with = "schema::ttl_model")]
+    pub ttl: mpls::Ttl,
     /// Kind `process`: the program that forwards, and its arguments. It runs in the network's namespace and is started again when
     /// it ends.
     #[serde(skip_serializing_if = "Vec::is_empty")]

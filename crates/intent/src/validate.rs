@@ -4,6 +4,7 @@
 //! reports nothing if an invalid part could be the cause, so that one mistake causes one error.
 
 mod extract;
+mod mpls;
 mod tunnels;
 
 use std::collections::{BTreeSet, HashMap};
@@ -15,7 +16,7 @@ use hue_tables::{AnyPrefix, PolicyError, RouteBy};
 
 use crate::address::InterfaceAddress;
 use crate::decode::Cursor;
-use crate::document::{Items, NetworkDraft, NodeDraft, gateways};
+use crate::document::{Items, NetworkDraft, NodeDraft, gateways, has_whole_ports};
 use crate::error::{did_you_mean, one_of};
 use crate::limits;
 use crate::links::Links;
@@ -90,6 +91,7 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>], rules:
         burst_bits(network);
         static_macs(network, known.as_ref());
         extract::entries(network, known.as_ref());
+        mpls::entries(network, known.as_ref());
     }
     physical_ports(nodes, networks);
     shared_ports(networks);
@@ -295,8 +297,8 @@ fn virtual_ports(network: &NetworkDraft<'_>) {
 /// Selection by inner destination reads IPv4 headers.
 fn select_of_kind(network: &NetworkDraft<'_>) {
     let Some(kind) = network.plane.as_ref().map(|plane| plane.kind) else { return };
-    let has_whole_ports = matches!(kind.limits().keys, Keys::Mac | Keys::Bits);
-    if has_whole_ports && !matches!(network.select, None | Some(Select::Port)) {
+    let takes_all = matches!(kind.limits().keys, Keys::Mac | Keys::Bits) && has_whole_ports(kind);
+    if takes_all && !matches!(network.select, None | Some(Select::Port)) {
         let at = network.spec.field_or_self("select").field_or_self("by");
         let what = if kind == Kind::L2 { "a switch" } else { "such a network" };
         let hint = format!("{what} takes frames to all destinations, so each of its ports is its own");

@@ -6,8 +6,8 @@
 use std::fmt;
 
 use hue_demux::PortId;
-use hue_wire::Mac;
 use hue_wire::ethernet::Macs;
+use hue_wire::{Mac, mpls};
 use serde::{Deserialize, Serialize};
 
 /// Kind of an [`Adjacency`].
@@ -28,7 +28,14 @@ pub enum AdjacencyKind {
     Group = 5,
     /// Drop: an entry of a table that says so. Kinds with routes have no such rows.
     Drop = 6,
+    /// Labels that replace the top of a stack, and the row by which packets leave then ([`Adjacency::then`]).
+    Labels = 7,
 }
+
+/// Most labels of a row.
+pub const LABELS_MAX: usize = 3;
+/// Bytes of a label in a row.
+const LABEL_BYTES: usize = 3;
 
 /// One next hop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -117,11 +124,68 @@ impl Adjacency {
         u16::from_be_bytes([high, low])
     }
 
+    /// Labels, from the lowest to the top, which replace the top of a stack, and the row by which packets leave then. `None` if
+    /// there are more than [`LABELS_MAX`], or one is above 20 bits.
+    #[must_use]
+    pub fn labels(labels: &[u32], then: u16) -> Option<Self> {
+        let mut bytes = [0; 12];
+        let (count, places) = bytes.split_first_mut()?;
+        *count = u8::try_from(labels.len()).ok().filter(|count| usize::from(*count) <= LABELS_MAX)?;
+        for (place, label) in places.chunks_exact_mut(LABEL_BYTES).zip(labels) {
+            let [0, rest @ ..] = label.to_be_bytes() else { return None };
+            if *label > mpls::LABEL_MAX {
+                return None;
+            }
+            place.copy_from_slice(&rest);
+        }
+        let [destination @ .., _, _, _, _, _, _] = bytes;
+        let [_, _, _, _, _, _, source @ ..] = bytes;
+        let macs = Macs { destination: Mac(destination), source: Mac(source) };
+        let row = Self::without_neighbour(AdjacencyKind::Labels, PortId::new(0));
+        Some(Self { macs, mtu_bytes: then, ..row })
+    }
+
+    /// How many labels a row with labels has; 0 for another row.
+    #[inline(always)]
+    #[must_use]
+    pub const fn label_count(&self) -> usize {
+        let Mac([count, ..]) = self.macs.destination;
+        if matches!(self.kind, AdjacencyKind::Labels) && count as usize <= LABELS_MAX {
+            count as usize
+        } else {
+            0
+        }
+    }
+
+    /// A label of such a row, from the lowest on, below [`LABELS_MAX`].
+    #[inline(always)]
+    #[must_use]
+    pub const fn label(&self, at: usize) -> u32 {
+        let (Mac([_, a, b, c, d, e]), Mac([f, g, h, i, ..])) = (self.macs.destination, self.macs.source);
+        let [high, middle, low] = match at {
+            0 => [a, b, c],
+            1 => [d, e, f],
+            _ => [g, h, i],
+        };
+        u32::from_be_bytes([0, high, middle, low])
+    }
+
+    /// The row by which packets leave that got the labels of a row of kind [`AdjacencyKind::Labels`].
+    #[inline(always)]
+    #[must_use]
+    pub const fn then(&self) -> u16 {
+        self.mtu_bytes
+    }
+
     /// The same row on another port; unchanged if the row names no port.
     #[must_use]
     pub const fn on_port(self, port: PortId) -> Self {
         match self.kind {
-            AdjacencyKind::None | AdjacencyKind::Local | AdjacencyKind::Group | AdjacencyKind::Drop => self,
+            AdjacencyKind::None
+            | AdjacencyKind::Local
+            | AdjacencyKind::Group
+            | AdjacencyKind::Drop
+            | AdjacencyKind::Labels => self,
             AdjacencyKind::Glean | AdjacencyKind::Forward | AdjacencyKind::Port => Self { port, ..self },
         }
     }
@@ -181,6 +245,11 @@ impl fmt::Display for Adjacency {
             AdjacencyKind::Group => f.write_str("group"),
             AdjacencyKind::Glean => write!(f, "glean on port {}", self.port),
             AdjacencyKind::Drop => f.write_str("drop"),
+            AdjacencyKind::Labels => {
+                f.write_str(if self.label_count() == 0 { "no label" } else { "labels" })?;
+                (0..self.label_count()).try_for_each(|at| write!(f, " {}", self.label(at)))?;
+                write!(f, ", then next hop {}", self.then())
+            }
             AdjacencyKind::Port => {
                 write!(f, "port {}", self.port)?;
                 let macs = [("destination", self.dst()), ("source", self.src())];
@@ -198,5 +267,24 @@ impl fmt::Display for Adjacency {
                 self.mtu_bytes
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_keeps_its_labels() {
+        let all = [16, mpls::LABEL_MAX, 0];
+        for count in 0..=LABELS_MAX {
+            let row = Adjacency::labels(&all[..count], u16::MAX - 1).unwrap();
+            let labels: Vec<u32> = (0..row.label_count()).map(|at| row.label(at)).collect();
+            assert_eq!((&labels[..], row.then()), (&all[..count], u16::MAX - 1));
+            assert_eq!(row.on_port(PortId::new(3)), row);
+        }
+        assert_eq!(Adjacency::labels(&[16; LABELS_MAX + 1], 0), None);
+        assert_eq!(Adjacency::labels(&[mpls::LABEL_MAX + 1], 0), None);
+        assert_eq!(Adjacency::out(PortId::new(1), 1500).label_count(), 0);
     }
 }

@@ -279,9 +279,11 @@ pub fn decide(checked: Checked, hop: &Adjacency) -> Outcome {
         AdjacencyKind::Port if checked.payload_bytes > u32::from(hop.mtu_bytes()) => Outcome::Mtu,
         AdjacencyKind::Port => Outcome::Forward,
         // The other kinds are no rows of such a network, and its control plane is where nothing is lost in silence.
-        AdjacencyKind::Local | AdjacencyKind::Glean | AdjacencyKind::Forward | AdjacencyKind::Group => {
-            Outcome::PuntEntry
-        }
+        AdjacencyKind::Local
+        | AdjacencyKind::Glean
+        | AdjacencyKind::Forward
+        | AdjacencyKind::Group
+        | AdjacencyKind::Labels => Outcome::PuntEntry,
     }
 }
 

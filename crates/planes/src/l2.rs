@@ -154,7 +154,7 @@ pub fn check(frame: &[u8], settings: Settings) -> Result<Checked, Outcome> {
 #[inline(always)]
 #[must_use]
 pub fn decide(checked: Checked, answer: Answer<'_>) -> Outcome {
-    let Answer { hop, arrival, source } = answer;
+    let Answer { hop, arrival, source, .. } = answer;
     let may_be_here = source.is_none_or(|source| source.port == arrival.port());
     let goes_on = hop.kind() == AdjacencyKind::Port && hop.port() != arrival.port();
     let fits = checked.payload_bytes <= u32::from(hop.mtu_bytes());
@@ -173,7 +173,7 @@ const fn is_group(mac: MacKey) -> bool {
 /// [`decide`] in the order of the specification; the branch in `decide` only shortens the common case.
 #[cold]
 fn decide_rest(checked: Checked, answer: Answer<'_>) -> Outcome {
-    let Answer { hop, arrival, source } = answer;
+    let Answer { hop, arrival, source, .. } = answer;
     if let Some(source) = source
         && source.port != arrival.port()
         && (source.fixed || checked.sticky)

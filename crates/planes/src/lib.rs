@@ -19,13 +19,14 @@ pub mod ipv6;
 pub mod kernel;
 pub mod l2;
 mod meter;
+pub mod mpls;
 mod plane;
 pub mod process;
 mod reason;
 mod spec;
 pub mod splice;
 
-pub use adjacency::{Adjacency, AdjacencyKind};
+pub use adjacency::{Adjacency, AdjacencyKind, LABELS_MAX};
 pub use counters::{Counters, Losses, OUTCOMES_MAX, UnclaimedCounters};
 pub use generated::{
     FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Loss, METRIC_DROPS, METRIC_LOSSES, METRIC_NETWORK_BYTES,
@@ -35,7 +36,7 @@ pub use generated::{
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
 pub use plane::{
     Answer, ByFamily, BySlice, Exact, Explanation, Families, IpKey, Keys, Learning, Limits, LongestPrefix,
-    Looked, NoTable, Plane, Settings, Source, Ternary, TwoFamilies,
+    Looked, NoTable, Plane, Settings, Source, Ternary, TwoFamilies, finish,
 };
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};

@@ -80,8 +80,22 @@ pub trait Plane: 'static {
     /// The outcome of a packet.
     fn decide(carried: Self::Carried, answer: Answer<'_>) -> Reason;
 
+    /// Whether forwarded frames may become longer or shorter, by [`Plane::growth`].
+    const RESIZES: bool = false;
+
+    /// Of kinds that resize: by how many bytes a forwarded frame becomes longer, at its front; shorter, if negative.
+    #[inline(always)]
+    fn growth(_: Self::Carried, _: Answer<'_>) -> i32 {
+        0
+    }
+
+    /// Of kinds that resize: the outcome of a packet for whose growth there is no room.
+    fn no_room() -> Reason {
+        Reason::gated(Self::KIND)
+    }
+
     /// Decides, and edits the frame if it is forwarded; otherwise leaves it unchanged. `carried` must be the result of
-    /// this frame.
+    /// this frame. Of kinds that resize, a frame that is forwarded begins where it will begin afterwards; see [`finish`].
     fn back(frame: &mut [u8], carried: Self::Carried, answer: Answer<'_>) -> Reason;
 
     /// Where a forwarded packet leaves, unless it is sent to all ports: by default the port of the row that the key names.
@@ -96,6 +110,22 @@ pub trait Plane: 'static {
         settings: Self::Settings,
         look: impl FnOnce(Self::Carried) -> Looked,
     ) -> Explanation;
+}
+
+/// The second half of a plane for a frame in memory of its own, which becomes longer or shorter if its kind resizes frames.
+pub fn finish<P: Plane>(frame: &mut Vec<u8>, carried: P::Carried, answer: Answer<'_>) -> Reason {
+    if P::RESIZES && P::decide(carried, answer).is_forward() {
+        match usize::try_from(P::growth(carried, answer)) {
+            Ok(longer) => {
+                frame.splice(..0, std::iter::repeat_n(0, longer));
+            }
+            Err(_) => {
+                let shorter = P::growth(carried, answer).unsigned_abs() as usize;
+                frame.drain(..shorter.min(frame.len()));
+            }
+        }
+    }
+    P::back(frame, carried, answer)
 }
 
 /// The longest prefix of the network's table that contains the key.
@@ -152,6 +182,8 @@ pub struct Answer<'a> {
     pub arrival: &'a Adjacency,
     /// Of kinds that learn: the entry of the packet's source, if there is one.
     pub source: Option<Source>,
+    /// Of kinds whose entries have labels: the row with them, else [`Adjacency::NONE`].
+    pub labels: &'a Adjacency,
 }
 
 impl<'a> Answer<'a> {
@@ -159,7 +191,7 @@ impl<'a> Answer<'a> {
     #[inline(always)]
     #[must_use]
     pub const fn of(hop: &'a Adjacency) -> Self {
-        Self { hop, arrival: &Adjacency::NONE, source: None }
+        Self { hop, arrival: &Adjacency::NONE, source: None, labels: &Adjacency::NONE }
     }
 }
 
@@ -181,6 +213,8 @@ pub struct Looked {
     pub arrival: Adjacency,
     /// See [`Answer::source`].
     pub source: Option<Source>,
+    /// See [`Answer::labels`].
+    pub labels: Adjacency,
     /// What matched.
     pub text: String,
 }
@@ -189,13 +223,13 @@ impl Looked {
     /// Of a kind that does not learn.
     #[must_use]
     pub const fn of(hop: Adjacency, text: String) -> Self {
-        Self { hop, arrival: Adjacency::NONE, source: None, text }
+        Self { hop, arrival: Adjacency::NONE, source: None, labels: Adjacency::NONE, text }
     }
 
     /// The answer.
     #[must_use]
     pub const fn answer(&self) -> Answer<'_> {
-        Answer { hop: &self.hop, arrival: &self.arrival, source: self.source }
+        Answer { hop: &self.hop, arrival: &self.arrival, source: self.source, labels: &self.labels }
     }
 }
 

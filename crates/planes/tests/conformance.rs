@@ -4,8 +4,8 @@
 
 use hue_demux::PortId;
 use hue_planes::{
-    Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Looked, Plane, Reason, Settings, Source, Verdict,
-    with_plane,
+    Adjacency, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, LABELS_MAX, Looked, Plane, Reason, Settings, Source,
+    Verdict, finish, with_plane,
 };
 use hue_wire::Mac;
 use proptest::prelude::*;
@@ -20,6 +20,9 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
         (0x86dd, vec![0x60]),
         (0x8100, vec![]),
         (0x0004, vec![]),
+        // Labels: swapped or popped above IPv4, and above another label.
+        (0x8847, vec![0, 6, 0x41, 64, 0x45]),
+        (0x8847, vec![0, 6, 0x40, 64, 0, 7, 0x01, 9, 0x60]),
     ];
     let begun =
         (prop::collection::vec(any::<u8>(), FRAME_BYTES_MIN + 1..200), prop::sample::select(starts.to_vec()))
@@ -55,12 +58,18 @@ fn hop() -> impl Strategy<Value = Adjacency> {
 
 fn looked() -> impl Strategy<Value = Looked> {
     let source = (0u8..4, any::<bool>()).prop_map(|(port, fixed)| Source { port: PortId::new(port), fixed });
-    (hop(), (0u8..4, any::<u16>()), prop::option::of(source)).prop_map(|(hop, (port, mtu), source)| Looked {
-        hop,
-        arrival: Adjacency::out(PortId::new(port), mtu),
-        source,
-        text: "matched".to_owned(),
-    })
+    let labels = prop::collection::vec(0..1u32 << 20, 0..=LABELS_MAX);
+    let labels = labels.prop_map(|labels| Adjacency::labels(&labels, 1).unwrap());
+    let labels = prop_oneof![1 => Just(Adjacency::NONE), 3 => labels];
+    (hop(), (0u8..4, any::<u16>()), prop::option::of(source), labels).prop_map(
+        |(hop, (port, mtu), source, labels)| Looked {
+            hop,
+            arrival: Adjacency::out(PortId::new(port), mtu),
+            source,
+            labels,
+            text: "matched".to_owned(),
+        },
+    )
 }
 
 /// What a plane did with a frame: its outcome, and the bytes afterwards.
@@ -69,7 +78,7 @@ fn run<P: Plane>(frame: &[u8], settings: P::Settings, looked: &Looked) -> (Reaso
     let outcome = match P::front(frame, settings) {
         Ok(carried) => {
             let decided = P::decide(carried, looked.answer());
-            let outcome = P::back(&mut bytes, carried, looked.answer());
+            let outcome = finish::<P>(&mut bytes, carried, looked.answer());
             assert_eq!(decided, outcome, "both halves of the decision agree");
             outcome
         }

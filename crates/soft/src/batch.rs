@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
-use hue_planes::Loss;
+use hue_planes::{Loss, mpls};
 use hue_substrate::SwitchCounts;
 use hue_tables::Vid;
 
@@ -11,6 +11,9 @@ use crate::engine::Soft;
 use crate::frame::{Fate, Frame};
 use crate::network::Network;
 use crate::switch::MacRow;
+
+/// Room before each frame, bytes: the most by which a plane makes a frame longer.
+const ROOM_BYTES: u32 = mpls::GROWTH_BYTES_MAX as u32;
 
 /// Frames in the order they arrived. Keeps its memory when cleared.
 #[derive(Clone, Default, Debug)]
@@ -59,11 +62,13 @@ impl Batch {
     ///
     /// Returns `false`, and adds nothing, when the batch holds 4 GiB: process and clear it first.
     pub fn push(&mut self, port: PortId, time_ns: u64, bytes: &[u8]) -> bool {
-        let (Ok(start), Ok(len)) = (u32::try_from(self.buffer.len()), u32::try_from(bytes.len())) else {
+        let start = self.buffer.len() + ROOM_BYTES as usize;
+        let (Ok(start), Ok(len)) = (u32::try_from(start), u32::try_from(bytes.len())) else {
             return false;
         };
+        self.buffer.resize(start as usize, 0);
         self.buffer.extend_from_slice(bytes);
-        self.frames.push(Frame::new(port, time_ns, start, len));
+        self.frames.push(Frame::new(port, time_ns, start, len).with_room(ROOM_BYTES));
         true
     }
 

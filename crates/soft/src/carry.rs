@@ -218,13 +218,15 @@ impl Soft {
     ) -> Duration {
         let Moving { mut buffer, place: at, target, port, .. } = moving;
         let slot = place(slot_of(&self.engine.slots, target.vid)) as u16; // below NETWORKS_MAX
-        let mut frames = [Frame::new(port, time_ns, at.start as u32, at.len() as u32)];
+        let mut frames =
+            [Frame::new(port, time_ns, at.start as u32, at.len() as u32).with_room(at.start as u32)];
         let claims = [Claimed { slot, vport: target.vport }];
         let begun = Instant::now();
         self.engine.process_claimed(&mut buffer, &mut frames, &claims);
         let took = begun.elapsed();
-        let bytes = buffer.get(at.clone()).unwrap_or_default();
-        self.after_plane(frames[0].fate, port, bytes, at.start, passages, tell);
+        let [frame] = frames;
+        let bytes = frame.bytes(&buffer).unwrap_or_default();
+        self.after_plane(frame.fate, port, bytes, frame.start as usize, passages, tell);
         took
     }
 

@@ -3,7 +3,7 @@
 //! Only forwarded copies take memory, because other copies equal the frame.
 
 use hue_demux::{PortId, Target};
-use hue_planes::{Plane, Reason, with_plane};
+use hue_planes::{Plane, Reason, finish, with_plane};
 use hue_tables::Guard;
 
 use crate::engine::place;
@@ -90,10 +90,17 @@ impl Copies {
                 let word = redirected(network, table, word, bytes);
                 let (answer, left) = P::Match::answer(network, word, carried, at);
                 let (start, hop) = (self.bytes.len(), P::egress(answer));
-                if P::decide(carried, answer).is_forward() {
-                    self.bytes.extend_from_slice(bytes);
-                }
-                let outcome = P::back(self.bytes.get_mut(start..).unwrap_or_default(), carried, answer);
+                let outcome = if P::RESIZES {
+                    let mut copy = bytes.to_vec();
+                    let outcome = finish::<P>(&mut copy, carried, answer);
+                    self.bytes.extend_from_slice(&copy);
+                    outcome
+                } else {
+                    if P::decide(carried, answer).is_forward() {
+                        self.bytes.extend_from_slice(bytes);
+                    }
+                    P::back(self.bytes.get_mut(start..).unwrap_or_default(), carried, answer)
+                };
                 let outcome = P::Match::settle(network, carried, outcome, at, left);
                 egress = if outcome.has_one_egress() { hop } else { frame.port };
                 if !outcome.is_forward() {

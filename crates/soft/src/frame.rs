@@ -51,6 +51,8 @@ pub struct Frame {
     /// Length from there to the last byte, without FCS, bytes. A frame that extends beyond the buffer is a `runt`; its
     /// bytes are not read.
     pub len: u32,
+    /// Bytes of the buffer before it that are its own: a plane may make it longer by as many.
+    pub room: u16,
     /// Port it arrived on.
     pub port: PortId,
     /// Its fate; set by the engine.
@@ -58,10 +60,27 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame not processed yet.
+    /// A frame not processed yet, without room before it.
     #[must_use]
     pub const fn new(port: PortId, time_ns: u64, start: u32, len: u32) -> Self {
-        Self { time_ns, start, len, port, fate: Fate::Pending }
+        Self { time_ns, start, len, room: 0, port, fate: Fate::Pending }
+    }
+
+    /// The same with room before it, of which it uses at most 64 KiB.
+    #[inline(always)]
+    #[must_use]
+    pub const fn with_room(self, bytes: u32) -> Self {
+        let room = if bytes < u16::MAX as u32 { bytes as u16 } else { u16::MAX };
+        Self { room, ..self }
+    }
+
+    /// Makes it longer at its front, or shorter. Returns whether there is room; without, it stays as it is.
+    pub(crate) fn grow(&mut self, bytes: i32) -> bool {
+        let room = i32::from(self.room) - bytes;
+        let (start, len) = (self.start.checked_add_signed(-bytes), self.len.checked_add_signed(bytes));
+        let (Some(start), Some(len), 0..) = (start, len, room) else { return false };
+        (self.start, self.len, self.room) = (start, len, u16::try_from(room).unwrap_or(u16::MAX));
+        true
     }
 
     /// Its bytes in the buffer.
@@ -78,5 +97,23 @@ impl Frame {
     pub fn bytes_mut<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let start = self.start as usize;
         buffer.get_mut(start..start + self.len as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_grows_into_its_room_only() {
+        let mut frame = Frame::new(PortId::new(0), 0, 100, 60).with_room(8);
+        let before = frame;
+        assert!(!frame.grow(12) && !frame.grow(9) && !frame.grow(-61));
+        assert_eq!(frame, before);
+        assert!(frame.grow(8));
+        assert_eq!((frame.start, frame.len, frame.room), (92, 68, 0));
+        assert!(frame.grow(-12));
+        assert_eq!((frame.start, frame.len, frame.room), (104, 56, 12));
+        assert!(!Frame::new(PortId::new(0), 0, 0, 60).grow(1));
     }
 }

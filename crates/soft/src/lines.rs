@@ -350,12 +350,41 @@ fn finish_one<P: Plane<Match: InLine<P>>>(
     word: u16,
     buffer: &mut [u8],
 ) {
+    if P::RESIZES {
+        return finish_resized::<P>(network, frame, Target { vid, vport }, carried, word, buffer);
+    }
     let Some(bytes) = frame.bytes_mut(buffer) else { return };
     let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len(), flow: 0 };
     let (outcome, hop, left) = match P::Match::answer_known(network, word, carried, at) {
         Some((answer, left)) => (P::back(bytes, carried, answer), P::egress(answer), left),
         None => back_rest::<P>(network, bytes, carried, word, at),
     };
+    let outcome = P::Match::settle(network, carried, outcome, at, left);
+    let egress = if outcome.has_one_egress() { hop } else { frame.port };
+    network.counters.count(outcome);
+    frame.fate = Fate::Network { vid, vport, outcome, egress };
+}
+
+/// [`finish_one`] of a kind that resizes frames.
+#[inline(always)]
+fn finish_resized<P: Plane<Match: InLine<P>>>(
+    network: &mut Network,
+    frame: &mut Frame,
+    Target { vid, vport }: Target,
+    carried: P::Carried,
+    word: u16,
+    buffer: &mut [u8],
+) {
+    let Some(bytes) = frame.bytes(buffer) else { return };
+    let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len(), flow: P::flow(bytes) };
+    let (answer, left) = P::Match::answer(network, word, carried, at);
+    let is_sent = P::decide(carried, answer).is_forward();
+    let outcome = if is_sent && !frame.grow(P::growth(carried, answer)) {
+        P::no_room()
+    } else {
+        P::back(frame.bytes_mut(buffer).unwrap_or_default(), carried, answer)
+    };
+    let hop = P::egress(answer);
     let outcome = P::Match::settle(network, carried, outcome, at, left);
     let egress = if outcome.has_one_egress() { hop } else { frame.port };
     network.counters.count(outcome);

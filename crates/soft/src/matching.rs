@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use hue_planes::{
     Adjacency, AdjacencyKind, Answer, ByFamily, BySlice, Class, Exact, IpKey, LongestPrefix, Looked, NoTable,
-    Plane, Reason, Settings, Source, Ternary, TwoFamilies,
+    Plane, Reason, Settings, Source, Ternary, TwoFamilies, mpls,
 };
 use hue_tables::slice::SlicedPrefix;
 use hue_tables::{Found, Guard, Key, MacKey, NextHop, Pattern, Prefix, Vid};
@@ -296,14 +296,14 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
         carried: P::Carried,
         at: At,
     ) -> (Looked, Option<IpAddr>) {
-        let (Answer { hop, arrival, source }, _) = answer::<P>(network, switch, carried, at);
+        let (Answer { hop, arrival, source, labels }, _) = answer::<P>(network, switch, carried, at);
         let found = switch.and_then(|switch| switch.addresses.macs.get(P::key(carried), at.time_ns));
         let text = match found {
             Some(Found { fixed: true, .. }) => format!("static entry, port {}", hop.port()),
             Some(_) => format!("learnt at port {}", hop.port()),
             None => "no entry".to_owned(),
         };
-        (Looked { hop: *hop, arrival: *arrival, source, text }, None)
+        (Looked { hop: *hop, arrival: *arrival, source, labels: *labels, text }, None)
     }
 }
 
@@ -331,7 +331,7 @@ impl<P: Plane<Match = Self, Key = MacKey>> InLine<P> for Exact {
         let arrival = network.hops.get(at.vport);
         // Where the sender is, it may be, whether or not its entry is static.
         let source = Some(Source { port: arrival.port(), fixed: false });
-        Some((Answer { hop: network.hops.get(hop), arrival, source }, true))
+        Some((Answer { hop: network.hops.get(hop), arrival, source, labels: &Adjacency::NONE }, true))
     }
 }
 
@@ -354,6 +354,7 @@ fn answer<'a, P: Plane<Key = MacKey>>(
         hop: get(P::key(carried)).map_or(&Adjacency::NONE, |found| network.hops.get(found.hop)),
         arrival,
         source: sender.map(source),
+        labels: &Adjacency::NONE,
     };
     (answer, sender.is_some_and(|sender| sender.is_fresh && is_here(sender)))
 }
@@ -371,7 +372,11 @@ impl<P: Plane<Match = Self, Key = u128>> Matching<P> for Ternary {
     fn answer<'a>(network: &'a Network, _: u16, carried: P::Carried, _: At) -> (Answer<'a>, ()) {
         let word =
             network.shape.patterns.as_ref().map_or(NextHop::NONE_WORD, |table| table.word(P::key(carried)));
-        (Answer::of(network.hops.get(word)), ())
+        let row = network.hops.get(word);
+        if row.kind() != AdjacencyKind::Labels {
+            return (Answer::of(row), ());
+        }
+        (Answer { labels: row, ..Answer::of(network.hops.get(row.then())) }, ())
     }
 
     fn explain(
@@ -381,7 +386,7 @@ impl<P: Plane<Match = Self, Key = u128>> Matching<P> for Ternary {
         carried: P::Carried,
         at: At,
     ) -> (Looked, Option<IpAddr>) {
-        let (Answer { hop, .. }, ()) = <Self as Matching<P>>::answer(network, 0, carried, at);
+        let (Answer { hop, labels, .. }, ()) = <Self as Matching<P>>::answer(network, 0, carried, at);
         let table = network.shape.patterns.as_ref();
         let text = match table.and_then(|table| table.entry(P::key(carried))) {
             Some((order, pattern)) => {
@@ -389,7 +394,7 @@ impl<P: Plane<Match = Self, Key = u128>> Matching<P> for Ternary {
             }
             None => "no entry matches".to_owned(),
         };
-        (Looked::of(*hop, text), None)
+        (Looked { labels: *labels, ..Looked::of(*hop, text) }, None)
     }
 }
 
@@ -407,6 +412,7 @@ impl<P: Plane<Match = Self, Key = u128>> InLine<P> for Ternary {
 fn pattern_text(network: &Network, pattern: &Pattern) -> String {
     match &network.settings {
         Settings::Extract(settings) => settings.pattern_text(pattern),
+        Settings::Mpls(_) => format!("label {}", mpls::label_of(pattern.value())),
         _ => pattern.to_string(),
     }
 }

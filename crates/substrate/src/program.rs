@@ -324,6 +324,7 @@ impl Program {
                 what,
             })?;
         }
+        self.check_labels()?;
         if self.entries.keys() != self.kind().limits().keys {
             return Err(ProgramError::Width { found: self.entries.keys(), kind: self.kind() });
         }
@@ -338,6 +339,21 @@ impl Program {
         each_routes!(&self.entries, routes => check_entries(routes, count)?);
         check_entries(self.entries.patterns(), count)?;
         check_entries(self.entries.macs(), count)
+    }
+
+    /// Rows with labels name rows of ports.
+    fn check_labels(&self) -> Result<(), ProgramError> {
+        let kind = |row: u16| self.next_hops.get(usize::from(row)).map(Adjacency::kind);
+        let leads = |row: &Adjacency| {
+            row.kind() != AdjacencyKind::Labels || kind(row.then()) == Some(AdjacencyKind::Port)
+        };
+        match self.next_hops.iter().enumerate().find(|(_, row)| !leads(row)) {
+            Some((index, hop)) => {
+                let what = "the next hop after its labels is no port";
+                Err(ProgramError::NextHop { index, hop: *hop, what })
+            }
+            None => Ok(()),
+        }
     }
 
     /// As many patterns and masks as a table has room for.
@@ -525,6 +541,7 @@ pub fn check_hop(ports: &[VirtualPort], hop: &Adjacency) -> Result<(), &'static 
     let mut here = ports.iter().filter(|port| port.port == hop.port());
     match hop.kind() {
         AdjacencyKind::None => Err("a route cannot use it"),
+        AdjacencyKind::Labels => Err("a network of this kind has no rows with labels"),
         AdjacencyKind::Group => Err("a group is given by its slots"),
         AdjacencyKind::Local | AdjacencyKind::Drop => Ok(()),
         AdjacencyKind::Port => match here.map(|port| port.mtu_bytes).max() {
@@ -543,10 +560,14 @@ pub fn check_hop(ports: &[VirtualPort], hop: &Adjacency) -> Result<(), &'static 
     }
 }
 
-/// The same for a network of a kind: only entries of a table of patterns can say that packets are dropped.
+/// The same for a network of a kind: only entries of a table of patterns can say that packets are dropped, and only those of
+/// labels have labels. Where packets with labels leave is checked with the other rows ([`Program::check`]).
 pub(crate) fn check_hop_of(kind: Kind, ports: &[VirtualPort], hop: &Adjacency) -> Result<(), &'static str> {
     if hop.kind() == AdjacencyKind::Drop && kind.limits().keys != Keys::Bits {
         return Err("a network of this kind has no rows that drop");
+    }
+    if hop.kind() == AdjacencyKind::Labels && kind == Kind::Mpls {
+        return Ok(());
     }
     check_hop(ports, hop)
 }

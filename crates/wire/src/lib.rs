@@ -40,6 +40,7 @@ pub mod ip;
 pub mod ipip;
 pub mod ipv4;
 pub mod ipv6;
+pub mod mpls;
 pub mod ndp;
 pub mod tcp;
 pub mod toeplitz;

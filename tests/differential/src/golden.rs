@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
-use hue_planes::{Kind, Rate, RateLimit, Settings, extract, l2, splice};
+use hue_planes::{Kind, Rate, RateLimit, Settings, extract, l2, mpls, splice};
 use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::slice::SlicedPrefix;
 use hue_tables::{Key, NextHop, Pattern, Prefix, Vid};
@@ -54,6 +54,8 @@ struct Network {
     /// Of kind `splice`.
     #[serde(default)]
     bits: splice::Bits,
+    /// Of kind `mpls`.
+    ttl: Option<mpls::Ttl>,
     #[serde(default)]
     gated: bool,
 }
@@ -82,6 +84,7 @@ enum Hop {
     Glean { port: u8 },
     Port { port: u8, mtu: u16, dst: Option<String>, src: Option<String> },
     Forward { port: u8, src: String, dst: String, mtu: u16 },
+    Labels { labels: Vec<u32>, then: u16 },
 }
 
 #[derive(Deserialize)]
@@ -187,6 +190,7 @@ fn program(network: &Network, kind: Kind) -> Program {
             let mac = |mac: &Option<String>| mac.as_deref().map(|mac| mac.parse().unwrap());
             Adjacency::out_with(PortId::new(*port), *mtu, mac(dst), mac(src))
         }
+        Hop::Labels { labels, then } => Adjacency::labels(labels, *then).unwrap(),
         Hop::Glean { port } => Adjacency::glean(PortId::new(*port)),
         Hop::Forward { port, src, dst, mtu } => {
             Adjacency::forward(PortId::new(*port), src.parse().unwrap(), dst.parse().unwrap(), *mtu)
@@ -214,6 +218,7 @@ fn program(network: &Network, kind: Kind) -> Program {
                 bits: network.bits,
                 ..default
             }),
+            Settings::Mpls(_) => Settings::Mpls(mpls::Settings { ttl: network.ttl.unwrap_or_default() }),
             other => other,
         },
         ports,

@@ -449,7 +449,7 @@ proptest! {
                     AdjacencyKind::Local => Meaning::Local,
                     AdjacencyKind::Glean => Meaning::Ask(usize::from(hop.port().get())),
                     AdjacencyKind::Forward => Meaning::Send(usize::from(hop.port().get()), hop.dst()),
-                    AdjacencyKind::None | AdjacencyKind::Port | AdjacencyKind::Group | AdjacencyKind::Drop => panic!("a route without a target"),
+                    AdjacencyKind::None | AdjacencyKind::Port | AdjacencyKind::Group | AdjacencyKind::Drop | AdjacencyKind::Labels => panic!("a route without a target"),
                 },
             };
             // Each virtual port is on the physical port with its number, if that exists.

@@ -5,6 +5,7 @@
 mod compile;
 mod extract;
 mod live_rib;
+mod mpls;
 mod splice;
 mod topology;
 mod tunnels;

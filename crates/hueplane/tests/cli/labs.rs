@@ -95,8 +95,8 @@ fn captures_give_the_expected_result() {
     for lab in labs() {
         let Ok(expected) = fs::read_to_string(lab.join("expected.json")) else { continue };
         let name = lab.file_name().unwrap().to_str().unwrap();
-        let captures = (0..4).filter(|port| lab.join(format!("p{port}.pcap")).is_file());
-        let inputs = captures.map(|port| format!("--in p{port}=labs/{name}/p{port}.pcap"));
+        let ports = (0..4).filter(|port| lab.join(format!("p{port}.pcap")).is_file());
+        let inputs = ports.map(|port| format!("--in p{port}=labs/{name}/p{port}.pcap"));
         let inputs = inputs.collect::<Vec<_>>().join(" ");
         let run = format!("run -f labs/{name}/hueplane.yaml {inputs} --out out/{name} -o json");
         let expected: Value = serde_json::from_str(&expected).unwrap();

@@ -131,14 +131,15 @@ pub struct MacAddress {
     pub age_seconds: Option<u64>,
 }
 
-/// An entry of a network whose kind compares bits of frames (`extract`).
+/// An entry of a network whose kind compares bits of frames (`extract`) or labels (`mpls`).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TableEntry {
     /// The network.
     pub network: String,
     /// Its place among the network's entries, from 0; the first one that matches counts.
     pub index: u64,
-    /// Which keys match: `any`, a value, a value with the number of its first bits that are compared, or a value and a mask.
+    /// Which keys match: `any`, a value, a value with the number of its first bits that are compared, or a value and a mask; of
+    /// kind `mpls` a label.
     #[serde(rename = "match")]
     pub matches: String,
     /// What happens to the frames.
@@ -152,6 +153,9 @@ pub struct TableEntry {
     /// Source MAC address that they get; absent if they keep theirs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// Of kind `mpls`: the labels that replace the one that matches, the top first; none if it is popped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Vec<u32>>,
 }
 
 /// What happens to the frames of an entry.

@@ -1,7 +1,7 @@
 //! Changes: apply, diff, delete, down; and trace, which also has a body.
 //!
 //! An admin may change everything. An operator may change networks, but not the node or its ports. A tenant may
-//! change the routes, neighbours, static MAC addresses, entries and colour of its network; all other fields are limits or
+//! change the routes, neighbours, static MAC addresses, entries, labels and colour of its network; all other fields are limits or
 //! affect others. The check of a request is based on one generation of desired state, and the change is bound to that generation, so that it
 //! cannot undo the changes that others make meanwhile. The backend makes changes one at a time. The documents of a
 //! waiting change take a place, so that a tenant cannot fill the memory or the queue.
@@ -33,11 +33,12 @@ const MIGRATE_MS_MAX: u32 = 10_000;
 /// Longest time that a card may be unavailable, in milliseconds.
 const RECONFIGURE_MS_MAX: u32 = 600_000;
 /// Parts of a network's `spec` that its tenant may change.
-pub(super) const TENANTS_OWN: [&str; 5] = ["routes", "neighbours", "static_macs", "entries", "colour"];
+pub(super) const TENANTS_OWN: [&str; 6] =
+    ["routes", "neighbours", "static_macs", "entries", "labels", "colour"];
 
 /// Applies documents. Objects that are already in the desired state are not touched; a network that fails does not
 /// affect others. An operator may not change the node; a tenant may change routes, neighbours, static MAC
-/// addresses, entries and colour of its network.
+/// addresses, entries, labels and colour of its network.
 #[utoipa::path(post, path = "/v1/apply", tag = "desired state", request_body = ApplyRequest, params(TurnQuery), responses(
     (status = 200, description = "Changes that were made.", body = ApplyResult),
     (status = 409, description = "Desired state has another generation; with `no_wait`: another change is under way.", body = Problem,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hue_host::links::Links;
 use hue_host::netlink::neighbour_state;
 use hue_host::{ControlNamespace, HostError, neighbours};
-use hue_planes::{AdjacencyKind, Settings};
+use hue_planes::{AdjacencyKind, Settings, mpls};
 use hue_routing::RouteRow;
 use hue_substrate::Program;
 use hue_tables::slice::SlicedPrefix;
@@ -120,7 +120,9 @@ pub(super) fn port_names(entry: &Entry) -> Vec<String> {
 pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) -> Route {
     let adjacency = row.adjacency;
     let kind = match adjacency.kind() {
-        AdjacencyKind::Forward | AdjacencyKind::Port | AdjacencyKind::Group => RouteKind::Forward,
+        AdjacencyKind::Forward | AdjacencyKind::Port | AdjacencyKind::Group | AdjacencyKind::Labels => {
+            RouteKind::Forward
+        }
         AdjacencyKind::Glean => RouteKind::Glean,
         AdjacencyKind::Local | AdjacencyKind::None | AdjacencyKind::Drop => RouteKind::Local,
     };
@@ -158,18 +160,24 @@ pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) 
     }
 }
 
-/// The entries of a program that compare bits of frames.
+/// The entries of a program that compare bits of frames, or labels.
 pub(super) fn entries(network: &str, program: &Program) -> Vec<TableEntry> {
-    let Settings::Extract(key) = program.settings else { return Vec::new() };
+    let matches = |pattern: &Pattern| match program.settings {
+        Settings::Extract(key) => key.pattern_text(pattern),
+        _ => mpls::label_of(pattern.value()).to_string(),
+    };
     let entry = |(index, (pattern, hop)): (u64, &(Pattern, NextHop))| {
-        let row = program.next_hops.get(usize::from(hop.get()))?;
+        let at = |row: u16| program.next_hops.get(usize::from(row));
+        let found = at(hop.get())?;
+        let has_labels = found.kind() == AdjacencyKind::Labels;
+        let row = if has_labels { at(found.then())? } else { found };
         let port = program.ports.iter().find(|port| port.port == row.port());
         let is_sent = row.kind() == AdjacencyKind::Port;
         let mac = |mac: Mac| (is_sent && mac != Mac::ZERO).then(|| mac.to_string());
         Some(TableEntry {
             network: network.to_owned(),
             index,
-            matches: key.pattern_text(pattern),
+            matches: matches(pattern),
             action: match row.kind() {
                 AdjacencyKind::Port => EntryAction::Forward,
                 AdjacencyKind::Local => EntryAction::Punt,
@@ -178,6 +186,7 @@ pub(super) fn entries(network: &str, program: &Program) -> Vec<TableEntry> {
             port: port.filter(|_| is_sent).map(|port| port.name.clone()),
             destination: mac(row.dst()),
             source: mac(row.src()),
+            labels: has_labels.then(|| (0..found.label_count()).rev().map(|at| found.label(at)).collect()),
         })
     };
     (0..).zip(program.entries.patterns()).filter_map(entry).collect()

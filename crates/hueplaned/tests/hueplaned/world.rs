@@ -457,6 +457,7 @@ impl Backend for World {
             index: 0,
             matches: "0x0800".to_owned(),
             action: EntryAction::Forward,
+            labels: None,
             port: Some("left".to_owned()),
             destination: Some("02:00:00:00:0a:09".to_owned()),
             source: None,

@@ -73,6 +73,7 @@ fn of_type(name: &Value, value: &Value) -> bool {
         "number" => value.is_number(),
         "array" => value.is_array(),
         "object" => value.is_object(),
+        "boolean" => value.is_boolean(),
         other => panic!("unknown type {other}"),
     }
 }

@@ -8,6 +8,7 @@ mod evaluate;
 mod extract;
 mod fuzz;
 mod load;
+mod mpls;
 mod schema;
 mod topology;
 mod tunnels;

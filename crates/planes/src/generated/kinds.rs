@@ -103,6 +103,8 @@ pub enum Kind {
     Process = 7,
     /// An IPv4 router with several tables, its slices; bits of each packet choose the table at each hop (path splicing).
     Splice = 9,
+    /// A label switching router.
+    Mpls = 10,
     /// Sends each frame back to its sender.
     #[cfg(feature = "test-kinds")]
     Echo = 255,
@@ -110,7 +112,7 @@ pub enum Kind {
 
 impl Kind {
     /// The kinds that a network of a document can be of.
-    pub const OFFERED: [Self; 8] = [
+    pub const OFFERED: [Self; 9] = [
         Self::Ipv4,
         Self::Ipv6,
         Self::L2,
@@ -119,14 +121,15 @@ impl Kind {
         Self::Kernel,
         Self::Process,
         Self::Splice,
+        Self::Mpls,
     ];
 
     /// All kinds: those that are offered and, with feature `test-kinds`, those that exist only in tests.
     #[cfg(not(feature = "test-kinds"))]
-    pub const ALL: [Self; 8] = Self::OFFERED;
+    pub const ALL: [Self; 9] = Self::OFFERED;
     /// All kinds: those that are offered, and those that exist only in tests.
     #[cfg(feature = "test-kinds")]
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Ipv4,
         Self::Ipv6,
         Self::L2,
@@ -135,6 +138,7 @@ impl Kind {
         Self::Kernel,
         Self::Process,
         Self::Splice,
+        Self::Mpls,
         Self::Echo,
     ];
 
@@ -150,6 +154,7 @@ impl Kind {
             Self::Kernel => "kernel",
             Self::Process => "process",
             Self::Splice => "splice",
+            Self::Mpls => "mpls",
             #[cfg(feature = "test-kinds")]
             Self::Echo => "echo",
         }
@@ -167,6 +172,7 @@ impl Kind {
             Self::Kernel => &["soft"],
             Self::Process => &["soft"],
             Self::Splice => &["soft"],
+            Self::Mpls => &["soft"],
             #[cfg(feature = "test-kinds")]
             Self::Echo => &["soft"],
         }
@@ -184,6 +190,7 @@ impl Kind {
             Self::Kernel => &[],
             Self::Process => &["command", "capabilities"],
             Self::Splice => &["martians", "slices", "bits"],
+            Self::Mpls => &["ttl"],
             #[cfg(feature = "test-kinds")]
             Self::Echo => &[],
         }
@@ -201,6 +208,7 @@ impl Kind {
             6 => Some(Self::Kernel),
             7 => Some(Self::Process),
             9 => Some(Self::Splice),
+            10 => Some(Self::Mpls),
             #[cfg(feature = "test-kinds")]
             255 => Some(Self::Echo),
             _ => None,
@@ -219,6 +227,7 @@ impl Kind {
             Self::Kernel => &kernel::Outcome::ROWS,
             Self::Process => &process::Outcome::ROWS,
             Self::Splice => &splice::Outcome::ROWS,
+            Self::Mpls => &mpls::Outcome::ROWS,
             #[cfg(feature = "test-kinds")]
             Self::Echo => &echo::Outcome::ROWS,
         }
@@ -237,6 +246,7 @@ impl Kind {
             Self::Kernel => 4,
             Self::Process => 4,
             Self::Splice => 21,
+            Self::Mpls => 15,
             #[cfg(feature = "test-kinds")]
             Self::Echo => 4,
         }
@@ -255,6 +265,7 @@ impl Kind {
             Self::Kernel => 0,
             Self::Process => 0,
             Self::Splice => 0,
+            Self::Mpls => 0,
             #[cfg(feature = "test-kinds")]
             Self::Echo => 0,
         }
@@ -299,6 +310,10 @@ macro_rules! with_plane {
                 type $plane = $crate::splice::Plane;
                 $body
             }
+            $crate::Kind::Mpls => {
+                type $plane = $crate::mpls::Plane;
+                $body
+            }
         }
     };
 }
@@ -308,7 +323,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process Splice splice }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process Splice splice Mpls mpls }
     };
 }
 
@@ -350,6 +365,10 @@ macro_rules! with_plane {
                 type $plane = $crate::splice::Plane;
                 $body
             }
+            $crate::Kind::Mpls => {
+                type $plane = $crate::mpls::Plane;
+                $body
+            }
             $crate::Kind::Echo => {
                 type $plane = $crate::echo::Plane;
                 $body
@@ -363,7 +382,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process Splice splice Echo echo }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process Splice splice Mpls mpls Echo echo }
     };
 }
 
@@ -3162,6 +3181,287 @@ pub mod splice {
         #[inline(always)]
         fn eq(&self, outcome: &Outcome) -> bool {
             *self == Self::of(Kind::Splice, outcome.code())
+        }
+    }
+}
+
+/// Outcomes and limits of the `mpls` kind.
+pub mod mpls {
+    use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::plane::{Families, Keys};
+    use crate::reason::Reason;
+
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::Bits;
+    /// The address families of the kernel in a network's namespace.
+    pub const FAMILIES: Families = Families { v4: false, v6: false };
+    /// Most rows of a network's next-hop table.
+    pub const NEXT_HOPS_MAX: usize = 32768;
+    /// Least MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MIN: u16 = 68;
+    /// Largest MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MAX: u16 = 9202;
+
+    /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Outcome {
+        /// The network's plane is stopped by its clock gate, and processes no packets.
+        Gated = 1,
+        /// The packet exceeds the network's rate limit.
+        RateLimited = 2,
+        /// Not a unicast packet of MPLS. A frame with a VLAN tag is none.
+        NotMpls = 3,
+        /// The frame ends before the bottom of the stack.
+        Short = 4,
+        /// The stack has more than 16 entries, or there is no room before the frame for the labels to be pushed.
+        TooDeep = 5,
+        /// The label says that the packet is for the router itself.
+        RouterAlert = 6,
+        /// The label says that this router forwards the IP packet below it; the network's control plane does.
+        ExplicitNull = 7,
+        /// A label with a special purpose that no entry can have.
+        Reserved = 8,
+        /// The TTL is used up; the control plane may answer.
+        Ttl = 9,
+        /// No entry has this label.
+        NoEntry = 10,
+        /// The entry says: drop.
+        DropEntry = 11,
+        /// The entry says: to the network's control plane.
+        PuntEntry = 12,
+        /// The entry pops the last label, and what is below it is no IPv4 or IPv6 packet with a whole header.
+        NotIp = 13,
+        /// The frame with its new labels exceeds the MTU of the port.
+        Mtu = 14,
+        /// Sent to the neighbour of the entry, with the entry's labels in place of the top one.
+        Forward = 15,
+    }
+
+    impl Outcome {
+        /// Number of variants.
+        pub const COUNT: usize = 15;
+
+        /// All variants, in order.
+        pub const ALL: [Self; 15] = [
+            Self::Gated,
+            Self::RateLimited,
+            Self::NotMpls,
+            Self::Short,
+            Self::TooDeep,
+            Self::RouterAlert,
+            Self::ExplicitNull,
+            Self::Reserved,
+            Self::Ttl,
+            Self::NoEntry,
+            Self::DropEntry,
+            Self::PuntEntry,
+            Self::NotIp,
+            Self::Mtu,
+            Self::Forward,
+        ];
+
+        /// Their rows of the specification, in order.
+        pub const ROWS: [OutcomeRow; 15] = [
+            OutcomeRow {
+                name: "gated",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "gate",
+                doc: "The network's plane is stopped by its clock gate, and processes no packets.",
+                when: "the network is gated",
+                source: "Unnikrishnan (FPGA 2010) §3.6",
+            },
+            OutcomeRow {
+                name: "rate_limited",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "meter",
+                doc: "The packet exceeds the network's rate limit.",
+                when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
+                source: "RFC 2697 §3 (one rate, colour-blind)",
+            },
+            OutcomeRow {
+                name: "not_mpls",
+                verdict: Verdict::Drop,
+                class: Some(Class::Foreign),
+                family: None,
+                stage: "ethernet",
+                doc: "Not a unicast packet of MPLS. A frame with a VLAN tag is none.",
+                when: "be16(12) != 0x8847, or f[0] is odd",
+                source: "RFC 5332 §3",
+            },
+            OutcomeRow {
+                name: "short",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "stack",
+                doc: "The frame ends before the bottom of the stack.",
+                when: "the frame ends within the first 16 entries, and none that is whole is the bottom",
+                source: "RFC 3032 §2.1",
+            },
+            OutcomeRow {
+                name: "too_deep",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "stack",
+                doc: "The stack has more than 16 entries, or there is no room before the frame for the labels to be pushed.",
+                when: "none of the first 16 entries is the bottom",
+                source: "hueplane",
+            },
+            OutcomeRow {
+                name: "router_alert",
+                verdict: Verdict::Punt,
+                class: Some(Class::Own),
+                family: None,
+                stage: "label",
+                doc: "The label says that the packet is for the router itself.",
+                when: "label = 1",
+                source: "RFC 3032 §2.1",
+            },
+            OutcomeRow {
+                name: "explicit_null",
+                verdict: Verdict::Punt,
+                class: Some(Class::Own),
+                family: None,
+                stage: "label",
+                doc: "The label says that this router forwards the IP packet below it; the network's control plane does.",
+                when: "label = 0, or label = 2",
+                source: "RFC 3032 §2.1, RFC 4182",
+            },
+            OutcomeRow {
+                name: "reserved",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "label",
+                doc: "A label with a special purpose that no entry can have.",
+                when: "label < 16",
+                source: "RFC 7274 §5",
+            },
+            OutcomeRow {
+                name: "ttl",
+                verdict: Verdict::Punt,
+                class: None,
+                family: None,
+                stage: "ttl",
+                doc: "The TTL is used up; the control plane may answer.",
+                when: "ttl < 2",
+                source: "RFC 3032 §2.3, §2.4.1",
+            },
+            OutcomeRow {
+                name: "no_entry",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "lookup",
+                doc: "No entry has this label.",
+                when: "label has no entry",
+                source: "RFC 3031 §3.18",
+            },
+            OutcomeRow {
+                name: "drop_entry",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "lookup",
+                doc: "The entry says: drop.",
+                when: "hop is of kind drop",
+                source: "hueplane",
+            },
+            OutcomeRow {
+                name: "punt_entry",
+                verdict: Verdict::Punt,
+                class: Some(Class::Own),
+                family: None,
+                stage: "lookup",
+                doc: "The entry says: to the network's control plane.",
+                when: "hop is of kind local",
+                source: "hueplane",
+            },
+            OutcomeRow {
+                name: "not_ip",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "pop",
+                doc: "The entry pops the last label, and what is below it is no IPv4 or IPv6 packet with a whole header.",
+                when: "labels are 0, the top is the bottom, and neither (f[18] / 16 = 4, f[18] % 16 >= 5 and n >= 38) nor (f[18] / 16 = 6 and n >= 58)",
+                source: "RFC 3032 §2.2",
+            },
+            OutcomeRow {
+                name: "mtu",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "egress",
+                doc: "The frame with its new labels exceeds the MTU of the port.",
+                when: "present + 4 * (labels - 1) > mtu of hop",
+                source: "RFC 3032 §3.2",
+            },
+            OutcomeRow {
+                name: "forward",
+                verdict: Verdict::Forward,
+                class: None,
+                family: None,
+                stage: "egress",
+                doc: "Sent to the neighbour of the entry, with the entry's labels in place of the top one.",
+                when: "true",
+                source: "RFC 3031 §3.10, RFC 3443",
+            },
+        ];
+
+        /// Number in counters and in hardware: its place in the order, from 1.
+        #[inline]
+        #[must_use]
+        pub const fn code(self) -> u8 {
+            self as u8
+        }
+
+        /// The outcome of a code.
+        #[must_use]
+        pub const fn from_code(code: u8) -> Option<Self> {
+            match code {
+                1..=15 => Some(Self::ALL[code as usize - 1]),
+                _ => None,
+            }
+        }
+
+        /// Its row of the specification.
+        #[must_use]
+        pub const fn row(self) -> &'static OutcomeRow {
+            &Self::ROWS[self as usize - 1]
+        }
+
+        /// Name in output, metrics and documentation.
+        #[must_use]
+        pub const fn name(self) -> &'static str {
+            self.row().name
+        }
+
+        /// What is done with the packet.
+        #[inline]
+        #[must_use]
+        pub const fn verdict(self) -> Verdict {
+            self.row().verdict
+        }
+    }
+
+    impl From<Outcome> for Reason {
+        #[inline(always)]
+        fn from(outcome: Outcome) -> Self {
+            Self::of(Kind::Mpls, outcome.code())
+        }
+    }
+
+    impl PartialEq<Outcome> for Reason {
+        #[inline(always)]
+        fn eq(&self, outcome: &Outcome) -> bool {
+            *self == Self::of(Kind::Mpls, outcome.code())
         }
     }
 }

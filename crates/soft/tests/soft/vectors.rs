@@ -5,7 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, Rate, RateLimit, Reason, Settings, Unclaimed, Verdict, extract, splice};
+use hue_planes::{
+    Adjacency, Kind, Rate, RateLimit, Reason, Settings, Unclaimed, Verdict, extract, mpls, splice,
+};
 use hue_soft::{Batch, Fate, NetworkTrace, Soft, Trace};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::slice::SlicedPrefix;
@@ -51,6 +53,8 @@ struct Network {
     /// Of kind `splice`.
     #[serde(default)]
     bits: splice::Bits,
+    /// Of kind `mpls`.
+    ttl: Option<mpls::Ttl>,
     #[serde(default)]
     gated: bool,
 }
@@ -81,6 +85,7 @@ enum Hop {
     Glean { port: u8 },
     Forward { port: u8, src: String, dst: String, mtu: u16 },
     Port { port: u8, mtu: u16, dst: Option<String>, src: Option<String> },
+    Labels { labels: Vec<u32>, then: u16 },
 }
 
 #[derive(Deserialize)]
@@ -180,6 +185,7 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
                 let mac = |mac: &Option<String>| mac.as_deref().map(str::parse).transpose();
                 Adjacency::out_with(PortId::new(*port), *mtu, mac(dst)?, mac(src)?)
             }
+            Hop::Labels { labels, then } => Adjacency::labels(labels, *then).ok_or("labels")?,
             Hop::Glean { port } => Adjacency::glean(PortId::new(*port)),
             Hop::Forward { port, src, dst, mtu } => {
                 Adjacency::forward(PortId::new(*port), src.parse()?, dst.parse()?, *mtu)
@@ -227,6 +233,7 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
             bits: network.bits,
             ..default
         }),
+        Settings::Mpls(_) => Settings::Mpls(mpls::Settings { ttl: network.ttl.unwrap_or_default() }),
         other => other,
     };
     Ok(Program {
@@ -422,6 +429,7 @@ fn planted_errors_are_found() {
         (Kind::Ipv4, "next_hop", "ttl", "options", "020000000a02"),
         (Kind::Ipv6, "next_hop", "hop_limit", "options", "020000000a02"),
         (Kind::Extract, "extract", "drop_entry", "no_entry", "02aa00000001"),
+        (Kind::Mpls, "mpls", "drop_entry", "no_entry", "02cc00000001"),
     ] {
         let text = fs::read_to_string(folder(kind).join(format!("{file}.toml"))).unwrap();
         let (wrong, out) = (format!("outcome = \"{other}\""), format!("out = \"{out}"));

@@ -31,6 +31,7 @@ mod labs;
 mod links;
 mod memory;
 mod migrate;
+mod mpls;
 mod multi;
 mod observe;
 mod outlive;

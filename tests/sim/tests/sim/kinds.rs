@@ -2,7 +2,7 @@
 //! kind that is ignored is noticed. A new kind is tested here without a change of this file.
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Answer, Counters, Kind, Plane, Reason, Settings, echo, with_plane};
+use hue_planes::{Adjacency, Answer, Counters, Kind, Plane, Reason, Settings, echo, finish, with_plane};
 use hue_soft::{Batch, Fate, Soft};
 use hue_substrate::planted::{Bug, plant};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
@@ -102,9 +102,9 @@ fn frames(own: Mac) -> Vec<Vec<u8>> {
 fn expected(program: &Program, frame: &[u8]) -> (Reason, Vec<u8>) {
     fn run<P: Plane>(settings: &Settings, arrival: &Adjacency, frame: &[u8]) -> (Reason, Vec<u8>) {
         let mut bytes = frame.to_vec();
-        let answer = Answer { hop: &Adjacency::NONE, arrival, source: None };
+        let answer = Answer { arrival, ..Answer::of(&Adjacency::NONE) };
         let outcome = match P::front(frame, P::settings(settings)) {
-            Ok(carried) => P::back(&mut bytes, carried, answer),
+            Ok(carried) => finish::<P>(&mut bytes, carried, answer),
             Err(outcome) => outcome,
         };
         (outcome, bytes)

@@ -387,6 +387,7 @@ fn entries(
             ("ENTRY", Align::Right),
             ("MATCH", Align::Left),
             ("ACTION", Align::Left),
+            ("LABELS", Align::Left),
             ("PORT", Align::Left),
             ("DESTINATION", Align::Left),
             ("SOURCE", Align::Left),
@@ -399,6 +400,7 @@ fn entries(
                 one.index.to_string(),
                 one.matches.clone(),
                 one.action.name().to_owned(),
+                labels(one.labels.as_deref()),
                 text(&one.port),
                 text(&one.destination),
                 text(&one.source),
@@ -406,6 +408,15 @@ fn entries(
         };
         columns(&head, &list.iter().map(row).collect::<Vec<_>>())
     })
+}
+
+/// The labels that an entry of kind `mpls` gives packets, the top first.
+fn labels(labels: Option<&[u32]>) -> String {
+    match labels {
+        None => "-".to_owned(),
+        Some([]) => "pop".to_owned(),
+        Some(labels) => labels.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
+    }
 }
 
 fn tables(client: &Client, format: Format, name: Option<&str>) -> Result<(), Failure> {

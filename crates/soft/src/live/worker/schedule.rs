@@ -38,7 +38,9 @@ impl Worker {
         }
         let mut batch = std::mem::take(&mut self.batch);
         let decided = batch.frames.iter().zip(&batch.claims);
-        for (packet, (frame, claim)) in batch.packets.drain(..).zip(decided) {
+        for (mut packet, (frame, claim)) in batch.packets.drain(..).zip(decided) {
+            // A plane may have made it longer or shorter.
+            (packet.start, packet.len) = (frame.start, frame.len);
             self.depart(usize::from(claim.slot), packet, frame);
         }
         batch.frames.clear();
@@ -129,7 +131,8 @@ impl Worker {
             }
             consumed.count += 1;
         }
-        self.batch.frames.push(Frame::new(port, packet.time_ns, packet.start, packet.len));
+        let room = packet.start - self.pool.floor(&packet.slot);
+        self.batch.frames.push(Frame::new(port, packet.time_ns, packet.start, packet.len).with_room(room));
         self.batch.claims.push(Claimed { slot, vport });
         self.batch.packets.push(packet);
     }
