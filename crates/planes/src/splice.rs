@@ -1,8 +1,8 @@
 //! The `splice` kind: an IPv4 router with several tables, its slices; splicing bits of each packet choose the table at each
 //! hop (path splicing).
 //!
-//! Flow: demux → meter → the checks of [`ipv4`] → [`read`]: the splicing bits → one lookup in the slice's table → the decision
-//! of [`ipv4`] → [`write`](Checked::write): the bits of this hop are consumed → port. Here are only the bits, and the names of
+//! Flow: demux → meter → the checks of [`ipv4`] → `read`: the splicing bits → one lookup in the slice's table → the decision
+//! of [`ipv4`] → `write`: the bits of this hop are consumed → port. Here are only the bits, and the names of
 //! outcomes in this kind (`spec/kinds/splice.toml`). The bits of the next hop are the lowest ones. The highest ones stay when
 //! the others move down, so a packet whose bits are used up stays in its last slice. Source: Motiwala et al. (SIGCOMM 2008)
 //! §3, ADR 0072.

@@ -199,6 +199,7 @@ fn an_overrun_is_reported() {
     told.set_nonblocking(true).unwrap();
     let wanted: Vec<Wanted> = (0..2_000)
         .map(|index| Wanted {
+            table: MAIN,
             prefix: Prefix4::containing(0x3000_0000 + (index << 8), 24).into(),
             via: Some(address("10.0.0.2")),
             link: 0,
