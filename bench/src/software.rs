@@ -20,7 +20,7 @@ use crate::{Failure, Settings};
 use worlds::{PACKETS, Routes, World};
 
 /// The kinds, the one to compare with first.
-const KINDS: [Kind; 5] = [Kind::Ipv4, Kind::Ipv6, Kind::Dual, Kind::L2, Kind::Extract];
+const KINDS: [Kind; 6] = [Kind::Ipv4, Kind::Ipv6, Kind::Dual, Kind::L2, Kind::Extract, Kind::Splice];
 /// Networks of a mixture.
 const MANY: usize = 15;
 /// Routes of each of many networks, of IPv4 and of IPv6.
@@ -95,8 +95,8 @@ fn compare(
         ]);
     }
     section.note(
-        "`l2` has 64 hosts behind each of four ports, `extract` 16,384 exact entries of 64 bits. Packets draw destinations and \
-         entries at random; all are forwarded.",
+        "`l2` has 64 hosts behind each of four ports, `extract` 16,384 exact entries of 64 bits, `splice` the routes \
+         of `ipv4` in each of four slices. Packets draw destinations, entries and splicing bits at random; all are forwarded.",
     );
     Ok(section)
 }

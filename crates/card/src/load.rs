@@ -727,7 +727,7 @@ pub fn has_kind(description: &Description, kind: Kind) -> bool {
     let has_rows = match kind.limits().keys {
         Keys::V4 => true,
         // Only these tables have keys of any width.
-        Keys::V6 | Keys::Dual => description.layout == Layout::Sram,
+        Keys::V6 | Keys::Dual | Keys::Slices => description.layout == Layout::Sram,
         Keys::Mac => description.station_rows > 0,
         // No image has a table of patterns.
         Keys::Bits => false,

@@ -533,7 +533,7 @@ impl Shared {
         let id = unused.ok_or(TableError::TooManyNetworks { vid: program.vid, networks_max })?;
         let built = match &program.entries {
             Entries::Lpm32(routes) => self.build_as(id, routes, writes),
-            Entries::Lpm128(routes) => self.build_as(id, routes, writes),
+            Entries::Lpm128(routes) | Entries::Sliced(routes) => self.build_as(id, routes, writes),
             Entries::Dual(narrow, wide) => self.build_both(id, narrow, wide, writes),
             // Such entries are no routes.
             Entries::Exact(_) | Entries::Ternary(_) | Entries::None => self.build_as::<u32>(id, &[], writes),

@@ -7,9 +7,10 @@ use std::collections::HashMap;
 
 use hue_demux::{Match, PortId, Row};
 use hue_intent::{Intent, Martians, Mtus, Name, Network, NetworkSpec, On, RateLimit, Select};
-use hue_planes::{Adjacency, Keys, Kind, MeterError, Rate, Settings, ipv4, l2};
+use hue_planes::{Adjacency, Keys, Kind, MeterError, Rate, Settings, ipv4, l2, splice};
 use hue_substrate::{Entries, Program, VirtualPort};
-use hue_tables::{Key, NextHop, Policies, Prefix, Vid};
+use hue_tables::slice::SlicedPrefix;
+use hue_tables::{Key, NextHop, Policies, Prefix, Prefix6, Vid};
 use hue_wire::Mac;
 
 use crate::error::CompileError;
@@ -137,6 +138,7 @@ fn one(network: &Network, vid: Vid, known: &Known<'_>) -> Result<(Program, Netwo
         Entries::Lpm32(_) => Entries::Lpm32(entries(&set.routes)),
         Entries::Lpm128(_) => Entries::Lpm128(entries(&set.routes)),
         Entries::Dual(..) => Entries::Dual(entries(&set.routes), entries(&set.routes)),
+        Entries::Sliced(_) => Entries::Sliced(sliced(&set.routes)),
     };
     let wrong_limit = |error| CompileError::RateLimit { network: name.clone(), error };
     let settings = settings(spec).map_err(wrong_limit)?;
@@ -186,6 +188,11 @@ fn settings(spec: &NetworkSpec) -> Result<Settings, MeterError> {
             sticky: plane.sticky,
             storm_limit: plane.storm_limit.map(meter).transpose()?,
         }),
+        Settings::Splice(default) => Settings::Splice(splice::Settings {
+            forward_martians: ipv4.forward_martians,
+            slices: plane.slices.unwrap_or(default.slices),
+            bits: plane.bits,
+        }),
         Settings::Extract(default) => Settings::Extract(plane.key.unwrap_or(default)),
         Settings::Mpls(_) => Settings::Mpls(hue_planes::mpls::Settings { ttl: plane.ttl }),
         other => other,
@@ -195,6 +202,14 @@ fn settings(spec: &NetworkSpec) -> Result<Settings, MeterError> {
 /// The routes whose keys have this width, as entries.
 fn entries<K: Key>(routes: &[RouteName]) -> Vec<(Prefix<K>, NextHop)> {
     routes.iter().filter_map(|route| Some((route.prefix.of()?, route.hop))).collect()
+}
+
+/// The routes of all slices, as entries.
+fn sliced(routes: &[RouteName]) -> Vec<(Prefix6, NextHop)> {
+    let entry = |route: &RouteName| {
+        Some((SlicedPrefix { slice: route.slice, prefix: route.prefix.of()? }.wide(), route.hop))
+    };
+    routes.iter().filter_map(entry).collect()
 }
 
 /// The static MAC addresses; `None` if one is at a port that does not exist.

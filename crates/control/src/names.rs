@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use hue_demux::PortId;
 use hue_intent::Colour;
 use hue_planes::Kind;
-use hue_tables::{AnyPrefix, NextHop, Vid};
+use hue_tables::{AnyPrefix, NextHop, Vid, slice};
 use hue_wire::Mac;
 
 /// A physical port of the node; its index is its `PortId`.
@@ -46,6 +46,8 @@ pub enum Origin {
 /// A route of a network, for display.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteName {
+    /// The table that it is in, of a network with several; otherwise 0.
+    pub slice: u8,
     /// Destination.
     pub prefix: AnyPrefix,
     /// Index into the program's next hops.
@@ -69,24 +71,37 @@ pub struct NetworkNames {
     pub kind: Kind,
     /// Virtual ports by index.
     pub ports: Vec<String>,
-    /// Routes sorted by prefix, without duplicates.
+    /// Routes sorted by slice and prefix, without duplicates.
     pub routes: Vec<RouteName>,
 }
 
 impl NetworkNames {
-    /// The longest route that contains `address`.
+    /// The longest route that contains `address`; with kind `splice`, `address` is a key of its table
+    /// ([`hue_tables::slice`]).
     #[must_use]
     pub fn route(&self, address: IpAddr) -> Option<&RouteName> {
+        let (slice, address) = match (self.kind, slice::address_of(address)) {
+            (Kind::Splice, Some((slice, address))) => (slice, address.into()),
+            _ => (0, address),
+        };
         (0..=AnyPrefix::host(address).len()).rev().find_map(|len| {
             let prefix = AnyPrefix::containing(address, len);
-            let index = self.routes.binary_search_by_key(&prefix, |route| route.prefix).ok()?;
+            let index = self
+                .routes
+                .binary_search_by_key(&(slice, prefix), |route| (route.slice, route.prefix))
+                .ok()?;
             self.routes.get(index)
         })
     }
 
-    /// A route as text, in the format of `ip route`: `10.9.0.0/16 via 10.2.0.2 dev right`.
+    /// A route as text, in the format of `ip route`: `10.9.0.0/16 via 10.2.0.2 dev right`; with the slice, if there are several.
     #[must_use]
     pub fn text(&self, route: &RouteName) -> String {
+        let text = self.text_of(route);
+        if self.kind == Kind::Splice { format!("{text} slice {}", route.slice) } else { text }
+    }
+
+    fn text_of(&self, route: &RouteName) -> String {
         let port = |vport: u16| self.ports.get(usize::from(vport)).map_or("?", String::as_str);
         if let Origin::Vias(vias) = &route.origin {
             let way = |(via, weight, vport): &(IpAddr, u16, u16)| {

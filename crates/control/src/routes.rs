@@ -13,6 +13,8 @@
 //! 4. A neighbour gets its own host route if the longest route to it is a link of its port; a longer route to
 //!    another place takes precedence.
 //!
+//! A network with slices has such a table for each. Rules 1, 2 and 4, and routes onto a port, are the same in all of them.
+//!
 //! All links and gateways of a port at the end of an IP tunnel lead to the router at its other end.
 //!
 //! Multicast, 255.255.255.255 and fe80::/10 need no routes, because the plane treats them specially.
@@ -22,8 +24,9 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::net::IpAddr;
 
 use hue_intent::{Links, NetworkSpec, Route, RouteMember, Target};
-use hue_planes::Adjacency;
 use hue_planes::group::{Group, Member, Slots, WEIGHT_MAX};
+use hue_planes::splice::SLICES_DEFAULT;
+use hue_planes::{Adjacency, Kind};
 use hue_substrate::VirtualPort;
 use hue_tables::{AnyPrefix, Key, NextHop, RowsByLength};
 use hue_wire::Mac;
@@ -48,7 +51,7 @@ pub(crate) struct RouteSet {
     pub(crate) next_hops: Vec<Adjacency>,
     /// The slots of those that are groups.
     pub(crate) groups: Vec<(NextHop, Slots)>,
-    /// Sorted by prefix.
+    /// Sorted by slice and prefix.
     pub(crate) routes: Vec<RouteName>,
 }
 
@@ -78,7 +81,7 @@ impl RouteSet {
 /// Builds the routes of a network with the virtual ports `ports`, which are in the order of its document.
 pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSet, RouteFault> {
     let peers = spec.ports.iter().map(peer).collect();
-    let mut builder = Builder { ports, peers, hops: Hops::default(), routes: BTreeMap::new() };
+    let mut builder = Builder { ports, peers, hops: Hops::default(), slice: 0, routes: BTreeMap::new() };
     let index: HashMap<&str, usize> =
         ports.iter().zip(0..).map(|(port, vport)| (port.name.as_str(), vport)).collect();
     let mut macs = HashMap::with_capacity(spec.neighbours.len());
@@ -86,14 +89,23 @@ pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSe
         let vport = *index.get(neighbour.port.as_str()).ok_or(RouteFault::Port)?;
         macs.insert((vport, neighbour.address), neighbour.mac);
     }
-    builder.own(spec)?;
     let links = Links::new(&spec.ports, &spec.routes);
-    // Routes by source are no routes of the table.
-    for route in spec.routes.iter().filter(|route| route.from.is_none()) {
-        builder.route(route, &links, &index, &macs)?;
+    let slices =
+        if spec.plane.kind == Kind::Splice { spec.plane.slices.unwrap_or(SLICES_DEFAULT) } else { 1 };
+    let mut routes = Vec::new();
+    for slice in 0..slices {
+        builder.slice = slice;
+        builder.own(spec)?;
+        // Routes by source are no routes of the table. Links are in all slices.
+        let is_here = |route: &&Route| {
+            route.from.is_none() && (route.slice == slice || matches!(route.target, Target::Port(_)))
+        };
+        for route in spec.routes.iter().filter(is_here) {
+            builder.route(route, &links, &index, &macs)?;
+        }
+        builder.neighbours(spec, &index)?;
+        routes.extend(std::mem::take(&mut builder.routes).into_values());
     }
-    builder.neighbours(spec, &index)?;
-    let routes = builder.routes.into_values().collect();
     Ok(RouteSet { next_hops: builder.hops.list, groups: builder.hops.groups, routes })
 }
 
@@ -159,6 +171,8 @@ struct Builder<'p> {
     /// Of ports that lead to one router only: its MAC address.
     peers: Vec<Option<Mac>>,
     hops: Hops,
+    /// The slice whose routes these are.
+    slice: u8,
     routes: BTreeMap<AnyPrefix, RouteName>,
 }
 
@@ -185,7 +199,7 @@ impl Builder<'_> {
         if let Entry::Vacant(free) = self.routes.entry(prefix) {
             let hop = hop(&mut self.hops)?;
             let vport = u16::try_from(vport).map_err(|_| RouteFault::Port)?;
-            free.insert(RouteName { prefix, hop, vport, origin });
+            free.insert(RouteName { slice: self.slice, prefix, hop, vport, origin });
         }
         Ok(())
     }

@@ -16,6 +16,22 @@ use crate::netlink::{self, Dump, Failure, Object, Request, Socket, protocol};
 /// The main table: `RT_TABLE_MAIN`.
 pub const MAIN: u32 = libc::RT_TABLE_MAIN as u32;
 
+/// The kernel's table of the routes of a network's slice: slice 0 has the main table, slice *i* table 100 + *i*.
+#[must_use]
+pub const fn table_of(slice: u8) -> u32 {
+    if slice == 0 { MAIN } else { SLICES + slice as u32 }
+}
+
+/// See [`table_of`].
+const SLICES: u32 = 100;
+/// Most slices of a network whose routes hueplane installs.
+const SLICES_MAX: u32 = 16;
+
+/// Whether a table is that of a slice.
+const fn is_of_slice(table: u32) -> bool {
+    table == MAIN || table > SLICES && table < SLICES + SLICES_MAX
+}
+
 /// Metric of hueplane's IPv6 routes; for the kernel, 0 means the default (1024).
 const METRIC6: u32 = 1;
 
@@ -41,6 +57,8 @@ impl Origin {
 /// A static route.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Wanted {
+    /// The table, see [`table_of`].
+    pub table: u32,
     /// Destination.
     pub prefix: AnyPrefix,
     /// The gateway; `None` if destinations are on the link.
@@ -53,6 +71,8 @@ pub struct Wanted {
 /// A static route with several next hops.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Multipath {
+    /// The table, see [`table_of`].
+    pub table: u32,
     /// Destination.
     pub prefix: AnyPrefix,
     /// Its next hops, sorted; at least two, with different gateways.
@@ -77,7 +97,7 @@ impl Multipath {
         let way = |hop: &NextHop| Some(Way { via: hop.via?, link: hop.link, weight: hop.weight });
         let mut ways = route.hops.iter().map(way).collect::<Option<Vec<_>>>()?;
         ways.sort_unstable();
-        (ways.len() > 1).then_some(Self { prefix: route.prefix, ways })
+        (ways.len() > 1).then_some(Self { table: route.table, prefix: route.prefix, ways })
     }
 }
 
@@ -89,12 +109,12 @@ pub fn list(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
     select(socket, |_| true)
 }
 
-/// hueplane's routes in the main table.
+/// hueplane's routes in the tables of slices, of which the main table is one.
 ///
 /// # Errors
 /// If the system call fails.
 pub fn ours(socket: &mut Socket) -> Result<Vec<Route>, HostError> {
-    of(socket, Origin::DOCUMENTS)
+    select(socket, |route| route.protocol == Origin::DOCUMENTS.protocol && is_of_slice(route.table))
 }
 
 /// The routes of an origin in the main table.
@@ -210,7 +230,7 @@ fn message(verb: &str, kind: u16, flags: i32, origin: Origin, route: &Wanted) ->
     };
     let scope = if route.via.is_some() { libc::RT_SCOPE_UNIVERSE } else { libc::RT_SCOPE_LINK };
     let onlink = route.via.is_some() && route.link != 0;
-    let mut request = begin(what, kind, flags, origin, (route.prefix, scope, onlink));
+    let mut request = begin(what, kind, flags, origin, (route.table, route.prefix, scope, onlink));
     if let Some(via) = route.via {
         request = request.address(libc::RTA_GATEWAY, via);
     }
@@ -224,7 +244,13 @@ fn message(verb: &str, kind: u16, flags: i32, origin: Origin, route: &Wanted) ->
 fn multipath_message(verb: &str, kind: u16, flags: i32, route: &Multipath) -> Request {
     let gateways: Vec<String> = route.ways.iter().map(|way| way.via.to_string()).collect();
     let what = format!("{verb} route to {} via {}", route.prefix, gateways.join(", "));
-    let request = begin(what, kind, flags, Origin::DOCUMENTS, (route.prefix, libc::RT_SCOPE_UNIVERSE, false));
+    let request = begin(
+        what,
+        kind,
+        flags,
+        Origin::DOCUMENTS,
+        (route.table, route.prefix, libc::RT_SCOPE_UNIVERSE, false),
+    );
     let mut hops = Vec::with_capacity(28 * route.ways.len());
     for way in &route.ways {
         let octets = match way.via {
@@ -248,12 +274,13 @@ fn begin(
     kind: u16,
     flags: i32,
     origin: Origin,
-    (prefix, scope, onlink): (AnyPrefix, u8, bool),
+    (table, prefix, scope, onlink): (u32, AnyPrefix, u8, bool),
 ) -> Request {
     let mut header = [0; 12];
     header[0] = netlink::family(prefix.addr());
     header[1] = prefix.len();
-    header[4] = libc::RT_TABLE_MAIN;
+    // Tables of slices have numbers of a byte.
+    header[4] = u8::try_from(table).unwrap_or(libc::RT_TABLE_UNSPEC);
     header[5] = origin.protocol;
     header[6] = scope;
     header[7] = libc::RTN_UNICAST;

@@ -141,6 +141,7 @@ fn fields() -> Vec<(&'static str, String)> {
         ("`plane.command`", format!("{} words", range(1_u8, documents::COMMAND_WORDS_MAX))),
         ("`static_macs`", at_most(documents::STATIC_MACS_MAX)),
         ("`plane.key`", range(1_u8, hue_planes::extract::LANES_MAX)),
+        ("`plane.slices`", range(1_u8, hue_planes::splice::SLICES_MAX)),
         ("`offset`", range(0_u8, hue_planes::extract::OFFSET_MAX)),
         ("`entries`", at_most(documents::ENTRIES_MAX)),
         ("`labels`", at_most(documents::ENTRIES_MAX)),

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use hue_planes::group::{MEMBERS_MAX, WEIGHT_MAX};
-use hue_planes::{Keys, Kind, l2, mpls::Ttl};
+use hue_planes::{Keys, Kind, l2, mpls::Ttl, splice};
 use hue_tables::{AnyPrefix, RouteBy, Vid};
 use hue_wire::Mac;
 
@@ -533,7 +533,10 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
             let names: Vec<_> = having.map(Kind::name).collect();
             let expected = match names[..] {
                 [one] => format!("none: only kind {one} has this setting"),
-                _ => format!("none: only kinds {} have this setting", names.join(" and ")),
+                [ref others @ .., last] => {
+                    format!("none: only kinds {} and {last} have this setting", others.join(", "))
+                }
+                [] => "none".to_owned(),
             };
             field.fault(format!("{setting} with kind {name}"), expected, None);
             return None;
@@ -560,6 +563,11 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
         Kind::Extract => at.required("key", extract::KEY).and_then(|at| extract::key(&at)).map(Some),
         _ => Some(None),
     };
+    let slices = optional(at, "slices", |at| at.number(1, splice::SLICES_MAX, ""));
+    let bits = optional(at, "bits", |at| {
+        let name = at.word(&splice::Bits::ALL.map(splice::Bits::name))?;
+        splice::Bits::ALL.into_iter().find(|bits| bits.name() == name)
+    });
     let command = match (kind, at.field("command")) {
         (Kind::Process, None) => {
             let expected = "the program that forwards, such as [python3, /opt/hub.py]";
@@ -578,6 +586,8 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
         sticky: sticky?.unwrap_or_default(),
         storm_limit: storm_limit?,
         key: key?,
+        slices: slices?,
+        bits: bits?.unwrap_or_default(),
         ttl: ttl?.unwrap_or_default(),
         command: command?,
         capabilities: capabilities?.unwrap_or_else(Capability::default_list),
@@ -706,7 +716,7 @@ pub(crate) fn unicast(at: &Cursor<'_>) -> Option<Mac> {
 }
 
 fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
-    at.mapping(&["to", "from", "via", "port"])?;
+    at.mapping(&["to", "from", "via", "port", "slice"])?;
     let from = optional(at, "from", |from| address::prefix(from, family))?;
     // A route by source may be one to everywhere.
     let to = match (from, at.field("to")) {
@@ -755,7 +765,17 @@ fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
         field.fault("a list of routers in a route by source", "the address of one router", Some(hint));
         return None;
     }
-    Some(Route { from, to, target })
+    let slice = optional(at, "slice", |at| at.number(0, splice::SLICES_MAX - 1, ""))?;
+    if let (Some(1..), Target::Port(_), Some(field)) = (slice, &target, at.field("slice")) {
+        let hint = "what is on a link is there in all slices".to_owned();
+        field.fault(
+            "\"slice\" in a route onto a port",
+            "none, or \"via\", the address of a router",
+            Some(hint),
+        );
+        return None;
+    }
+    Some(Route { from, to, slice: slice.unwrap_or_default(), target })
 }
 
 /// The gateways of a route, with the places of their addresses.

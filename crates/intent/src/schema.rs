@@ -278,6 +278,18 @@ pub(crate) fn ageing(_: &mut SchemaGenerator) -> Schema {
     range(hue_planes::l2::AGEING_S_MIN.into(), hue_planes::l2::AGEING_S_MAX.into())
 }
 
+pub(crate) fn slices(_: &mut SchemaGenerator) -> Schema {
+    range(1, hue_planes::splice::SLICES_MAX.into())
+}
+
+pub(crate) fn slice(_: &mut SchemaGenerator) -> Schema {
+    range(0, u64::from(hue_planes::splice::SLICES_MAX) - 1)
+}
+
+pub(crate) fn splicing_bits(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": hue_planes::splice::Bits::ALL.map(hue_planes::splice::Bits::name)})
+}
+
 pub(crate) fn command(_: &mut SchemaGenerator) -> Schema {
     let word = json_schema!({"type": "string", "maxLength": limits::COMMAND_BYTES_MAX});
     json_schema!({"type": "array", "items": word, "minItems": 1, "maxItems": limits::COMMAND_WORDS_MAX})

@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use hue_planes::{Kind, extract, mpls};
+use hue_planes::{Kind, extract, mpls, splice};
 use hue_tables::{AnyPrefix, Prefix4, RouteBy, Vid};
 use hue_wire::Mac;
 use schemars::JsonSchema;
@@ -297,6 +297,14 @@ fn key_parts<S: Serializer>(key: &Option<extract::Settings>, serializer: S) -> R
     serializer.collect_seq(key.iter().flat_map(parts))
 }
 
+fn is_ip_id(bits: &splice::Bits) -> bool {
+    *bits == splice::Bits::IpId
+}
+
+fn bits_name<S: Serializer>(bits: &splice::Bits, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(bits.name())
+}
+
 fn route_by_name<S: Serializer>(by: &RouteBy, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(by.name())
 }
@@ -321,7 +329,7 @@ pub struct Plane {
     #[serde(serialize_with = "kind_name")]
     #[schemars(schema_with = "schema::kind")]
     pub kind: Kind,
-    /// Kinds `ipv4` and `dual`: what to do with IPv4 packets from or to addresses that no host can have, such as 127.0.0.1
+    /// Kinds `ipv4`, `dual` and `splice`: what to do with IPv4 packets from or to addresses that no host can have, such as 127.0.0.1
     /// (RFC 1812 §5.3.7).
     #[serde(skip_serializing_if = "Martians::is_default")]
     #[schemars(default)]
@@ -355,6 +363,15 @@ pub struct Plane {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "key_parts")]
     #[schemars(default, schema_with = "schema::key")]
     pub key: Option<extract::Settings>,
+    /// Kind `splice`: how many tables the network has; by default 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::slices")]
+    pub slices: Option<u8>,
+    /// Kind `splice`: where the splicing bits of packets are: in the identification of the IPv4 header (`ip_id`), or in a header
+    /// behind it (`shim`).
+    #[serde(skip_serializing_if = "is_ip_id", serialize_with = "bits_name")]
+    #[schemars(default, schema_with = "schema::splicing_bits")]
+    pub bits: splice::Bits,
     /// Kind `mpls`: what the TTL of a label has to do with that of what is below it (RFC 3443): one for all (`uniform`), or each
     /// its own (`pipe`).
     #[serde(skip_serializing_if = "mpls::Ttl::is_default", serialize_with = "ttl_name")]
@@ -541,6 +558,8 @@ pub struct Route {
     pub from: Option<AnyPrefix>,
     /// Destination; all addresses of the family if the document names none.
     pub to: AnyPrefix,
+    /// The table that it is in, of a network with several; otherwise 0.
+    pub slice: u8,
     /// Where matching packets go.
     pub target: Target,
 }
@@ -668,6 +687,14 @@ pub(crate) struct RouteText {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<Name>")]
     port: Option<Name>,
+    /// Kind `splice`: the table that the route is in, below `plane.slices`; by default 0. Links are in all of them.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(default, schema_with = "schema::slice")]
+    slice: u8,
+}
+
+fn is_zero(number: &u8) -> bool {
+    *number == 0
 }
 
 /// One router or several.
@@ -686,7 +713,7 @@ impl From<Route> for RouteText {
             Target::Port(port) => (None, Some(port)),
         };
         let to = (route.from.is_none() || route.to.len() > 0).then(|| route.to.to_string());
-        Self { to, from: route.from.map(|from| from.to_string()), via, port }
+        Self { to, from: route.from.map(|from| from.to_string()), via, port, slice: route.slice }
     }
 }
 

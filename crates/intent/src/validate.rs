@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::net::IpAddr;
 
-use hue_planes::{Keys, Kind};
+use hue_planes::{Keys, Kind, splice};
 use hue_tables::{AnyPrefix, PolicyError, RouteBy};
 
 use crate::address::InterfaceAddress;
@@ -21,7 +21,7 @@ use crate::error::{did_you_mean, one_of};
 use crate::limits;
 use crate::links::Links;
 use crate::tunnel::{Mtus, Tunnel};
-use crate::types::{Name, NetworkPort, NodePort, On, Select, Target};
+use crate::types::{Name, NetworkPort, NodePort, On, Plane, Select, Target};
 
 /// The first place of each unique item.
 struct Seen<'t, K>(HashMap<K, Cursor<'t>>);
@@ -461,7 +461,7 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
     let by = network.plane.as_ref().map(|plane| plane.route_by);
     for (route, at) in present(&network.routes) {
         let to = at.field_or_self("to");
-        if let Some(first) = seen.insert((route.from, route.to), to.clone()) {
+        if let Some(first) = seen.insert((route.from, route.to, route.slice), to.clone()) {
             match route.from {
                 None => duplicate(&to, first, format!("route to {}", route.to), "a unique destination"),
                 Some(from) => {
@@ -474,6 +474,9 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
                     );
                 }
             }
+        }
+        if let (Some(plane), Some(field)) = (&network.plane, at.field("slice")) {
+            of_slice(route.slice, plane, &field);
         }
         if let (Some(from), Some(by)) = (route.from, by) {
             by_source(from, by, at);
@@ -514,6 +517,21 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
     }
 }
 
+/// A route of a slice is for a network that has this slice.
+fn of_slice(slice: u8, plane: &Plane, field: &Cursor<'_>) {
+    let slices = plane.slices.unwrap_or(splice::SLICES_DEFAULT);
+    if plane.kind != Kind::Splice {
+        field.fault(
+            format!("slice with kind {}", plane.kind.name()),
+            "none: only kind splice has several tables",
+            None,
+        );
+    } else if slice >= slices {
+        let hint = format!("plane.slices is {slices}, and the first slice is 0");
+        field.fault(format!("slice {slice}"), format!("a number from 0 to {}", slices - 1), Some(hint));
+    }
+}
+
 /// A route by source is for a network that routes by source, and says no more than that uses.
 fn by_source(from: AnyPrefix, by: RouteBy, at: &Cursor<'_>) {
     let field = at.field_or_self("from");
@@ -544,7 +562,7 @@ fn policies_fit(network: &NetworkDraft<'_>, known: Option<&Known>) {
     let fault = match plane.kind.limits().keys {
         Keys::V4 => policies.table::<u32>().err(),
         Keys::V6 => policies.table::<u128>().err(),
-        Keys::Dual | Keys::Mac | Keys::Bits | Keys::None => None,
+        Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::None => None,
     };
     if let Some(fault @ (PolicyError::Count(_) | PolicyError::Pairs { .. })) = fault {
         network.spec.field_or_self("routes").fault(fault.to_string(), "fewer routes by source", None);

@@ -239,6 +239,15 @@ fn address<K: RouteKey>(
     ))
 }
 
+/// The program with the routes of slice 0 only, in which packets without splicing bits are looked up.
+fn slice_0(program: &Program) -> Program {
+    let routes = program.entries.sliced().filter(|(one, _)| one.slice == 0);
+    Program {
+        entries: Entries::Lpm32(routes.map(|(one, hop)| (one.prefix, hop)).collect()),
+        ..program.clone()
+    }
+}
+
 /// The network's longest prefix that contains a key.
 fn longest<K: RouteKey>(program: &Program, key: K) -> Option<Prefix<K>> {
     let prefixes = K::routes(&program.entries).iter().map(|(prefix, _)| *prefix);
@@ -314,6 +323,7 @@ fn sites<'a>(
                 Err(_) => Targets::V6(targets(spec, port, program, ports)?),
             },
             Entries::Exact(_) => Targets::Hosts(hosts(spec, port, program, ports)?),
+            Entries::Sliced(_) => Targets::V4(targets(spec, port, &slice_0(program), ports)?),
             Entries::Ternary(_) | Entries::None => {
                 return Err(format!(
                     "network '{}' is of kind {}, which does not say where frames go: use a capture",

@@ -1,6 +1,7 @@
 //! What explanations of all kinds have in common: stages, the sentence of the one that decided, the Ethernet header.
 
-use hue_tables::Key;
+use std::fmt;
+
 use hue_wire::ethernet;
 
 use crate::adjacency::Adjacency;
@@ -35,21 +36,18 @@ pub(crate) fn sentence(outcome: Reason) -> String {
     format!("; {}: {}", outcome.name(), outcome.row().when)
 }
 
-/// The stages from the lookup on, of a packet that passed the first half of its plane. `changes` describes what the rewrite
-/// changed.
+/// The stages from the lookup on, of a packet that passed the first half of its plane. `asked` is what is looked up; `changes`
+/// describes what the rewrite changed.
 pub(crate) fn after_front<P: Plane>(
     frame: &[u8],
     mut stages: Vec<Stage>,
-    carried: P::Carried,
+    (carried, asked): (P::Carried, impl fmt::Display),
     look: impl FnOnce(P::Carried) -> Looked,
     changes: impl FnOnce(&[u8], &[u8]) -> String,
-) -> Explanation
-where
-    P::Key: Key,
-{
+) -> Explanation {
     let mut bytes = frame.to_vec();
     let Looked { hop, text, .. } = look(carried);
-    stages.push(stage("lookup", format!("{}: {text}", P::key(carried).to_ip())));
+    stages.push(stage("lookup", format!("{asked}: {text}")));
     let outcome = P::back(&mut bytes, carried, Answer::of(&hop));
     if outcome.row().stage != "lookup" {
         stages.push(stage("next_hop", hop.to_string()));

@@ -4,7 +4,7 @@
 //! Outcomes and their order: `spec/kinds/ipv4.toml`. Both halves check the conditions in that order; in the common case
 //! every branch falls through. Offsets are bytes from the start of the frame. Source: RFC 1812 §5.2, RFC 1624 §3.
 
-mod explain;
+pub(crate) mod explain;
 
 use hue_wire::{ethernet, ipv4, toeplitz};
 use serde::{Deserialize, Serialize};

@@ -24,6 +24,7 @@ mod plane;
 pub mod process;
 mod reason;
 mod spec;
+pub mod splice;
 
 pub use adjacency::{Adjacency, AdjacencyKind, LABELS_MAX};
 pub use counters::{Counters, Losses, OUTCOMES_MAX, UnclaimedCounters};
@@ -34,8 +35,8 @@ pub use generated::{
 };
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
 pub use plane::{
-    Answer, ByFamily, Exact, Explanation, Families, IpKey, Keys, Learning, Limits, LongestPrefix, Looked,
-    NoTable, Plane, Settings, Source, Ternary, TwoFamilies, finish,
+    Answer, ByFamily, BySlice, Exact, Explanation, Families, IpKey, Keys, Learning, Limits, LongestPrefix,
+    Looked, NoTable, Plane, Settings, Source, Ternary, TwoFamilies, finish,
 };
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};

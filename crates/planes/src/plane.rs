@@ -22,7 +22,7 @@ pub trait Plane: 'static {
     const KIND: Kind;
     /// Filler for arrays.
     const NOTHING: Self::Carried;
-    /// How its questions are answered: [`LongestPrefix`], [`ByFamily`], [`Exact`], [`Ternary`] or [`NoTable`].
+    /// How its questions are answered: [`LongestPrefix`], [`ByFamily`], [`BySlice`], [`Exact`], [`Ternary`] or [`NoTable`].
     type Match;
     /// The key of its question.
     type Key: Copy + Default;
@@ -133,6 +133,10 @@ pub struct LongestPrefix;
 
 /// The longest prefix that contains the key, in the network's table of the key's address family.
 pub struct ByFamily;
+
+/// The longest prefix that contains the address of the key, in the network's table of the slice that the key names
+/// ([`hue_tables::slice`]).
+pub struct BySlice;
 
 /// The entry of the network's table with the key.
 pub struct Exact;
@@ -302,6 +306,8 @@ pub enum Keys {
     V6,
     /// Addresses of both families, each in a table of its own.
     Dual,
+    /// IPv4 addresses behind the number of a slice: several tables in one, whose keys have 128 bits.
+    Slices,
     /// MAC addresses.
     Mac,
     /// Bits of frames, of which each entry compares some.
@@ -323,10 +329,10 @@ impl Keys {
         matches!(self, Self::V4 | Self::Dual)
     }
 
-    /// Whether there is a table of routes to IPv6 addresses.
+    /// Whether there is a table of routes whose keys are as wide as IPv6 addresses.
     #[must_use]
     pub const fn has_v6(self) -> bool {
-        matches!(self, Self::V6 | Self::Dual)
+        matches!(self, Self::V6 | Self::Dual | Self::Slices)
     }
 
     /// Whether there are routes, so that the network has IP addresses.
@@ -352,6 +358,7 @@ impl fmt::Display for Keys {
             Self::V4 => "keys of 32 bits",
             Self::V6 => "keys of 128 bits",
             Self::Dual => "keys of 32 and of 128 bits",
+            Self::Slices => "keys of 40 bits, the number of a slice first",
             Self::Mac => "keys of 48 bits",
             Self::Bits => "ternary keys of 128 bits",
             Self::None => "no keys",

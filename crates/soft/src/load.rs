@@ -247,6 +247,7 @@ impl Soft {
 const fn table_keys(keys: Keys) -> Keys {
     match keys {
         Keys::Mac | Keys::Bits | Keys::None => Keys::V4,
+        Keys::Slices => Keys::V6,
         Keys::V4 | Keys::V6 | Keys::Dual => keys,
     }
 }
@@ -256,7 +257,7 @@ fn add_tables(dag: &mut Dag, vid: Vid, keys: Keys) -> Result<(), TableError> {
     match table_keys(keys) {
         Keys::V6 => dag.add_network::<u128>(vid),
         Keys::Dual => dag.add_dual_network(vid),
-        Keys::V4 | Keys::Mac | Keys::Bits | Keys::None => dag.add_network::<u32>(vid),
+        Keys::V4 | Keys::Slices | Keys::Mac | Keys::Bits | Keys::None => dag.add_network::<u32>(vid),
     }
 }
 

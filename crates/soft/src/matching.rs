@@ -6,9 +6,10 @@
 use std::net::IpAddr;
 
 use hue_planes::{
-    Adjacency, AdjacencyKind, Answer, ByFamily, Class, Exact, IpKey, LongestPrefix, Looked, NoTable, Plane,
-    Reason, Settings, Source, Ternary, TwoFamilies, mpls,
+    Adjacency, AdjacencyKind, Answer, ByFamily, BySlice, Class, Exact, IpKey, LongestPrefix, Looked, NoTable,
+    Plane, Reason, Settings, Source, Ternary, TwoFamilies, mpls,
 };
+use hue_tables::slice::SlicedPrefix;
 use hue_tables::{Found, Guard, Key, MacKey, NextHop, Pattern, Prefix, Vid};
 
 use crate::engine::Soft;
@@ -142,10 +143,20 @@ pub(crate) fn longest_route<K: Key>(soft: &Soft, network: &Network, key: K) -> O
 }
 
 /// The same for an explanation.
-pub(crate) fn longest<K: Key>(soft: &Soft, network: &Network, key: K, At { flow, .. }: At) -> Looked {
-    match longest_route(soft, network, key) {
+pub(crate) fn longest<K: Key>(soft: &Soft, network: &Network, key: K, at: At) -> Looked {
+    named(network, longest_route(soft, network, key), at, |prefix| prefix.to_string())
+}
+
+/// The same for a prefix that was found, which has this name.
+fn named<K: Key>(
+    network: &Network,
+    found: Option<(Prefix<K>, u16)>,
+    At { flow, .. }: At,
+    name: impl FnOnce(Prefix<K>) -> String,
+) -> Looked {
+    match found {
         Some((prefix, hop)) => {
-            let mut text = format!("matches {prefix}, next hop {hop}");
+            let mut text = format!("matches {}, next hop {hop}", name(prefix));
             if let Some(Through { slots, row, .. }) = network.hops.through(hop, flow) {
                 let (members, slot, count, row) =
                     (slots.members().len(), slots.slot(flow), slots.len(), row.get());
@@ -156,6 +167,45 @@ pub(crate) fn longest<K: Key>(soft: &Soft, network: &Network, key: K, At { flow,
             Looked::of(*network.hops.get_for(hop, flow), text)
         }
         None => Looked::of(Adjacency::NONE, "no prefix matches".to_owned()),
+    }
+}
+
+impl<P: Plane<Match = Self, Key = u128>> Matching<P> for BySlice {
+    type Left = ();
+    type Lines = Line<P>;
+
+    #[inline(always)]
+    fn word(table: &Guard<'_>, vid: Vid, key: u128) -> u16 {
+        NextHop::word(table.lookup(vid, key))
+    }
+
+    fn explain(
+        soft: &Soft,
+        network: &Network,
+        _: Option<&Switch>,
+        carried: P::Carried,
+        at: At,
+    ) -> (Looked, Option<IpAddr>) {
+        let key = P::key(carried);
+        let name =
+            |prefix| SlicedPrefix::of(prefix).map_or_else(|| prefix.to_string(), |one| one.to_string());
+        (named(network, longest_route(soft, network, key), at, name), Some(key.to_ip()))
+    }
+}
+
+impl<P: Plane<Match = Self, Key = u128>> InLine<P> for BySlice {
+    const ONE_BY_ONE: bool = false;
+
+    #[inline(always)]
+    fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[u128], words: &mut [u16]) {
+        table.lookup_batch(vids, keys, words);
+    }
+
+    /// The row is no group.
+    #[inline(always)]
+    fn answer_known<'a>(network: &'a Network, word: u16, _: P::Carried, _: At) -> Option<(Answer<'a>, ())> {
+        let hop = network.hops.get(word);
+        (hop.kind() != AdjacencyKind::Group).then_some((Answer::of(hop), ()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The entries of a network's tables, as its program has them.
 
 use hue_planes::{Keys, Kind};
+use hue_tables::slice::SlicedPrefix;
 use hue_tables::{Change, Key, NextHop, Pattern, Prefix, Prefix4, Prefix6};
 use hue_wire::Mac;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,9 @@ pub enum Entries {
     Lpm128(Vec<(Prefix6, NextHop)>),
     /// Routes of keys of both widths, which name next hops of the same table.
     Dual(Vec<(Prefix4, NextHop)>, Vec<(Prefix6, NextHop)>),
+    /// Routes of several slices: longest prefix match of 128-bit keys that begin with the number of the slice
+    /// ([`hue_tables::slice`]).
+    Sliced(Vec<(Prefix6, NextHop)>),
     /// Static MAC addresses.
     Exact(Vec<(Mac, NextHop)>),
     /// Patterns of 128-bit keys, of which the first one that matches counts.
@@ -30,7 +34,7 @@ macro_rules! each_routes {
     ($entries:expr, $routes:ident => $work:expr) => {
         match $entries {
             $crate::Entries::Lpm32($routes) => $work,
-            $crate::Entries::Lpm128($routes) => $work,
+            $crate::Entries::Lpm128($routes) | $crate::Entries::Sliced($routes) => $work,
             $crate::Entries::Dual(narrow, wide) => {
                 {
                     let $routes = narrow;
@@ -58,6 +62,7 @@ impl Entries {
             Keys::V4 => Self::Lpm32(Vec::new()),
             Keys::V6 => Self::Lpm128(Vec::new()),
             Keys::Dual => Self::Dual(Vec::new(), Vec::new()),
+            Keys::Slices => Self::Sliced(Vec::new()),
             Keys::Mac => Self::Exact(Vec::new()),
             Keys::Bits => Self::Ternary(Vec::new()),
             Keys::None => Self::None,
@@ -71,6 +76,7 @@ impl Entries {
             Self::Lpm32(_) => Keys::V4,
             Self::Lpm128(_) => Keys::V6,
             Self::Dual(..) => Keys::Dual,
+            Self::Sliced(_) => Keys::Slices,
             Self::Exact(_) => Keys::Mac,
             Self::Ternary(_) => Keys::Bits,
             Self::None => Keys::None,
@@ -82,7 +88,7 @@ impl Entries {
     pub const fn len(&self) -> usize {
         match self {
             Self::Lpm32(routes) => routes.len(),
-            Self::Lpm128(routes) => routes.len(),
+            Self::Lpm128(routes) | Self::Sliced(routes) => routes.len(),
             Self::Dual(narrow, wide) => narrow.len() + wide.len(),
             Self::Exact(macs) => macs.len(),
             Self::Ternary(patterns) => patterns.len(),
@@ -107,12 +113,23 @@ impl Entries {
         u32::routes_mut(self)
     }
 
+    /// The routes of slices; entries of other forms have none.
+    pub fn sliced(&self) -> impl Iterator<Item = (SlicedPrefix, NextHop)> + '_ {
+        let routes = if let Self::Sliced(routes) = self { routes.as_slice() } else { &[] };
+        routes.iter().filter_map(|(wide, hop)| Some((SlicedPrefix::of(*wide)?, *hop)))
+    }
+
     /// The static MAC addresses; entries of other forms have none.
     #[must_use]
     pub fn macs(&self) -> &[(Mac, NextHop)] {
         match self {
             Self::Exact(macs) => macs,
-            Self::Lpm32(_) | Self::Lpm128(_) | Self::Dual(..) | Self::Ternary(_) | Self::None => &[],
+            Self::Lpm32(_)
+            | Self::Lpm128(_)
+            | Self::Dual(..)
+            | Self::Sliced(_)
+            | Self::Ternary(_)
+            | Self::None => &[],
         }
     }
 
@@ -121,7 +138,12 @@ impl Entries {
     pub fn patterns(&self) -> &[(Pattern, NextHop)] {
         match self {
             Self::Ternary(patterns) => patterns,
-            Self::Lpm32(_) | Self::Lpm128(_) | Self::Dual(..) | Self::Exact(_) | Self::None => &[],
+            Self::Lpm32(_)
+            | Self::Lpm128(_)
+            | Self::Dual(..)
+            | Self::Sliced(_)
+            | Self::Exact(_)
+            | Self::None => &[],
         }
     }
 }
@@ -137,22 +159,22 @@ pub trait RouteKey: Key {
 }
 
 macro_rules! route_key {
-    ($key:ty, $form:ident, $dual:pat => $list:ident, $changes:ident) => {
+    ($key:ty, [$first:ident $($form:ident)*], $dual:pat => $list:ident, $changes:ident) => {
         impl RouteKey for $key {
             fn routes(entries: &Entries) -> &[(Prefix<Self>, NextHop)] {
                 match entries {
-                    Entries::$form(routes) => routes,
+                    Entries::$first(routes) $(| Entries::$form(routes))* => routes,
                     $dual => $list,
                     _ => &[],
                 }
             }
 
             fn routes_mut(entries: &mut Entries) -> &mut Vec<(Prefix<Self>, NextHop)> {
-                if !matches!(entries, Entries::$form(_) | Entries::Dual(..)) {
-                    *entries = Entries::$form(Vec::new());
+                if !matches!(entries, Entries::$first(_) $(| Entries::$form(_))* | Entries::Dual(..)) {
+                    *entries = Entries::$first(Vec::new());
                 }
                 match entries {
-                    Entries::$form(routes) => routes,
+                    Entries::$first(routes) $(| Entries::$form(routes))* => routes,
                     $dual => $list,
                     _ => unreachable!("replaced above"),
                 }
@@ -165,8 +187,8 @@ macro_rules! route_key {
     };
 }
 
-route_key!(u32, Lpm32, Entries::Dual(narrow, _) => narrow, v4);
-route_key!(u128, Lpm128, Entries::Dual(_, wide) => wide, v6);
+route_key!(u32, [Lpm32], Entries::Dual(narrow, _) => narrow, v4);
+route_key!(u128, [Lpm128 Sliced], Entries::Dual(_, wide) => wide, v6);
 
 impl From<Vec<(Prefix4, NextHop)>> for Entries {
     fn from(routes: Vec<(Prefix4, NextHop)>) -> Self {

@@ -247,7 +247,7 @@ impl Program {
             Keys::V4 => policies.rows::<u32>(),
             Keys::V6 => policies.rows::<u128>(),
             // These kinds have no policies.
-            Keys::Dual | Keys::Mac | Keys::Bits | Keys::None => PolicyRows::default(),
+            Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::None => PolicyRows::default(),
         }
     }
 
@@ -375,7 +375,7 @@ impl Program {
         match self.kind().limits().keys {
             Keys::V4 => policies.table::<u32>().map(drop).map_err(wrong)?,
             Keys::V6 => policies.table::<u128>().map(drop).map_err(wrong)?,
-            Keys::Dual | Keys::Mac | Keys::Bits | Keys::None => {
+            Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::None => {
                 return Err(ProgramError::PoliciesOfKind(self.kind()));
             }
         }

@@ -257,7 +257,7 @@ impl Changes {
         }
         match entries {
             Entries::Lpm32(routes) => of(routes).into(),
-            Entries::Lpm128(routes) => of(routes).into(),
+            Entries::Lpm128(routes) | Entries::Sliced(routes) => of(routes).into(),
             Entries::Dual(narrow, wide) => Self { v4: of(narrow), v6: of(wide) },
             Entries::Exact(_) | Entries::Ternary(_) | Entries::None => Self::default(),
         }

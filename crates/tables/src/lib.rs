@@ -19,6 +19,7 @@ pub mod oracle;
 mod policy;
 mod prefix;
 mod reader;
+pub mod slice;
 mod source;
 mod space;
 pub mod tcam;

@@ -226,6 +226,7 @@ impl Kind {
         let keys = self.keys();
         self.kernel.contains(&family)
             || keys == Keys::Dual
+            || keys == Keys::Slices && family == IpFamily::Ipv4
             || keys == if family == IpFamily::Ipv4 { Keys::V4 } else { Keys::V6 }
     }
 
@@ -239,6 +240,7 @@ impl Kind {
             (true, true) => Keys::Dual,
             (true, false) => Keys::V4,
             (false, true) => Keys::V6,
+            (false, false) if asked(Match::LongestPrefix, 40) => Keys::Slices,
             (false, false) if self.question.iter().any(|one| one.by == Match::Ternary) => Keys::Bits,
             (false, false) => Keys::Mac,
         }
@@ -287,6 +289,7 @@ pub enum Keys {
     V4,
     V6,
     Dual,
+    Slices,
     Mac,
     Bits,
     None,

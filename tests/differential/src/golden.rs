@@ -6,8 +6,9 @@ use std::path::Path;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
-use hue_planes::{Kind, Rate, RateLimit, Settings, extract, l2, mpls};
+use hue_planes::{Kind, Rate, RateLimit, Settings, extract, l2, mpls, splice};
 use hue_substrate::{Entries, Program, VirtualPort};
+use hue_tables::slice::SlicedPrefix;
 use hue_tables::{Key, NextHop, Pattern, Prefix, Vid};
 use serde::Deserialize;
 
@@ -48,6 +49,11 @@ struct Network {
     sticky: bool,
     /// Of kind `extract`: offset and mask of each byte.
     key: Option<Vec<(u8, u8)>>,
+    /// Of kind `splice`.
+    slices: Option<u8>,
+    /// Of kind `splice`.
+    #[serde(default)]
+    bits: splice::Bits,
     /// Of kind `mpls`.
     ttl: Option<mpls::Ttl>,
     #[serde(default)]
@@ -207,6 +213,11 @@ fn program(network: &Network, kind: Kind) -> Program {
                 let lane = |(offset, mask): &(u8, u8)| extract::Lane { offset: *offset, mask: *mask };
                 extract::Settings::new(&key.iter().map(lane).collect::<Vec<_>>()).unwrap()
             })),
+            Settings::Splice(default) => Settings::Splice(splice::Settings {
+                slices: network.slices.unwrap_or(default.slices),
+                bits: network.bits,
+                ..default
+            }),
             Settings::Mpls(_) => Settings::Mpls(mpls::Settings { ttl: network.ttl.unwrap_or_default() }),
             other => other,
         },
@@ -245,6 +256,14 @@ fn entries(network: &Network, kind: Kind) -> Entries {
             Entries::Ternary(network.routes.iter().map(pattern).collect())
         }
         Entries::Dual(..) => Entries::Dual(routes::<u32>(network), routes::<u128>(network)),
+        Entries::Sliced(_) => {
+            let route = |(text, hop): &(String, u16)| {
+                let (prefix, slice) = text.split_once(" slice ").unwrap();
+                let one = SlicedPrefix { slice: slice.parse().unwrap(), prefix: prefix.parse().unwrap() };
+                (one.wide(), NextHop::new(*hop).unwrap())
+            };
+            Entries::Sliced(network.routes.iter().map(route).collect())
+        }
         Entries::None => Entries::None,
     }
 }

@@ -73,7 +73,7 @@ impl Families {
             Kind::L2 => Some(Self::Frames),
             // What happens to their packets is up to a kernel or a program, which histories do not have.
             Kind::Kernel | Kind::Process => None,
-            Kind::Extract | Kind::Mpls | Kind::Echo => None,
+            Kind::Extract | Kind::Splice | Kind::Mpls | Kind::Echo => None,
         }
     }
 

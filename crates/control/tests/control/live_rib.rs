@@ -127,6 +127,7 @@ fn config(intent: &Intent, program: &Program) -> Config {
         addresses: document.addresses.iter().map(|own| (own.address, own.len)).collect(),
     });
     let routes = spec.routes.iter().map(|route| StaticRoute {
+        slice: route.slice,
         prefix: route.to,
         target: match &route.target {
             Target::Via(via) => StaticTarget::Via(*via),

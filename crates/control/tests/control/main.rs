@@ -6,5 +6,6 @@ mod compile;
 mod extract;
 mod live_rib;
 mod mpls;
+mod splice;
 mod topology;
 mod tunnels;

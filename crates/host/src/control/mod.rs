@@ -130,6 +130,8 @@ impl Default for Families {
 /// A static route.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StaticRoute {
+    /// Of a network with several, the slice whose table it is in; 0 is the main table ([`routes::table_of`](crate::routes::table_of)).
+    pub slice: u8,
     /// Destination.
     pub prefix: AnyPrefix,
     /// Next hop.

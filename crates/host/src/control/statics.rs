@@ -17,7 +17,7 @@ use crate::error::HostError;
 use crate::links::Links;
 use crate::neighbours as known;
 use crate::netlink::protocol;
-use crate::routes::{self as installed, Multipath, Wanted, Way};
+use crate::routes::{self as installed, Multipath, Wanted, Way, table_of};
 
 pub(super) fn routes(
     links: &mut Links,
@@ -34,14 +34,20 @@ pub(super) fn routes(
                 let via = *via;
                 // Not on any link: the kernel rejects it with a reason.
                 let link = on_link.longest(via).copied().unwrap_or(0);
-                Some(Wanted { prefix: route.prefix, via: Some(via), link })
+                Some(Wanted { table: table_of(route.slice), prefix: route.prefix, via: Some(via), link })
             }
-            StaticTarget::ViaPort(via, port) => {
-                Some(Wanted { prefix: route.prefix, via: Some(*via), link: *indices.get(*port)? })
-            }
-            StaticTarget::Port(port) => {
-                Some(Wanted { prefix: route.prefix, via: None, link: *indices.get(*port)? })
-            }
+            StaticTarget::ViaPort(via, port) => Some(Wanted {
+                table: table_of(route.slice),
+                prefix: route.prefix,
+                via: Some(*via),
+                link: *indices.get(*port)?,
+            }),
+            StaticTarget::Port(port) => Some(Wanted {
+                table: table_of(route.slice),
+                prefix: route.prefix,
+                via: None,
+                link: *indices.get(*port)?,
+            }),
             StaticTarget::Vias(_) => None,
         })
         .collect();
@@ -57,7 +63,7 @@ pub(super) fn routes(
                 .map(|(via, weight)| Way { via: *via, link: link(*via), weight: *weight })
                 .collect();
             ways.sort_unstable();
-            Some(Multipath { prefix: route.prefix, ways })
+            Some(Multipath { table: table_of(route.slice), prefix: route.prefix, ways })
         })
         .collect();
     let (mut kept, mut old) = (HashSet::with_capacity(wanted.len()), Vec::new());
@@ -71,7 +77,7 @@ pub(super) fn routes(
         }
         let hop = route.hops.first();
         let (via, link) = hop.map_or((None, 0), |hop| (hop.via, hop.link));
-        let now = Wanted { prefix: route.prefix, via, link };
+        let now = Wanted { table: route.table, prefix: route.prefix, via, link };
         if !(wanted.contains(&now) && kept.insert(now)) {
             old.push(now);
         }

@@ -37,7 +37,7 @@ fn port(interface: &str, last: u8, addresses: &[&str]) -> PortConfig {
 }
 
 fn route(prefix: &str, target: StaticTarget) -> StaticRoute {
-    StaticRoute { prefix: prefix.parse().unwrap(), target }
+    StaticRoute { slice: 0, prefix: prefix.parse().unwrap(), target }
 }
 
 fn config() -> Config {

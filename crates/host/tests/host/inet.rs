@@ -6,7 +6,7 @@ use crate::common::{Names, ip, root};
 use hue_host::addresses::AddressState;
 use hue_host::links::Links;
 use hue_host::netlink::{Dump, Groups, Incoming, Object, Received, Socket, neighbour_state, protocol};
-use hue_host::routes::{RouteKind, Scope, Wanted};
+use hue_host::routes::{MAIN, RouteKind, Scope, Wanted};
 use hue_host::{Namespace, addresses, neighbours, routes};
 use hue_tables::{AnyPrefix, Prefix4};
 use hue_wire::Mac;
@@ -71,10 +71,10 @@ fn routes_are_added_listed_and_removed() {
     let mut told = Socket::open_in(&namespace, Groups::ROUTE4.and(Groups::NEIGHBOUR)).unwrap();
     told.set_nonblocking(true).unwrap();
     let wanted = [
-        Wanted { prefix: prefix("10.9.0.0/16"), via: Some(address("10.0.1.2")), link: 0 },
-        Wanted { prefix: prefix("10.8.0.0/16"), via: None, link: a },
-        Wanted { prefix: prefix("0.0.0.0/0"), via: Some(address("10.0.0.2")), link: a },
-        Wanted { prefix: prefix("10.7.0.1/32"), via: Some(address("10.200.0.1")), link: 0 },
+        Wanted { table: MAIN, prefix: prefix("10.9.0.0/16"), via: Some(address("10.0.1.2")), link: 0 },
+        Wanted { table: MAIN, prefix: prefix("10.8.0.0/16"), via: None, link: a },
+        Wanted { table: MAIN, prefix: prefix("0.0.0.0/0"), via: Some(address("10.0.0.2")), link: a },
+        Wanted { table: MAIN, prefix: prefix("10.7.0.1/32"), via: Some(address("10.200.0.1")), link: 0 },
     ];
     let failures = routes::add(links.socket(), &wanted).unwrap();
     assert_eq!(failures.len(), 1, "{failures:?}");
@@ -108,7 +108,8 @@ fn routes_are_added_listed_and_removed() {
     assert_eq!((of("10.0.0.0/24").protocol, of("10.0.0.0/24").scope), (2, Scope::Link));
 
     // A foreign route is not removed.
-    let theirs = Wanted { prefix: prefix("10.5.0.0/16"), via: Some(address("10.0.0.3")), link: 0 };
+    let theirs =
+        Wanted { table: MAIN, prefix: prefix("10.5.0.0/16"), via: Some(address("10.0.0.3")), link: 0 };
     assert_eq!(routes::remove(links.socket(), [&theirs]).unwrap()[0].errno, Errno::ESRCH);
     assert!(routes::remove(links.socket(), &wanted[..3]).unwrap().is_empty());
     assert!(routes::ours(links.socket()).unwrap().is_empty());
@@ -170,7 +171,7 @@ fn many_routes_at_once() {
     let route = |index: u32| {
         let via = if index % 5_000 == 17 { "172.31.0.1" } else { "10.0.0.2" };
         let prefix = Prefix4::containing(0x3000_0000 + (index << 8), 24).into();
-        Wanted { prefix, via: Some(address(via)), link: 0 }
+        Wanted { table: MAIN, prefix, via: Some(address(via)), link: 0 }
     };
     let wanted: Vec<Wanted> = (0..MANY).map(route).collect();
     let failures = routes::add(links.socket(), &wanted).unwrap();
@@ -198,6 +199,7 @@ fn an_overrun_is_reported() {
     told.set_nonblocking(true).unwrap();
     let wanted: Vec<Wanted> = (0..2_000)
         .map(|index| Wanted {
+            table: MAIN,
             prefix: Prefix4::containing(0x3000_0000 + (index << 8), 24).into(),
             via: Some(address("10.0.0.2")),
             link: 0,
@@ -269,10 +271,20 @@ fn ipv6_routes_are_added_listed_and_removed() {
     let mut told = Socket::open_in(&namespace, Groups::ROUTE6).unwrap();
     told.set_nonblocking(true).unwrap();
     let wanted = [
-        Wanted { prefix: prefix("2001:db8:9::/48"), via: Some(address("2001:db8:1::2")), link: 0 },
-        Wanted { prefix: prefix("2001:db8:8::/48"), via: None, link: a },
-        Wanted { prefix: prefix("::/0"), via: Some(address("fe80::7")), link: a },
-        Wanted { prefix: prefix("2001:db8:7::1/128"), via: Some(address("2001:db8:77::1")), link: 0 },
+        Wanted {
+            table: MAIN,
+            prefix: prefix("2001:db8:9::/48"),
+            via: Some(address("2001:db8:1::2")),
+            link: 0,
+        },
+        Wanted { table: MAIN, prefix: prefix("2001:db8:8::/48"), via: None, link: a },
+        Wanted { table: MAIN, prefix: prefix("::/0"), via: Some(address("fe80::7")), link: a },
+        Wanted {
+            table: MAIN,
+            prefix: prefix("2001:db8:7::1/128"),
+            via: Some(address("2001:db8:77::1")),
+            link: 0,
+        },
     ];
     let failures = routes::add(links.socket(), &wanted).unwrap();
     assert_eq!(failures.iter().map(|failure| failure.index).collect::<Vec<_>>(), [3], "{failures:?}");
@@ -302,7 +314,7 @@ fn ipv6_routes_are_added_listed_and_removed() {
     assert_eq!(of("2001:db8:2::/48").hops[0].link, 0, "the kernel adds a header");
 
     assert_eq!(routes::ours(links.socket()).unwrap().len(), 3);
-    let theirs = Wanted { prefix: prefix("2001:db8:6::/48"), via: None, link: a };
+    let theirs = Wanted { table: MAIN, prefix: prefix("2001:db8:6::/48"), via: None, link: a };
     assert_eq!(routes::remove(links.socket(), [&theirs]).unwrap()[0].errno, Errno::ESRCH);
     assert!(routes::remove(links.socket(), &wanted[..3]).unwrap().is_empty());
     assert!(routes::ours(links.socket()).unwrap().is_empty());

@@ -14,6 +14,7 @@ mod live;
 mod parse;
 mod plan;
 mod pwospf;
+mod splice;
 mod status;
 mod topo;
 
@@ -31,6 +32,7 @@ pub use live::*;
 pub use parse::parse;
 pub use plan::*;
 pub use pwospf::*;
+pub use splice::*;
 pub use status::*;
 pub use topo::*;
 
@@ -45,7 +47,7 @@ Exit codes:
   2  usage: the command line is wrong, or names a network or port that does not exist
   3  bad input: a configuration, capture, route, update or query file is wrong
   4  full: a named limit of a table or of the node is reached
-  5  no daemon: it does not answer, denies access, or is already running (`up`, `pwospf`)
+  5  no daemon: it does not answer, denies access, or is already running (`up`, `pwospf`, `splice-host`)
   6  differences: found by `diff --exit-code`
   7  not well: `status` found something that is not as desired
   130  interrupted: `demo` and `topo up`, after they have removed everything, and `lab run --live`, after its report
@@ -101,6 +103,7 @@ pub enum Command {
     Events(Events),
     Exec(Exec),
     Pwospf(Pwospf),
+    SpliceHost(SpliceHost),
     Attach(Attach),
     Detach(Detach),
     Capture(Capture),

@@ -12,6 +12,7 @@ mod plan;
 mod pwospf;
 mod run;
 mod runner;
+mod splice;
 mod table;
 mod trace;
 
@@ -54,6 +55,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Events(args) => live::events(args, connection),
         Command::Exec(args) => live::exec(args, connection),
         Command::Pwospf(args) => pwospf::pwospf(args),
+        Command::SpliceHost(args) => splice::splice_host(args),
         Command::Attach(args) => live::attach(args, connection),
         Command::Detach(args) => live::detach(args, connection),
         Command::Capture(args) => live::capture(args, connection),

@@ -18,8 +18,14 @@ use hue_wire::Mac;
 /// Ports of the node that a card has, `p0` to `p3`. Networks in software with ports of their own have those behind them.
 pub const CARD_PORTS: usize = 4;
 /// The networks that are no routers for one family, counted from 1: behind those on the card, and the switch as the first.
-const FURTHER: [(u16, Kind); 5] =
-    [(5, Kind::L2), (7, Kind::Dual), (11, Kind::Kernel), (12, Kind::Process), (13, Kind::Extract)];
+const FURTHER: [(u16, Kind); 6] = [
+    (5, Kind::L2),
+    (7, Kind::Dual),
+    (11, Kind::Kernel),
+    (12, Kind::Process),
+    (13, Kind::Extract),
+    (14, Kind::Splice),
+];
 /// The program of the network of kind `process`: a learning switch.
 const PROGRAM: &str = include_str!("switch.py");
 /// Names of a network's ports, and of the hosts behind them.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use hue_host::links::Links;
 use hue_host::netns::Namespace;
-use hue_host::routes::Wanted;
+use hue_host::routes::{MAIN, Wanted};
 use hue_host::{HostError, addresses, routes, sysctl};
 use hue_tables::AnyPrefix;
 use hue_wire::Mac;
@@ -74,9 +74,14 @@ pub fn configure(inside: &Namespace, settings: &Settings) -> Result<(), HostErro
     for (address, len) in &settings.addresses {
         addresses::add(socket, link, *address, *len)?;
     }
-    let default =
-        |router: &IpAddr| Wanted { prefix: AnyPrefix::containing(*router, 0), via: Some(*router), link };
-    let on_link = settings.on_link.iter().map(|prefix| Wanted { prefix: *prefix, via: None, link });
+    let default = |router: &IpAddr| Wanted {
+        table: MAIN,
+        prefix: AnyPrefix::containing(*router, 0),
+        via: Some(*router),
+        link,
+    };
+    let on_link =
+        settings.on_link.iter().map(|prefix| Wanted { table: MAIN, prefix: *prefix, via: None, link });
     let wanted: Vec<Wanted> = settings.routers.iter().map(default).chain(on_link).collect();
     match routes::add(socket, &wanted)?.into_iter().next() {
         Some(failure) => Err(failure.into()),

@@ -36,6 +36,9 @@ pub struct Route {
     pub network: String,
     /// Destination prefix.
     pub prefix: String,
+    /// The table that it is in, of a network with slices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<u8>,
     /// Its action on packets.
     pub kind: RouteKind,
     /// Next-hop router; the first usable one, if there are several.

@@ -10,6 +10,7 @@ use hue_host::{ControlNamespace, HostError, neighbours};
 use hue_planes::{AdjacencyKind, Settings, mpls};
 use hue_routing::RouteRow;
 use hue_substrate::Program;
+use hue_tables::slice::SlicedPrefix;
 use hue_tables::{AnyPrefix, NextHop, Pattern, Vid};
 use hue_wire::Mac;
 
@@ -143,9 +144,11 @@ pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) 
         dead: way.dead,
     });
     let ways = several.collect();
+    let sliced = SlicedPrefix::of_any(row.prefix).filter(|_| table.has_slices());
     Route {
         network: network.to_owned(),
-        prefix: row.prefix.to_string(),
+        prefix: sliced.map_or_else(|| row.prefix.to_string(), |one| one.prefix.to_string()),
+        slice: sliced.map(|one| one.slice),
         kind,
         via: way.and_then(|way| way.via),
         port: vport.and_then(port_of),

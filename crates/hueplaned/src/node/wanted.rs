@@ -10,8 +10,8 @@ use hue_control::{Compiled, bound_to_software, carriers, peer};
 use hue_host::cgroup::Limits;
 use hue_host::control::{Config, Families, Owner, PortConfig, StaticRoute, StaticTarget, interface_names};
 use hue_intent::{Dscp, Encapsulation, Network, Select, Target, Tunnel};
-use hue_planes::{Keys, Kind};
-use hue_routing::RibPort;
+use hue_planes::{Keys, Kind, Settings};
+use hue_routing::{AnyRib, RibPort};
 use hue_substrate::Program;
 
 use crate::api;
@@ -42,6 +42,37 @@ impl Wanted {
     /// Why its tunnels bind it to software, if they do.
     pub fn bound_by_tunnels(&self) -> Option<&'static str> {
         bound_to_software(&self.network, self.config.carries)
+    }
+}
+
+/// What a RIB has to be like for a network's table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Form {
+    /// What the table is keyed by.
+    pub keys: Keys,
+    /// Whether routes depend on sources, so that its rows are numbered by the lengths of routes.
+    pub by_length: bool,
+    /// How many slices it has, if it is keyed by them.
+    pub slices: u8,
+}
+
+impl Form {
+    /// That of a program.
+    pub fn of(program: &Program) -> Self {
+        let slices = match program.settings {
+            Settings::Splice(settings) => settings.slices,
+            _ => 1,
+        };
+        Self { keys: program.kind().limits().keys, by_length: program.policies.is_some(), slices }
+    }
+
+    /// An empty RIB.
+    pub fn rib(self, ports: Vec<RibPort>) -> AnyRib {
+        match self {
+            Self { keys: Keys::Slices, slices, .. } => AnyRib::sliced(slices, ports),
+            Self { keys, by_length: true, .. } => AnyRib::by_length(keys, ports),
+            Self { keys, .. } => AnyRib::new(keys, ports),
+        }
     }
 }
 
@@ -108,7 +139,7 @@ fn config(network: &Network, program: &Program, interfaces: &[String]) -> Config
                 StaticTarget::Vias(members.iter().map(|member| (member.via, member.weight)).collect())
             }
         };
-        Some(StaticRoute { prefix: route.to, target })
+        Some(StaticRoute { slice: route.slice, prefix: route.to, target })
     });
     let neighbours = network.spec.neighbours.iter();
     let neighbours =

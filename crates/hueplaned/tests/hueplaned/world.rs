@@ -264,6 +264,7 @@ pub fn network_stats(name: &str) -> NetworkStats {
 
 fn route(name: &str, number: u64) -> Route {
     Route {
+        slice: None,
         network: name.to_owned(),
         prefix: format!("{}/32", Ipv4Addr::from_bits(number as u32)),
         kind: RouteKind::Forward,

@@ -163,7 +163,7 @@ fn wrong_types() {
     );
     assert_eq!(
         one("{kind: ipv4}", "ipv4"),
-        "a.yaml:6:10: spec.plane: found \"ipv4\", expected a mapping with kind, martians, route_by, macs_max, ageing_seconds, sticky, storm_limit, key, command, capabilities, ttl"
+        "a.yaml:6:10: spec.plane: found \"ipv4\", expected a mapping with kind, martians, route_by, macs_max, ageing_seconds, sticky, storm_limit, key, command, capabilities, slices, bits, ttl"
     );
     assert_eq!(
         one("\"#d62728\"", "#d62728"),
@@ -248,7 +248,7 @@ fn networks_of_kind_ipv6() {
     assert!(bad("via: \"2001:db8:2::2\"", "via: \"2001:db8:3::2\"").contains("not on any link"));
     assert_eq!(
         bad("{kind: ipv6}", "{kind: ipv6, martians: forward}"),
-        "a.yaml:5:33: spec.plane.martians: found martians with kind ipv6, expected none: only kinds ipv4 and dual have this setting"
+        "a.yaml:5:33: spec.plane.martians: found martians with kind ipv6, expected none: only kinds ipv4, dual and splice have this setting"
     );
     assert_eq!(
         bad("01:02\", add", "01:02\", mtu: 1279, add"),
@@ -261,7 +261,7 @@ fn networks_of_kind_ipv6() {
     // With an unknown kind, addresses of neither family are reported.
     assert_eq!(
         bad("{kind: ipv6}", "{kind: rofl}"),
-        "a.yaml:5:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6, l2, dual, extract, kernel, process or mpls"
+        "a.yaml:5:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6, l2, dual, extract, kernel, process, splice or mpls"
     );
 }
 
@@ -340,20 +340,20 @@ fn networks_of_kind_dual() {
 fn unknown_kind_of_plane() {
     assert_eq!(
         one("{kind: ipv4}", "{kind: ipv5}"),
-        "a.yaml:6:17: spec.plane.kind: found \"ipv5\", expected ipv4, ipv6, l2, dual, extract, kernel, process or mpls (did you mean \"ipv6\"?)"
+        "a.yaml:6:17: spec.plane.kind: found \"ipv5\", expected ipv4, ipv6, l2, dual, extract, kernel, process, splice or mpls (did you mean \"ipv6\"?)"
     );
     assert_eq!(
         one("{kind: ipv4}", "{kind: rofl}"),
-        "a.yaml:6:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6, l2, dual, extract, kernel, process or mpls"
+        "a.yaml:6:17: spec.plane.kind: found \"rofl\", expected ipv4, ipv6, l2, dual, extract, kernel, process, splice or mpls"
     );
     assert_eq!(
         one("{kind: ipv4}", "{kind: echo}"),
-        "a.yaml:6:17: spec.plane.kind: found \"echo\", expected ipv4, ipv6, l2, dual, extract, kernel, process or mpls",
+        "a.yaml:6:17: spec.plane.kind: found \"echo\", expected ipv4, ipv6, l2, dual, extract, kernel, process, splice or mpls",
         "a kind that exists only in tests is compiled in here, and refused"
     );
     assert_eq!(
         one("{kind: ipv4}", "{}"),
-        "a.yaml:6:10: spec.plane.kind: found nothing, expected ipv4, ipv6, l2, dual, extract, kernel, process or mpls"
+        "a.yaml:6:10: spec.plane.kind: found nothing, expected ipv4, ipv6, l2, dual, extract, kernel, process, splice or mpls"
     );
 }
 
@@ -1271,7 +1271,7 @@ fn networks_of_kind_l2() {
     assert_eq!(load(&[LAN]).unwrap().networks[0].spec.select, hue_intent::Select::Port, "by default");
     assert_eq!(
         bad("{kind: l2}", "{kind: l2, martians: forward}"),
-        "a.yaml:5:31: spec.plane.martians: found martians with kind l2, expected none: only kinds ipv4 and dual have this setting"
+        "a.yaml:5:31: spec.plane.martians: found martians with kind l2, expected none: only kinds ipv4, dual and splice have this setting"
     );
     assert_eq!(
         bad("{kind: l2}", "{kind: l2, macs_max: 60001}"),
@@ -1406,4 +1406,63 @@ fn kinds_without_tables() {
     let whole = network("{kind: kernel}", "  routes: [{to: 10.9.0.0/16, via: 10.1.0.2}]\n")
         .replace(PORTS, &addresses);
     assert_eq!(load(&[&whole]).unwrap().networks[0].spec.ports[0].addresses.len(), 2);
+}
+
+#[test]
+fn slices_are_checked() {
+    let network = |plane: &str, route: &str| {
+        format!(
+            "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: r0}}\nspec:\n  plane: {plane}\n  ports:\n    \
+             - {{name: a, port: p0, mac: \"02:00:00:00:07:01\", addresses: [10.1.0.1/24]}}\n  routes:\n    - {route}\n"
+        )
+    };
+    let only = |plane: &str, route: &str| {
+        let errors = errors(&[&network(plane, route)]);
+        assert_eq!(errors.len(), 1, "{errors:#?}");
+        errors[0].clone()
+    };
+    let route = "{to: 10.9.0.0/16, via: 10.1.0.2, slice: 3}";
+    let spec = &load(&[&network("{kind: splice, bits: shim}", route)]).unwrap().networks[0].spec;
+    assert_eq!((spec.plane.slices, spec.plane.bits.name(), spec.routes[0].slice), (None, "shim", 3));
+    for (plane, route, expected) in [
+        (
+            "{kind: splice, slices: 17}",
+            route,
+            "a.yaml:5:33: spec.plane.slices: found 17, expected a whole number from 1 to 16",
+        ),
+        (
+            "{kind: splice, bits: tos}",
+            route,
+            "a.yaml:5:31: spec.plane.bits: found \"tos\", expected ip_id or shim",
+        ),
+        (
+            "{kind: splice, slices: 3}",
+            route,
+            "a.yaml:9:47: spec.routes[0].slice: found slice 3, expected a number from 0 to 2 (plane.slices is 3, and the first slice is 0)",
+        ),
+        (
+            "{kind: ipv4}",
+            route,
+            "a.yaml:9:47: spec.routes[0].slice: found slice with kind ipv4, expected none: only kind splice has several tables",
+        ),
+        (
+            "{kind: splice}",
+            "{to: 10.9.0.0/16, port: a, slice: 1}",
+            "a.yaml:9:41: spec.routes[0].slice: found \"slice\" in a route onto a port, expected none, or \"via\", the address of a router (what is on a link is there in all slices)",
+        ),
+        (
+            "{kind: splice}",
+            "{to: 10.9.0.0/16, via: 10.1.0.2, slice: 16}",
+            "a.yaml:9:47: spec.routes[0].slice: found 16, expected a whole number from 0 to 15",
+        ),
+        (
+            "{kind: splice}",
+            "{to: 10.9.0.0/16, from: 10.1.0.0/24, via: 10.1.0.2}",
+            "a.yaml:9:31: spec.routes[0].from: found \"from\" with route_by destination, expected none: routes are chosen by destination (set route_by of the plane to source or source_destination)",
+        ),
+    ] {
+        assert_eq!(only(plane, route), expected);
+    }
+    let both = "{to: 10.9.0.0/16, via: 10.1.0.2, slice: 1}\n    - {to: 10.9.0.0/16, via: 10.1.0.3, slice: 2}";
+    assert!(load(&[&network("{kind: splice}", both)]).is_ok(), "a route in each slice");
 }

@@ -31,7 +31,11 @@ fn a_plane_has_the_settings_of_the_specification() {
         let names: Vec<String> = having.map(|kind| format!("`{}`", kind.name())).collect();
         let kinds = if names.len() == 1 { "Kind" } else { "Kinds" };
         let text = plane[*setting]["description"].as_str().unwrap();
-        assert!(text.starts_with(&format!("{kinds} {}: ", names.join(" and "))), "{setting}: {text}");
+        let names = match names.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+            _ => names.concat(),
+        };
+        assert!(text.starts_with(&format!("{kinds} {names}: ")), "{setting}: {text}");
     }
 }
 

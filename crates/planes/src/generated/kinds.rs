@@ -101,6 +101,8 @@ pub enum Kind {
     Kernel = 6,
     /// A program of the owner's forwards, in the network's namespace.
     Process = 7,
+    /// An IPv4 router with several tables, its slices; bits of each packet choose the table at each hop (path splicing).
+    Splice = 9,
     /// A label switching router.
     Mpls = 10,
     /// Sends each frame back to its sender.
@@ -110,7 +112,7 @@ pub enum Kind {
 
 impl Kind {
     /// The kinds that a network of a document can be of.
-    pub const OFFERED: [Self; 8] = [
+    pub const OFFERED: [Self; 9] = [
         Self::Ipv4,
         Self::Ipv6,
         Self::L2,
@@ -118,15 +120,16 @@ impl Kind {
         Self::Extract,
         Self::Kernel,
         Self::Process,
+        Self::Splice,
         Self::Mpls,
     ];
 
     /// All kinds: those that are offered and, with feature `test-kinds`, those that exist only in tests.
     #[cfg(not(feature = "test-kinds"))]
-    pub const ALL: [Self; 8] = Self::OFFERED;
+    pub const ALL: [Self; 9] = Self::OFFERED;
     /// All kinds: those that are offered, and those that exist only in tests.
     #[cfg(feature = "test-kinds")]
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Ipv4,
         Self::Ipv6,
         Self::L2,
@@ -134,6 +137,7 @@ impl Kind {
         Self::Extract,
         Self::Kernel,
         Self::Process,
+        Self::Splice,
         Self::Mpls,
         Self::Echo,
     ];
@@ -149,6 +153,7 @@ impl Kind {
             Self::Extract => "extract",
             Self::Kernel => "kernel",
             Self::Process => "process",
+            Self::Splice => "splice",
             Self::Mpls => "mpls",
             #[cfg(feature = "test-kinds")]
             Self::Echo => "echo",
@@ -166,6 +171,7 @@ impl Kind {
             Self::Extract => &["soft"],
             Self::Kernel => &["soft"],
             Self::Process => &["soft"],
+            Self::Splice => &["soft"],
             Self::Mpls => &["soft"],
             #[cfg(feature = "test-kinds")]
             Self::Echo => &["soft"],
@@ -183,6 +189,7 @@ impl Kind {
             Self::Extract => &["key"],
             Self::Kernel => &[],
             Self::Process => &["command", "capabilities"],
+            Self::Splice => &["martians", "slices", "bits"],
             Self::Mpls => &["ttl"],
             #[cfg(feature = "test-kinds")]
             Self::Echo => &[],
@@ -200,6 +207,7 @@ impl Kind {
             5 => Some(Self::Extract),
             6 => Some(Self::Kernel),
             7 => Some(Self::Process),
+            9 => Some(Self::Splice),
             10 => Some(Self::Mpls),
             #[cfg(feature = "test-kinds")]
             255 => Some(Self::Echo),
@@ -218,6 +226,7 @@ impl Kind {
             Self::Extract => &extract::Outcome::ROWS,
             Self::Kernel => &kernel::Outcome::ROWS,
             Self::Process => &process::Outcome::ROWS,
+            Self::Splice => &splice::Outcome::ROWS,
             Self::Mpls => &mpls::Outcome::ROWS,
             #[cfg(feature = "test-kinds")]
             Self::Echo => &echo::Outcome::ROWS,
@@ -236,6 +245,7 @@ impl Kind {
             Self::Extract => 8,
             Self::Kernel => 4,
             Self::Process => 4,
+            Self::Splice => 21,
             Self::Mpls => 15,
             #[cfg(feature = "test-kinds")]
             Self::Echo => 4,
@@ -254,6 +264,7 @@ impl Kind {
             Self::Extract => 0,
             Self::Kernel => 0,
             Self::Process => 0,
+            Self::Splice => 0,
             Self::Mpls => 0,
             #[cfg(feature = "test-kinds")]
             Self::Echo => 0,
@@ -295,6 +306,10 @@ macro_rules! with_plane {
                 type $plane = $crate::process::Plane;
                 $body
             }
+            $crate::Kind::Splice => {
+                type $plane = $crate::splice::Plane;
+                $body
+            }
             $crate::Kind::Mpls => {
                 type $plane = $crate::mpls::Plane;
                 $body
@@ -308,7 +323,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process Mpls mpls }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process Splice splice Mpls mpls }
     };
 }
 
@@ -346,6 +361,10 @@ macro_rules! with_plane {
                 type $plane = $crate::process::Plane;
                 $body
             }
+            $crate::Kind::Splice => {
+                type $plane = $crate::splice::Plane;
+                $body
+            }
             $crate::Kind::Mpls => {
                 type $plane = $crate::mpls::Plane;
                 $body
@@ -363,7 +382,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process Mpls mpls Echo echo }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process Splice splice Mpls mpls Echo echo }
     };
 }
 
@@ -2803,6 +2822,365 @@ pub mod process {
         #[inline(always)]
         fn eq(&self, outcome: &Outcome) -> bool {
             *self == Self::of(Kind::Process, outcome.code())
+        }
+    }
+}
+
+/// Outcomes and limits of the `splice` kind.
+pub mod splice {
+    use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::plane::{Families, Keys};
+    use crate::reason::Reason;
+
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::Slices;
+    /// The address families of the kernel in a network's namespace.
+    pub const FAMILIES: Families = Families { v4: true, v6: false };
+    /// Most rows of a network's next-hop table.
+    pub const NEXT_HOPS_MAX: usize = 65535;
+    /// Least MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MIN: u16 = 68;
+    /// Largest MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MAX: u16 = 9202;
+
+    /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Outcome {
+        /// The network's plane is stopped by its clock gate, and processes no packets.
+        Gated = 1,
+        /// The packet exceeds the network's rate limit.
+        RateLimited = 2,
+        /// ARP, which the network's control plane handles.
+        Arp = 3,
+        /// Neither IPv4 nor ARP. A frame with a VLAN tag or an 802.3 length is neither.
+        Ethertype = 4,
+        /// The frame ends within the fixed part of the IPv4 header.
+        Truncated = 5,
+        /// The version field is not 4.
+        Version = 6,
+        /// The header length is below 20 bytes or extends beyond the frame.
+        HeaderLength = 7,
+        /// The total length is below the header length or extends beyond the frame.
+        TotalLength = 8,
+        /// The header checksum is wrong.
+        Checksum = 9,
+        /// The header with the splicing bits is cut off, or its version is not 1.
+        Shim = 10,
+        /// The splicing bits name a slice that the network does not have.
+        NoSlice = 11,
+        /// For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.
+        Local = 12,
+        /// A packet to a unicast address in a broadcast or multicast frame.
+        L2Group = 13,
+        /// The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.
+        MartianSource = 14,
+        /// The destination cannot be the address of a host: this network, loopback or reserved.
+        MartianDestination = 15,
+        /// The TTL has expired; the control plane answers time exceeded.
+        Ttl = 16,
+        /// The packet has IPv4 options, which the control plane handles.
+        Options = 17,
+        /// No route of the slice matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
+        NoRoute = 18,
+        /// The next hop's MAC address is not known yet; the control plane sends an ARP request.
+        NoNeighbour = 19,
+        /// The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.
+        Mtu = 20,
+        /// Sent with the next hop's MAC addresses, the TTL lower by one, the splicing bits of this hop consumed and an updated checksum; all other bytes stay.
+        Forward = 21,
+    }
+
+    impl Outcome {
+        /// Number of variants.
+        pub const COUNT: usize = 21;
+
+        /// All variants, in order.
+        pub const ALL: [Self; 21] = [
+            Self::Gated,
+            Self::RateLimited,
+            Self::Arp,
+            Self::Ethertype,
+            Self::Truncated,
+            Self::Version,
+            Self::HeaderLength,
+            Self::TotalLength,
+            Self::Checksum,
+            Self::Shim,
+            Self::NoSlice,
+            Self::Local,
+            Self::L2Group,
+            Self::MartianSource,
+            Self::MartianDestination,
+            Self::Ttl,
+            Self::Options,
+            Self::NoRoute,
+            Self::NoNeighbour,
+            Self::Mtu,
+            Self::Forward,
+        ];
+
+        /// Their rows of the specification, in order.
+        pub const ROWS: [OutcomeRow; 21] = [
+            OutcomeRow {
+                name: "gated",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "gate",
+                doc: "The network's plane is stopped by its clock gate, and processes no packets.",
+                when: "the network is gated",
+                source: "Unnikrishnan (FPGA 2010) §3.6",
+            },
+            OutcomeRow {
+                name: "rate_limited",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "meter",
+                doc: "The packet exceeds the network's rate limit.",
+                when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
+                source: "RFC 2697 §3 (one rate, colour-blind)",
+            },
+            OutcomeRow {
+                name: "arp",
+                verdict: Verdict::Punt,
+                class: Some(Class::GuardArp),
+                family: None,
+                stage: "ethernet",
+                doc: "ARP, which the network's control plane handles.",
+                when: "be16(12) = 0x0806",
+                source: "RFC 826",
+            },
+            OutcomeRow {
+                name: "ethertype",
+                verdict: Verdict::Drop,
+                class: Some(Class::Foreign),
+                family: None,
+                stage: "ethernet",
+                doc: "Neither IPv4 nor ARP. A frame with a VLAN tag or an 802.3 length is neither.",
+                when: "be16(12) != 0x0800",
+                source: "RFC 894",
+            },
+            OutcomeRow {
+                name: "truncated",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The frame ends within the fixed part of the IPv4 header.",
+                when: "present < 20",
+                source: "RFC 1812 §5.2.2 (1)",
+            },
+            OutcomeRow {
+                name: "version",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The version field is not 4.",
+                when: "version != 4",
+                source: "RFC 1812 §5.2.2 (3)",
+            },
+            OutcomeRow {
+                name: "header_length",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The header length is below 20 bytes or extends beyond the frame.",
+                when: "ihl < 20 or ihl > present",
+                source: "RFC 1812 §5.2.2 (4)",
+            },
+            OutcomeRow {
+                name: "total_length",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The total length is below the header length or extends beyond the frame.",
+                when: "total < ihl or total > present",
+                source: "RFC 1812 §5.2.2 (5)",
+            },
+            OutcomeRow {
+                name: "checksum",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The header checksum is wrong.",
+                when: "the ones' complement sum of be16(14), be16(16), ... be16(14 + ihl - 2) is not 0xffff",
+                source: "RFC 1812 §5.2.2 (2), RFC 1071",
+            },
+            OutcomeRow {
+                name: "shim",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "slice",
+                doc: "The header with the splicing bits is cut off, or its version is not 1.",
+                when: "bits: shim, the packet is spliced, and total < 28 or f[35] >> 4 != 1",
+                source: "ADR 0072",
+            },
+            OutcomeRow {
+                name: "no_slice",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "slice",
+                doc: "The splicing bits name a slice that the network does not have.",
+                when: "slice >= slices",
+                source: "ADR 0072",
+            },
+            OutcomeRow {
+                name: "local",
+                verdict: Verdict::Punt,
+                class: Some(Class::Own),
+                family: None,
+                stage: "lookup",
+                doc: "For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.",
+                when: "dst = 255.255.255.255, or dst is in 224.0.0.0/4, or hop exists and is of kind local",
+                source: "RFC 1812 §5.2.3",
+            },
+            OutcomeRow {
+                name: "l2_group",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "next_hop",
+                doc: "A packet to a unicast address in a broadcast or multicast frame.",
+                when: "f[0] is odd",
+                source: "RFC 1812 §5.3.4, §4.2.3.1",
+            },
+            OutcomeRow {
+                name: "martian_source",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "next_hop",
+                doc: "The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.",
+                when: "src is in 0.0.0.0/8, 127.0.0.0/8 or 224.0.0.0/3, and the network drops martians",
+                source: "RFC 1812 §5.3.7, §4.2.2.11",
+            },
+            OutcomeRow {
+                name: "martian_destination",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "next_hop",
+                doc: "The destination cannot be the address of a host: this network, loopback or reserved.",
+                when: "dst is in 0.0.0.0/8, 127.0.0.0/8 or 240.0.0.0/4, and the network drops martians",
+                source: "RFC 1812 §5.3.7, §4.2.2.11",
+            },
+            OutcomeRow {
+                name: "ttl",
+                verdict: Verdict::Punt,
+                class: None,
+                family: None,
+                stage: "next_hop",
+                doc: "The TTL has expired; the control plane answers time exceeded.",
+                when: "ttl < 2",
+                source: "RFC 1812 §5.3.1",
+            },
+            OutcomeRow {
+                name: "options",
+                verdict: Verdict::Punt,
+                class: None,
+                family: None,
+                stage: "next_hop",
+                doc: "The packet has IPv4 options, which the control plane handles.",
+                when: "ihl > 20",
+                source: "RFC 1812 §5.2.4, §4.2.2.1",
+            },
+            OutcomeRow {
+                name: "no_route",
+                verdict: Verdict::Punt,
+                class: Some(Class::Unreachable),
+                family: None,
+                stage: "next_hop",
+                doc: "No route of the slice matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.",
+                when: "no prefix of the slice's table matches dst",
+                source: "RFC 1812 §5.2.7.1",
+            },
+            OutcomeRow {
+                name: "no_neighbour",
+                verdict: Verdict::Punt,
+                class: None,
+                family: None,
+                stage: "next_hop",
+                doc: "The next hop's MAC address is not known yet; the control plane sends an ARP request.",
+                when: "hop is of kind glean",
+                source: "RFC 1812 §3.3.2, RFC 826",
+            },
+            OutcomeRow {
+                name: "mtu",
+                verdict: Verdict::Punt,
+                class: None,
+                family: None,
+                stage: "next_hop",
+                doc: "The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.",
+                when: "total > mtu of hop",
+                source: "RFC 1812 §5.2.6",
+            },
+            OutcomeRow {
+                name: "forward",
+                verdict: Verdict::Forward,
+                class: None,
+                family: None,
+                stage: "rewrite",
+                doc: "Sent with the next hop's MAC addresses, the TTL lower by one, the splicing bits of this hop consumed and an updated checksum; all other bytes stay.",
+                when: "true",
+                source: "RFC 1812 §5.2.1, RFC 1624 §3, Motiwala et al. (SIGCOMM 2008) §3",
+            },
+        ];
+
+        /// Number in counters and in hardware: its place in the order, from 1.
+        #[inline]
+        #[must_use]
+        pub const fn code(self) -> u8 {
+            self as u8
+        }
+
+        /// The outcome of a code.
+        #[must_use]
+        pub const fn from_code(code: u8) -> Option<Self> {
+            match code {
+                1..=21 => Some(Self::ALL[code as usize - 1]),
+                _ => None,
+            }
+        }
+
+        /// Its row of the specification.
+        #[must_use]
+        pub const fn row(self) -> &'static OutcomeRow {
+            &Self::ROWS[self as usize - 1]
+        }
+
+        /// Name in output, metrics and documentation.
+        #[must_use]
+        pub const fn name(self) -> &'static str {
+            self.row().name
+        }
+
+        /// What is done with the packet.
+        #[inline]
+        #[must_use]
+        pub const fn verdict(self) -> Verdict {
+            self.row().verdict
+        }
+    }
+
+    impl From<Outcome> for Reason {
+        #[inline(always)]
+        fn from(outcome: Outcome) -> Self {
+            Self::of(Kind::Splice, outcome.code())
+        }
+    }
+
+    impl PartialEq<Outcome> for Reason {
+        #[inline(always)]
+        fn eq(&self, outcome: &Outcome) -> bool {
+            *self == Self::of(Kind::Splice, outcome.code())
         }
     }
 }

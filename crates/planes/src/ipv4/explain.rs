@@ -3,6 +3,7 @@
 //! The decision comes from both halves of the plane themselves; this file only describes it, stage by stage of
 //! the specification, up to the one that the outcome belongs to.
 
+use hue_tables::Key;
 use hue_wire::{ethernet, ipv4};
 
 use super::{Checked, Plane, Settings, check};
@@ -22,14 +23,15 @@ pub(super) fn explain(frame: &[u8], settings: Settings, look: impl FnOnce(Checke
         }
     };
     stages.push(stage("header", header(frame)));
-    after_front::<Plane>(frame, stages, checked, look, changes)
+    after_front::<Plane>(frame, stages, (checked, checked.key.to_ip()), look, changes)
 }
 
 fn header_of(frame: &[u8]) -> Option<&ipv4::Header> {
     ipv4::Header::over(frame.get(ethernet::HEADER_BYTES..)?).map(|(header, _)| header)
 }
 
-fn header(frame: &[u8]) -> String {
+/// The header of a frame, field by field.
+pub(crate) fn header(frame: &[u8]) -> String {
     let present_bytes = frame.len().saturating_sub(ethernet::HEADER_BYTES);
     match header_of(frame) {
         Some(header) => format!(
@@ -49,7 +51,7 @@ fn header(frame: &[u8]) -> String {
 }
 
 /// What the rewrite changed, field by field.
-fn changes(before: &[u8], after: &[u8]) -> String {
+pub(crate) fn changes(before: &[u8], after: &[u8]) -> String {
     let mut text = ethernet_changes(before, after);
     if let (Some(old), Some(new)) = (header_of(before), header_of(after)) {
         text.push(format!("TTL {} -> {}", old.ttl, new.ttl));

@@ -3,6 +3,7 @@
 //! The decision comes from both halves of the plane themselves; this file only describes it, stage by stage of
 //! the specification, up to the one that the outcome belongs to.
 
+use hue_tables::Key;
 use hue_wire::{ethernet, ipv6};
 
 use super::{Checked, Outcome, Plane, check};
@@ -28,7 +29,7 @@ pub(super) fn explain(frame: &[u8], look: impl FnOnce(Checked) -> Looked) -> Exp
         }
     };
     stages.push(stage("header", header(frame)));
-    after_front::<Plane>(frame, stages, checked, look, changes)
+    after_front::<Plane>(frame, stages, (checked, checked.key.to_ip()), look, changes)
 }
 
 fn header_of(frame: &[u8]) -> Option<&ipv6::Header> {

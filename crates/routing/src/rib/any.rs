@@ -6,14 +6,17 @@
 //! A network of both families has one table of next hops. Its RIBs number their rows independently, so IPv4's row *n* is row
 //! 2 *n* of the table, and IPv6's row *n* is row 2 *n* + 1. Each family can then use half of the rows.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use hue_planes::group::{GROUPS_MAX, Slots};
+use hue_planes::splice::SLICES_DEFAULT;
 use hue_planes::{Adjacency, Keys};
 use hue_substrate::{Changes, Entries};
 use hue_tables::{AnyPrefix, Change, Key, NextHop, Prefix, RowsByLength};
 use hue_wire::Mac;
 
+use super::slices::Slices as SliceRibs;
 use super::{Counts, Family, Rib, RibPort, RibUpdate, RouteRow};
 use crate::event::Event;
 
@@ -29,6 +32,7 @@ enum Families {
     V4(Rib<u32>),
     V6(Rib<u128>),
     Dual(Box<(Rib<u32>, Rib<u128>)>),
+    Slices(Box<SliceRibs>),
 }
 
 /// Does `$work` with each RIB as `$rib`, and makes one result of two by `$join`.
@@ -45,6 +49,14 @@ macro_rules! each_rib {
                 let $rib = &both.1;
                 let join = $join;
                 join(first, $work)
+            }
+            Families::Slices(slices) => {
+                let first = {
+                    let $rib = &slices.first;
+                    $work
+                };
+                let join = $join;
+                slices.rest.iter().fold(first, |all, $rib| join(all, $work))
             }
         }
     };
@@ -64,6 +76,7 @@ macro_rules! each_rib_mut {
                 let $rib = &mut both.1;
                 $work
             }
+            Families::Slices(slices) => slices.each_mut().for_each(|(_, $rib)| $work),
         }
     };
 }
@@ -240,8 +253,15 @@ impl AnyRib {
                 Rib::with_rows(ports.clone(), Half::ROWS_MAX, Half::GROUPS_MAX),
                 Rib::with_rows(ports, Half::ROWS_MAX, Half::GROUPS_MAX),
             ))),
+            Keys::Slices => return Self::sliced(SLICES_DEFAULT, ports),
         };
         Self { families, by_length: false }
+    }
+
+    /// The same for a network with this many slices.
+    #[must_use]
+    pub fn sliced(count: u8, ports: Vec<RibPort>) -> Self {
+        Self { families: Families::Slices(Box::new(SliceRibs::new(count, &ports))), by_length: false }
     }
 
     /// The same for a network whose routes depend on sources: the length of a route follows from its row
@@ -259,7 +279,7 @@ impl AnyRib {
                 RowsByLength::<u128>::ROWS_MAX,
                 Numbering::groups_max::<u128>(),
             )),
-            Keys::Dual | Keys::Mac | Keys::Bits | Keys::None => return Self::new(keys, ports),
+            Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::None => return Self::new(keys, ports),
         };
         Self { families, by_length: true }
     }
@@ -279,6 +299,7 @@ impl AnyRib {
             Families::V4(rib) => of(rib, gateways),
             Families::V6(rib) => of(rib, gateways),
             Families::Dual(both) => joined(of(&both.0, gateways), of(&both.1, gateways)),
+            Families::Slices(slices) => of(&slices.first, gateways),
         }
     }
 
@@ -322,6 +343,7 @@ impl AnyRib {
                     }
                 }
             }
+            Families::Slices(slices) => slices.apply(event),
         }
     }
 
@@ -336,6 +358,7 @@ impl AnyRib {
         let both = match &mut self.families {
             Families::V4(rib) => return rib.take_update().map(|update| numbering.update(update).into()),
             Families::V6(rib) => return rib.take_update().map(|update| numbering.update(update).into()),
+            Families::Slices(slices) => return slices.take_update(),
             Families::Dual(both) => both,
         };
         let (v4, v6) = &mut **both;
@@ -379,6 +402,7 @@ impl AnyRib {
                 let entries = Entries::Dual(Half::V4.routes(routes4), Half::V6.routes(routes6));
                 (interleaved(rows4, rows6), entries)
             }
+            Families::Slices(slices) => slices.published(),
         }
     }
 
@@ -392,6 +416,7 @@ impl AnyRib {
             Families::Dual(both) => {
                 joined(Half::V4.groups(both.0.published_groups()), Half::V6.groups(both.1.published_groups()))
             }
+            Families::Slices(slices) => slices.published_groups(),
         }
     }
 
@@ -403,6 +428,7 @@ impl AnyRib {
             Families::V4(rib) => numbering.rows::<u32>(rib.published_rows()),
             Families::V6(rib) => numbering.rows::<u128>(rib.published_rows()),
             Families::Dual(both) => interleaved(both.0.published_rows(), both.1.published_rows()),
+            Families::Slices(slices) => slices.rows(),
         }
     }
 
@@ -421,6 +447,7 @@ impl AnyRib {
                 v4: Half::V4.changes(of(&both.0, prefixes)),
                 v6: Half::V6.changes(of(&both.1, prefixes)),
             },
+            Families::Slices(slices) => slices.published_changes(prefixes),
         }
     }
 
@@ -433,6 +460,7 @@ impl AnyRib {
         let both = match &self.families {
             Families::V4(rib) => return self.numbering().listed::<u32>(of(rib, after, count)),
             Families::V6(rib) => return self.numbering().listed::<u128>(of(rib, after, count)),
+            Families::Slices(slices) => return slices.routes(after, count),
             Families::Dual(both) => both,
         };
         let is_past_ipv4 = after.is_some_and(|after| after.addr().is_ipv6());
@@ -457,36 +485,52 @@ impl AnyRib {
                 let v4 = of(&both.0, address).into_iter().map(|row| Half::V4.route_row(row));
                 v4.chain(of(&both.1, address).into_iter().map(|row| Half::V6.route_row(row))).collect()
             }
+            Families::Slices(slices) => slices.routes_holding(address),
         }
     }
 
     /// See [`Rib::neighbours`].
     #[must_use]
     pub fn neighbours(&self) -> Vec<(u16, IpAddr, Mac)> {
-        each_rib!(&self.families, rib => {
+        fn of<K: Family>(rib: &Rib<K>) -> Vec<(u16, IpAddr, Mac)> {
             rib.neighbours().map(|(vport, address, mac)| (vport, address.into(), mac)).collect()
-        }, joined)
+        }
+        match &self.families {
+            Families::Slices(slices) => of(&slices.first),
+            families => each_rib!(families, rib => of(rib), joined),
+        }
     }
 
     /// See [`Rib::addresses`].
     #[must_use]
     pub fn addresses(&self) -> Vec<(u16, IpAddr, u8)> {
-        each_rib!(&self.families, rib => {
+        fn of<K: Family>(rib: &Rib<K>) -> Vec<(u16, IpAddr, u8)> {
             rib.addresses().map(|(vport, address, len)| (vport, address.into(), len)).collect()
-        }, joined)
+        }
+        match &self.families {
+            Families::Slices(slices) => of(&slices.first),
+            families => each_rib!(families, rib => of(rib), joined),
+        }
     }
 
     /// See [`Rib::unresolved`].
     #[must_use]
     pub fn unresolved(&self) -> Vec<(u16, IpAddr)> {
-        each_rib!(&self.families, rib => {
+        let mut all: Vec<(u16, IpAddr)> = each_rib!(&self.families, rib => {
             rib.unresolved().into_iter().map(|(vport, address)| (vport, address.into())).collect()
-        }, joined)
+        }, joined);
+        // Slices may lead to the same gateway.
+        let mut seen = HashSet::new();
+        all.retain(|one| seen.insert(*one));
+        all
     }
 
     /// See [`Rib::counts`]; sums over the families.
     #[must_use]
     pub fn counts(&self) -> Counts {
+        if let Families::Slices(slices) = &self.families {
+            return slices.counts();
+        }
         each_rib!(&self.families, rib => rib.counts(), |one: Counts, other: Counts| Counts {
             routes: one.routes + other.routes,
             paths: one.paths + other.paths,

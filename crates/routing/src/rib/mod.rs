@@ -32,6 +32,8 @@
 //! The owner must also act on requests: for another snapshot ([`Rib::take_resync_needed`]), and for gateways
 //! to resolve ([`Rib::unresolved`]).
 //!
+//! Of a network with slices, there is a RIB for each, and the main table is that of slice 0 ([`slices`]).
+//!
 //! Ignored: other tables, rules (`ip rule`), MTUs and other metrics of routes. Differences from the kernel:
 //! the kernel normally still uses a next hop whose link has no carrier; here it is dead. If a gateway is the
 //! network's own address (an old way to tell the kernel that destinations are on the link), it is an unknown
@@ -42,6 +44,7 @@ mod apply;
 mod list;
 mod paths;
 mod rows;
+mod slices;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

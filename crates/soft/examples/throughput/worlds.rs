@@ -3,9 +3,10 @@
 use std::hint::black_box;
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, Settings};
+use hue_planes::{Adjacency, Kind, Settings, splice};
 use hue_soft::{BATCH_MAX, Frame, Soft};
 use hue_substrate::{Entries, Program, Substrate, SubstrateError, VirtualPort};
+use hue_tables::slice::SlicedPrefix;
 use hue_tables::{Key, NextHop, Pattern, Prefix, Prefix4, Prefix6, Vid};
 use hue_wire::Mac;
 
@@ -90,6 +91,15 @@ fn program(id: Vid, kind: Kind, routes: &Routes) -> Program {
         Entries::Lpm32(_) => Entries::Lpm32(with_hops(&routes.ipv4, vid)),
         Entries::Lpm128(_) => Entries::Lpm128(with_hops(&routes.ipv6, vid)),
         Entries::Dual(..) => Entries::Dual(with_hops(&routes.ipv4, vid), with_hops(&routes.ipv6, vid)),
+        // The same routes in each slice; frames without splicing bits use slice 0.
+        Entries::Sliced(_) => Entries::Sliced(
+            (0..splice::SLICES_DEFAULT)
+                .flat_map(|slice| {
+                    let routes = with_hops(&routes.ipv4, vid).into_iter();
+                    routes.map(move |(prefix, hop)| (SlicedPrefix { slice, prefix }.wide(), hop))
+                })
+                .collect(),
+        ),
         Entries::None => Entries::None,
         // The destinations are static entries, because design select finds frames by them; senders are learnt.
         Entries::Exact(_) => Entries::Exact(
@@ -153,8 +163,13 @@ fn packet(random: &mut Random, vid: u16, kind: Kind, routes: &Routes) -> (PortId
     bytes[6..12].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
     // Source addresses that hosts can have, because packets from others are dropped.
     match kind {
-        Kind::Ipv4 => {
+        Kind::Ipv4 | Kind::Splice => {
             bytes[12..26].copy_from_slice(&[8, 0, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0]);
+            if kind == Kind::Splice {
+                // Each in another slice, with bits for all hops.
+                bytes[18..20].copy_from_slice(&(random.next() as u16).to_be_bytes());
+                bytes[20] = 0x40;
+            }
             bytes[30..34].copy_from_slice(&destination(random, &routes.ipv4).to_be_bytes());
             bytes[26..30].copy_from_slice(&(0x0a00_0000 | random.below(1 << 24) as u32).to_be_bytes());
             let checksum = hue_wire::checksum::full(&bytes[14..34]);

@@ -85,6 +85,7 @@ impl Live {
                 Entries::Lpm32(_)
                 | Entries::Lpm128(_)
                 | Entries::Dual(..)
+                | Entries::Sliced(_)
                 | Entries::Ternary(_)
                 | Entries::None => Entries::none(program.kind()),
             },

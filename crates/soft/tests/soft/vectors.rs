@@ -5,10 +5,13 @@ use std::fs;
 use std::path::PathBuf;
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, Rate, RateLimit, Reason, Settings, Unclaimed, Verdict, extract, mpls};
+use hue_planes::{
+    Adjacency, Kind, Rate, RateLimit, Reason, Settings, Unclaimed, Verdict, extract, mpls, splice,
+};
 use hue_soft::{Batch, Fate, NetworkTrace, Soft, Trace};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
-use hue_tables::{Key, Limits, NextHop, Pattern, Prefix, Vid};
+use hue_tables::slice::SlicedPrefix;
+use hue_tables::{Key, Limits, NextHop, Pattern, Prefix, Prefix6, Vid};
 use serde::Deserialize;
 
 type Error = Box<dyn std::error::Error>;
@@ -45,6 +48,11 @@ struct Network {
     sticky: bool,
     /// Of kind `extract`: offset and mask of each byte.
     key: Option<Vec<(u8, u8)>>,
+    /// Of kind `splice`.
+    slices: Option<u8>,
+    /// Of kind `splice`.
+    #[serde(default)]
+    bits: splice::Bits,
     /// Of kind `mpls`.
     ttl: Option<mpls::Ttl>,
     #[serde(default)]
@@ -194,6 +202,7 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
         }
         Entries::Exact(_) => Entries::Exact(macs(network)?),
         Entries::Ternary(_) => Entries::Ternary(patterns(network)?),
+        Entries::Sliced(_) => Entries::Sliced(sliced(&network.routes)?),
         Entries::None => Entries::None,
     };
     let rate = |numbers: &Option<Numbers>| {
@@ -218,6 +227,11 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
                 extract::Settings::new(&key.iter().map(lane).collect::<Vec<_>>())?
             }
             None => default,
+        }),
+        Settings::Splice(default) => Settings::Splice(splice::Settings {
+            slices: network.slices.unwrap_or(default.slices),
+            bits: network.bits,
+            ..default
         }),
         Settings::Mpls(_) => Settings::Mpls(mpls::Settings { ttl: network.ttl.unwrap_or_default() }),
         other => other,
@@ -256,6 +270,16 @@ fn patterns(network: &Network) -> Result<Vec<(Pattern, NextHop)>, Error> {
         Ok((Pattern::new(bits(value)?, bits(mask)?), NextHop::new(*hop).ok_or("next hop")?))
     };
     network.routes.iter().map(row).collect()
+}
+
+/// The routes of slices: each prefix with the number of its slice.
+fn sliced(routes: &[(String, u16)]) -> Result<Vec<(Prefix6, NextHop)>, Error> {
+    let route = |(text, hop): &(String, u16)| -> Result<_, Error> {
+        let (prefix, slice) = text.split_once(" slice ").ok_or("a route without a slice")?;
+        let one = SlicedPrefix { slice: slice.parse()?, prefix: prefix.parse()? };
+        Ok((one.wide(), NextHop::new(*hop).ok_or("next hop")?))
+    };
+    routes.iter().map(route).collect()
 }
 
 /// The routes of a network whose keys are of this width.

@@ -17,6 +17,7 @@ use hue_soft::{Batch, Fate, Soft};
 use hue_substrate::clock::{Clock, Hand};
 use hue_substrate::planted::{Bug, plant};
 use hue_substrate::{Changes, Entries, Mode, Program, Substrate, SubstrateError, VirtualPort};
+use hue_tables::slice::SlicedPrefix;
 use hue_tables::{AnyPrefix, Limits, NextHop, Prefix4, Prefix6, Vid};
 use hue_wire::Mac;
 
@@ -62,7 +63,7 @@ fn program(kind: Kind) -> Program {
     let keys = kind.limits().keys;
     let select = |of: &VirtualPort| match keys {
         Keys::Mac | Keys::Bits | Keys::None => Match::Port(of.port),
-        Keys::V4 | Keys::V6 | Keys::Dual => Match::Mac { port: of.port, mac: of.mac },
+        Keys::V4 | Keys::V6 | Keys::Dual | Keys::Slices => Match::Mac { port: of.port, mac: of.mac },
     };
     let rows = ports.iter().zip(0..).map(|(of, vport)| Row { vid: vid(1), vport, select: select(of) });
     let (next_hops, entries) = match keys {
@@ -72,7 +73,7 @@ fn program(kind: Kind) -> Program {
         }
         Keys::Bits => (vec![Adjacency::out(port(1), MTU_BYTES), Adjacency::drop()], Entries::none(kind)),
         Keys::None => (Vec::new(), Entries::None),
-        Keys::V4 | Keys::V6 | Keys::Dual => {
+        Keys::V4 | Keys::V6 | Keys::Dual | Keys::Slices => {
             (vec![Adjacency::local(), Adjacency::glean(port(0)), to(2)], Entries::none(kind))
         }
     };
@@ -94,9 +95,11 @@ fn program(kind: Kind) -> Program {
 
 /// A prefix of a width, by its number.
 fn prefix(keys: Keys, number: u8) -> AnyPrefix {
+    let narrow = Prefix4::containing(10 << 24 | u32::from(number) << 16, 16);
     match keys {
         Keys::V6 => Prefix6::containing(0x2001_0db8 << 96 | u128::from(number) << 80, 48).into(),
-        _ => Prefix4::containing(10 << 24 | u32::from(number) << 16, 16).into(),
+        Keys::Slices => SlicedPrefix { slice: 0, prefix: narrow }.wide().into(),
+        _ => narrow.into(),
     }
 }
 
@@ -114,7 +117,8 @@ fn frame(keys: Keys, number: u8) -> Vec<u8> {
             bytes[..6].copy_from_slice(&if number == 0 { FIXED } else { Mac::BROADCAST }.0);
             bytes.extend([0x12, 0x34]);
         }
-        Keys::V4 | Keys::Dual => {
+        // Without splicing bits, so in slice 0.
+        Keys::V4 | Keys::Dual | Keys::Slices => {
             bytes.extend([8, 0, 0x45, 0, 0, 32, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 10, number, 0, 9]);
             let checksum = hue_wire::checksum::full(&bytes[14..34]);
             bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
@@ -127,6 +131,9 @@ fn frame(keys: Keys, number: u8) -> Vec<u8> {
 /// The widths of routes that a kind has.
 fn widths(kind: Kind) -> Vec<Keys> {
     let keys = kind.limits().keys;
+    if keys == Keys::Slices {
+        return vec![keys];
+    }
     let both = [(Keys::V4, keys.has_v4()), (Keys::V6, keys.has_v6())];
     both.into_iter().filter(|(_, has)| *has).map(|(width, _)| width).collect()
 }
@@ -277,7 +284,7 @@ impl Place for OnCard {
         match (self.image, keys, mode) {
             ("tcam3", ..) => Some(100),
             (_, _, Mode::Fitting) => None,
-            ("kinds", Keys::V6, _) => Some(5_000),
+            ("kinds", Keys::V6 | Keys::Slices, _) => Some(5_000),
             ("kinds", _, _) => Some(30_000),
             _ => Some(8_500),
         }
@@ -316,7 +323,7 @@ fn filler(changes: &mut Changes, keys: Keys, count: u32, withdrawn: bool) {
         |n: u32| if withdrawn { None } else { NextHop::new((n.wrapping_mul(0x85eb_ca6b) >> 30) as u16) };
     let last = |n: u32| n.wrapping_mul(0xc2b2_ae35) >> 24;
     match keys {
-        Keys::V6 => {
+        Keys::V6 | Keys::Slices => {
             let pair = |n: u32| u128::from(n / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
             let key = |n: u32| pair(n) & !0xff | u128::from(last(n));
             changes.v6.extend((2..count + 2).map(|n| (Prefix6::containing(key(n), 128), hop(n))));
@@ -369,7 +376,8 @@ fn cases(kind: Kind, mode: Mode) -> Vec<Case> {
         let one = |keys| changes.iter().map(move |(number, to)| (keys, *number, *to));
         widths.iter().flat_map(|keys| one(*keys)).collect()
     };
-    let missing = [Keys::V4, Keys::V6].into_iter().filter(|keys| !widths.contains(keys));
+    let has = [kind.limits().keys.has_v4(), kind.limits().keys.has_v6()];
+    let missing = [Keys::V4, Keys::V6].into_iter().zip(has).filter(|(_, has)| !has).map(|(keys, _)| keys);
     let good = each(&[(1, Some(2)), (4, Some(2))]);
     for keys in missing {
         let routes = [&good[..], &[(keys, 1, Some(2))]].concat();

@@ -42,13 +42,14 @@ fn run(lab: &str, commands: &[String]) {
 }
 
 /// Labs with checks of their own, and what they need.
-const CHECKED: [(&str, &[&str]); 6] = [
+const CHECKED: [(&str, &[&str]); 7] = [
     ("live", &["ping"]),
     ("dual", &["ping"]),
     ("tunnels", &["tshark"]),
     ("pwospf", &["ping"]),
     ("ecmp", &["zebra", "ospfd", "vtysh"]),
     ("process", &["python3", "ovs-vswitchd"]),
+    ("splice", &["zebra", "ospfd", "bird", "python3"]),
 ];
 
 #[test]

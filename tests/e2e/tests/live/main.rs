@@ -44,6 +44,7 @@ mod reconcile;
 mod remote;
 mod report;
 mod routing;
+mod splice;
 mod status;
 mod topology;
 mod tunnels;

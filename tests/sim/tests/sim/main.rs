@@ -11,4 +11,5 @@ mod histories;
 mod kinds;
 mod planted;
 mod replay;
+mod slices;
 mod switches;

@@ -294,6 +294,13 @@ fn route_row(route: &Route, painter: &Painter) -> String {
         route.protocol,
         route.metric,
     );
+    if let Some(slice) = route.slice {
+        text += &format!(
+            "{:width$}slice {slice}",
+            "",
+            width = 8_usize.saturating_sub(route.metric.to_string().len()).max(1)
+        );
+    }
     for way in &route.ways {
         let via = wide(way.via.map_or_else(|| "-".to_owned(), |via| via.to_string()), 17);
         let port = way.port.as_deref().unwrap_or("-");

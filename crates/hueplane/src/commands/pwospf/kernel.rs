@@ -78,6 +78,7 @@ impl Kernel {
             match change {
                 RouteChange::Set(prefix, route) => {
                     let wanted = Wanted {
+                        table: routes::MAIN,
                         prefix: (*prefix).into(),
                         via: Some(route.next.via.into()),
                         link: route.next.link,
@@ -163,7 +164,15 @@ fn own(links: &mut Links) -> Result<BTreeMap<Prefix4, Wanted>, Failure> {
             let AnyPrefix::V4(prefix) = route.prefix else { return None };
             let hop = route.hops.first();
             let via = hop.and_then(|hop| hop.via);
-            Some((prefix, Wanted { prefix: route.prefix, via, link: hop.map_or(0, |hop| hop.link) }))
+            Some((
+                prefix,
+                Wanted {
+                    table: routes::MAIN,
+                    prefix: route.prefix,
+                    via,
+                    link: hop.map_or(0, |hop| hop.link),
+                },
+            ))
         })
         .collect())
 }

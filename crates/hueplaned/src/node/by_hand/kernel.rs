@@ -9,6 +9,7 @@ use hue_host::control::{Config, StaticTarget};
 use hue_host::netlink::{
     Address, AddressState, Link, Neighbour, NextHop, Route, RouteKind, Scope, neighbour_state,
 };
+use hue_host::routes::table_of;
 use hue_routing::{Change, Event};
 use hue_tables::AnyPrefix;
 
@@ -71,7 +72,7 @@ pub fn snapshot(config: &Config) -> Vec<Event> {
             }
         };
         if !hops.is_empty() {
-            let listed = Route { hops, ..route(known.prefix, 0, None, 0) };
+            let listed = Route { hops, table: table_of(known.slice), ..route(known.prefix, 0, None, 0) };
             events.push(Event::Route(Change::Listed, listed));
         }
     }

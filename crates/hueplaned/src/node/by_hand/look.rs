@@ -195,7 +195,9 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
         let (hops, groups) = (hops.as_slice(), groups.as_slice());
         match &routes {
             Entries::Lpm32(routes) => seen_on_card(card, vid, (hops, groups), routes),
-            Entries::Lpm128(routes) => seen_on_card(card, vid, (hops, groups), routes),
+            Entries::Lpm128(routes) | Entries::Sliced(routes) => {
+                seen_on_card(card, vid, (hops, groups), routes)
+            }
             Entries::Dual(narrow, wide) => {
                 let one = seen_on_card(card, vid, (hops, groups), narrow)?;
                 let other = seen_on_card(card, vid, (hops, groups), wide)?;

@@ -57,7 +57,9 @@ impl Node {
         let Some(entry) = self.networks.get(name) else { return Vec::new() };
         let Some(table) = self.table_of(entry).filter(|table| table.has_routes()) else { return Vec::new() };
         let rows = table.rib().routes_holding(address).into_iter();
-        rows.map(|row| route(entry, table, name, row)).collect()
+        let mut list: Vec<Route> = rows.map(|row| route(entry, table, name, row)).collect();
+        list.sort_by_key(|route| route.slice);
+        list
     }
 
     /// The inputs to list a network's neighbours; `None` while it has no namespace.

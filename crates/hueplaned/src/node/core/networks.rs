@@ -18,6 +18,7 @@ use crate::node::networks::{Around, Attached, Effect, Entry, Input, Loaded};
 use crate::node::ports::{self, PhysicalPort};
 use crate::node::programs::Programs;
 use crate::node::routes::{self, Routes, Table};
+use crate::node::wanted::Form;
 
 impl Node {
     /// Gives networks an input. Its effects are applied before this returns, each with all that follows from it before the
@@ -120,8 +121,7 @@ impl Node {
         let policies = have.program.policies.as_ref();
         let loaded = routes::Loaded {
             name: name.clone(),
-            keys: have.program.entries.keys(),
-            by_length: policies.is_some(),
+            form: Form::of(&have.program),
             gateways: gateways(policies),
             ports: have.ports.clone(),
             is_known,

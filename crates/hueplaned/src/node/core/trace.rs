@@ -52,6 +52,7 @@ impl Words for Node {
         let via = route.via.map_or_else(String::new, |via| format!(" via {via}"));
         let mac = route.mac.map_or_else(String::new, |mac| format!(" at {mac}"));
         let port = route.port.map_or_else(String::new, |port| format!(" dev {port}"));
-        Some(format!("{}{via}{mac}{port} proto {}", route.prefix, route.protocol))
+        let slice = route.slice.map_or_else(String::new, |slice| format!(" slice {slice}"));
+        Some(format!("{}{via}{mac}{port} proto {}{slice}", route.prefix, route.protocol))
     }
 }

@@ -30,7 +30,7 @@ pub use self::load::Attempt;
 use super::drift::{Looks, Seen};
 use super::jobs::{Job, Made, Setup};
 use super::view::{Counts, NetworkView};
-use super::wanted::Wanted;
+use super::wanted::{Form, Wanted};
 use crate::api::{self, EventKind, NetworkState};
 
 /// First and longest pause before a failed network is retried.
@@ -306,7 +306,7 @@ impl Networks {
             want.program.vid == have.program.vid
                 && want.program.kind() == have.program.kind()
                 // Its rows of next hops are numbered in another way.
-                && want.program.policies.is_some() == have.program.policies.is_some()
+                && Form::of(&want.program) == Form::of(&have.program)
         };
         if !entry.want.as_ref().is_some_and(same) {
             self.detach(name, out);

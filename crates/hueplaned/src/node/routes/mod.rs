@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use hue_planes::Adjacency;
 use hue_planes::group::Slots;
-use hue_planes::{Adjacency, Keys};
 use hue_routing::{AnyUpdate, Batch, Change as How, Event, RibPort, Session};
 use hue_substrate::{Changes, Entries, HopChanges, Refusals};
 use hue_tables::{Account, NextHop, Vid};
@@ -29,6 +29,7 @@ use self::table::Piece;
 pub use self::table::Table;
 use super::drift;
 use super::view::Counts;
+use super::wanted::Form;
 use crate::api::EventKind;
 
 /// Maximum routes set at once.
@@ -92,10 +93,8 @@ pub enum Input {
 pub struct Loaded {
     /// Its name.
     pub name: String,
-    /// What its tables are keyed by.
-    pub keys: Keys,
-    /// Whether its routes depend on sources.
-    pub by_length: bool,
+    /// What its RIB has to be like.
+    pub form: Form,
     /// Gateways of its routes by source.
     pub gateways: Vec<IpAddr>,
     /// Its virtual ports.
@@ -205,10 +204,7 @@ impl Routes {
 
     fn load(&mut self, vid: Vid, loaded: Loaded) {
         // A network that becomes one of other families begins from the start.
-        if self
-            .table(vid)
-            .is_some_and(|table| table.keys != loaded.keys || table.by_length != loaded.by_length)
-        {
+        if self.table(vid).is_some_and(|table| table.form != loaded.form) {
             self.tables.remove(&vid);
         }
         let table = self.tables.entry(vid).or_insert_with(|| Table::new(&loaded));
@@ -224,7 +220,7 @@ impl Routes {
             && table.session.take().is_some()
         {
             // Someone removed the namespace: everything known about it is outdated.
-            table.rib = table::rib(table.keys, table.by_length, table.rib.ports().to_vec());
+            table.rib = table.form.rib(table.rib.ports().to_vec());
             table.is_torn = true;
         }
     }

@@ -13,7 +13,7 @@ use hue_tables::NextHop;
 use super::Loaded;
 use super::refused::Refused;
 use crate::node::view::Counts;
-use crate::node::wanted::has_routes;
+use crate::node::wanted::{Form, has_routes};
 
 /// An update in progress.
 pub(super) struct Piece {
@@ -29,19 +29,12 @@ impl Piece {
     }
 }
 
-/// An empty RIB for a network, whose rows are numbered by the lengths of routes or not.
-pub(super) fn rib(keys: Keys, by_length: bool, ports: Vec<RibPort>) -> AnyRib {
-    if by_length { AnyRib::by_length(keys, ports) } else { AnyRib::new(keys, ports) }
-}
-
 /// See the head of this file.
 pub struct Table {
     /// The network's name.
     pub(super) name: String,
-    /// What it is keyed by.
-    pub(super) keys: Keys,
-    /// Whether routes depend on sources, so that its rows are numbered by the lengths of routes.
-    pub(super) by_length: bool,
+    /// What its RIB is like.
+    pub(super) form: Form,
     /// Gateways of routes by source.
     pub(super) gateways: Vec<IpAddr>,
     pub(super) rib: AnyRib,
@@ -60,13 +53,12 @@ pub struct Table {
 impl Table {
     /// A table of a loaded network, still empty.
     pub(super) fn new(loaded: &Loaded) -> Self {
-        let Loaded { name, keys, by_length, gateways, counts, .. } = loaded;
+        let Loaded { name, form, gateways, counts, .. } = loaded;
         Self {
             name: name.clone(),
-            keys: *keys,
-            by_length: *by_length,
+            form: *form,
             gateways: gateways.clone(),
-            rib: rib(*keys, *by_length, Vec::new()),
+            rib: form.rib(Vec::new()),
             session: None,
             piece: None,
             refused: Refused::default(),
@@ -78,7 +70,12 @@ impl Table {
 
     /// Whether its routes are those of its namespace. Otherwise changes there are monitored only for drift.
     pub const fn has_routes(&self) -> bool {
-        has_routes(self.keys)
+        has_routes(self.form.keys)
+    }
+
+    /// Whether its keys begin with the number of a slice.
+    pub fn has_slices(&self) -> bool {
+        self.form.keys == Keys::Slices
     }
 
     /// The network has these virtual ports: its table is filled from the start.

@@ -90,10 +90,11 @@ impl Bench {
             mtu_bytes: 1500,
             peer: None,
         };
+        let form = Form { keys, by_length: false, slices: 1 };
         let (name, ports, counts) = (format!("n{at}"), vec![port], Arc::default());
         self.give(Input::Load(
             vid(at),
-            Loaded { name, keys, by_length: false, gateways: Vec::new(), ports, is_known: false, counts },
+            Loaded { name, form, gateways: Vec::new(), ports, is_known: false, counts },
         ));
     }
 

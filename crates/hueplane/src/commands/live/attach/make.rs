@@ -182,7 +182,7 @@ fn configure(inside: &mut Links, eth: &str, address: Address) -> Result<bool, Ho
     if routes::list(inside.socket())?.iter().any(has) {
         return Ok(false);
     }
-    let default = routes::Wanted { prefix: all, via: Some(address.router), link };
+    let default = routes::Wanted { table: routes::MAIN, prefix: all, via: Some(address.router), link };
     match routes::add(inside.socket(), [&default])?.into_iter().next() {
         Some(failure) => Err(failure.into()),
         None => Ok(true),
