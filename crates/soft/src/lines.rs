@@ -312,6 +312,7 @@ fn check_one<P: Plane<Match: InLine<P>>>(
             false
         }
         Ok(carried) => {
+            P::Match::prefetch(network, carried);
             line.set(place, origin, carried);
             true
         }

@@ -65,6 +65,10 @@ pub(crate) trait InLine<P: Plane>: Matching<P, Lines = Line<P>> {
     /// Looks up a batch: a word for each key.
     fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[P::Key], words: &mut [u16]);
 
+    /// When a packet is collected: asks the cache for what its answer needs from a table of the network's own.
+    #[inline(always)]
+    fn prefetch(_: &Network, _: P::Carried) {}
+
     /// [`Matching::answer`] in the common case. Separate, so that the answer stays in registers.
     #[inline(always)]
     fn answer_known<'a>(
@@ -399,12 +403,18 @@ impl<P: Plane<Match = Self, Key = u128>> Matching<P> for Ternary {
 }
 
 impl<P: Plane<Match = Self, Key = u128>> InLine<P> for Ternary {
-    /// Its table is the network's own, so there is no batch to look up.
-    const ONE_BY_ONE: bool = true;
+    const ONE_BY_ONE: bool = false;
 
     #[inline(always)]
     fn look_up(_: &Guard<'_>, _: &[Vid], _: &[u128], _: &mut [u16]) {
-        // Packets are not collected.
+        // Each packet's network has a table of its own: `answer` searches it.
+    }
+
+    #[inline(always)]
+    fn prefetch(network: &Network, carried: P::Carried) {
+        if let Some(table) = &network.shape.patterns {
+            table.prefetch(P::key(carried));
+        }
     }
 }
 

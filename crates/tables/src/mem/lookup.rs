@@ -58,7 +58,7 @@ impl Isa {
 }
 
 #[inline(always)]
-fn prefetch(at: *const u8) {
+pub(crate) fn prefetch(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch of any address has no effect but on caches.
     unsafe {

@@ -10,7 +10,7 @@
 
 #![allow(unsafe_code)]
 
-mod lookup;
+pub(crate) mod lookup;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
