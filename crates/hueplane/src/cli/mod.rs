@@ -14,6 +14,7 @@ mod live;
 mod parse;
 mod plan;
 mod pwospf;
+mod rofl;
 mod splice;
 mod status;
 mod topo;
@@ -32,6 +33,7 @@ pub use live::*;
 pub use parse::parse;
 pub use plan::*;
 pub use pwospf::*;
+pub use rofl::*;
 pub use splice::*;
 pub use status::*;
 pub use topo::*;
@@ -103,6 +105,7 @@ pub enum Command {
     Events(Events),
     Exec(Exec),
     Pwospf(Pwospf),
+    RoflHost(RoflHost),
     SpliceHost(SpliceHost),
     Attach(Attach),
     Detach(Detach),
