@@ -11,6 +11,7 @@ mod guide;
 mod history;
 mod lab;
 mod live;
+mod new;
 mod parse;
 mod plan;
 mod pwospf;
@@ -30,6 +31,7 @@ pub use certs::*;
 pub use history::*;
 pub use lab::*;
 pub use live::*;
+pub use new::*;
 pub use parse::parse;
 pub use plan::*;
 pub use pwospf::*;
@@ -118,6 +120,7 @@ pub enum Command {
     Topo(Topo),
     Table(Table),
     Certs(Certs),
+    New(New),
     Completions(Completions),
     Man(Man),
     /// Print this reference as Markdown

@@ -7,6 +7,7 @@ mod engine;
 mod lab;
 mod live;
 mod manual;
+mod new;
 mod packet;
 mod plan;
 mod pwospf;
@@ -69,6 +70,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Topo(args) => topo::topo(&args.command),
         Command::Table(args) => table::run(&args.command),
         Command::Certs(args) => certs::certs(args),
+        Command::New(args) => new::new(args),
         Command::Completions(args) => complete::script(args),
         Command::Man(args) => manual::man(args),
         Command::Reference => manual::reference(),

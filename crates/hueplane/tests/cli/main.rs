@@ -14,6 +14,7 @@ mod labs;
 mod live;
 mod manual;
 mod model;
+mod new;
 mod plan;
 mod run;
 mod run_random;

@@ -32,7 +32,7 @@
 //! The owner must also act on requests: for another snapshot ([`Rib::take_resync_needed`]), and for gateways
 //! to resolve ([`Rib::unresolved`]).
 //!
-//! Of a network with slices, there is a RIB for each, and the main table is that of slice 0 ([`slices`]).
+//! Of a network with slices, there is a RIB for each, and the main table is that of slice 0 (`slices.rs`).
 //!
 //! Ignored: other tables, rules (`ip rule`), MTUs and other metrics of routes. Differences from the kernel:
 //! the kernel normally still uses a next hop whose link has no carrier; here it is dead. If a gateway is the

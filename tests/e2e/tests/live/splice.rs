@@ -90,14 +90,17 @@ fn bits_choose_the_way_and_slices_follow_tables_of_the_kernel() {
 
     // Two flows, two ways; each packet has the bits of the next hop. Slice 2 has no route, slice 3 does not exist.
     let (second, third) = (watch(1), watch(2));
-    let before = forwarded();
+    // A ping may have named slice 3 by chance: hosts that know nothing of slices set any identification.
+    let (before, no_slice) = (forwarded(), count("drops", "no_slice"));
     send(&[
         frame(&hosts[0], 0x0008),
         frame(&hosts[0], 0x0009),
         frame(&hosts[0], 0x5555),
         frame(&hosts[0], 3),
     ]);
-    until("each has its outcome", 20, || forwarded() == before + 3 && count("drops", "no_slice") == 1);
+    until("each has its outcome", 20, || {
+        forwarded() == before + 3 && count("drops", "no_slice") == no_slice + 1
+    });
     assert_eq!(identifications(&second.stop().frames), [0x0002]);
     assert_eq!(identifications(&third.stop().frames), [0x0002, 0x5555]);
     send(&[frame(&hosts[0], 2)]);

@@ -167,7 +167,8 @@ impl Lanes {
             self.random ^= self.random << 13;
             self.random ^= self.random >> 7;
             self.random ^= self.random << 17;
-            field | (self.random >> 32) % u64::from(self.settings.slices) << (hop * bits)
+            let slice = (self.random >> 32) % u64::from(self.settings.slices);
+            field | slice << (hop * bits)
         })
     }
 
