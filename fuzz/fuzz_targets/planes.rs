@@ -44,12 +44,14 @@ fuzz_target!(|bytes: &[u8]| {
         5 => Adjacency::drop(),
         _ => Adjacency::forward(port, Mac([2; 6]), Mac([4; 6]), mtu_bytes),
     };
-    let arrival = Adjacency::out(PortId::new(kind / 5 % 2), mtu_bytes);
+    // The port has the frame's destination as its address, or another one.
+    let own = frame.first_chunk().map(|mac| Mac(*mac)).filter(|_| kind % 2 == 0);
+    let arrival = Adjacency::out_with(PortId::new(kind / 5 % 2), mtu_bytes, None, own);
     let source = (kind >= 64).then_some(Source { port, fixed: kind >= 128 });
     let labels = [200, 300, u32::from(mtu_bytes)];
     let labels = (kind >= 32).then(|| Adjacency::labels(&labels[..usize::from(kind / 7 % 4)], 0)).flatten();
     let labels = labels.unwrap_or(Adjacency::NONE);
-    let looked = Looked { hop, arrival, source, labels, text: String::new() };
+    let looked = Looked { hop, arrival, source, exact: kind % 3 == 0, labels, text: String::new() };
     for kind in Kind::ALL {
         with_plane!(kind, P => check::<P>(frame, &looked));
     }

@@ -729,8 +729,8 @@ pub fn has_kind(description: &Description, kind: Kind) -> bool {
         // Only these tables have keys of any width.
         Keys::V6 | Keys::Dual | Keys::Slices => description.layout == Layout::Sram,
         Keys::Mac => description.station_rows > 0,
-        // No image has a table of patterns.
-        Keys::Bits => false,
+        // No image has a table of patterns or of flat labels.
+        Keys::Bits | Keys::Label => false,
         Keys::None => true,
     };
     has_rows && description.kinds.contains(&kind)

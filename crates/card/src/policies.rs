@@ -77,7 +77,7 @@ impl Encoded {
             Keys::V4 => policies.table::<u32>().map(|table| Self::rows_of(&table)).ok(),
             Keys::V6 => policies.table::<u128>().map(|table| Self::rows_of(&table)).ok(),
             // These kinds have no policies.
-            Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::None => None,
+            Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::Label | Keys::None => None,
         }
     }
 

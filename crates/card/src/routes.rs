@@ -536,7 +536,9 @@ impl Shared {
             Entries::Lpm128(routes) | Entries::Sliced(routes) => self.build_as(id, routes, writes),
             Entries::Dual(narrow, wide) => self.build_both(id, narrow, wide, writes),
             // Such entries are no routes.
-            Entries::Exact(_) | Entries::Ternary(_) | Entries::None => self.build_as::<u32>(id, &[], writes),
+            Entries::Exact(_) | Entries::Ternary(_) | Entries::Nearest(_) | Entries::None => {
+                self.build_as::<u32>(id, &[], writes)
+            }
         };
         match built {
             Ok(()) => {

@@ -18,6 +18,7 @@ use crate::extract;
 use crate::ids::Ids;
 use crate::mpls;
 use crate::names::{Names, NetworkNames, PhysicalPort, RouteName, palette};
+use crate::rofl;
 use crate::routes::{self, RouteFault, RouteSet};
 
 /// The programs of a node.
@@ -130,6 +131,12 @@ fn one(network: &Network, vid: Vid, known: &Known<'_>) -> Result<(Program, Netwo
             set.next_hops = rows.next_hops;
             Entries::Ternary(rows.entries)
         }
+        Entries::Nearest(_) => {
+            let rows = rofl::rows(spec, &ports)
+                .ok_or_else(|| CompileError::VirtualPort { network: name.clone() })?;
+            set.next_hops = rows.next_hops;
+            Entries::Nearest(rows.entries)
+        }
         // Its routes are those of the kernel in its namespace, if it has some.
         Entries::None => {
             set = RouteSet::default();
@@ -194,6 +201,15 @@ fn settings(spec: &NetworkSpec) -> Result<Settings, MeterError> {
             bits: plane.bits,
         }),
         Settings::Extract(default) => Settings::Extract(plane.key.unwrap_or(default)),
+        Settings::Rofl(default) => {
+            let new = hue_planes::rofl::Settings::new(
+                plane.label_bits.unwrap_or(default.label_bits()),
+                plane.pointers_max.unwrap_or(default.pointers_max()),
+                plane.pointer_seconds.unwrap_or(default.pointer_seconds()),
+            );
+            // Documents have only those that exist.
+            Settings::Rofl(new.unwrap_or(default))
+        }
         Settings::Mpls(_) => Settings::Mpls(hue_planes::mpls::Settings { ttl: plane.ttl }),
         other => other,
     })

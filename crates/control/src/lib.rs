@@ -9,6 +9,7 @@ mod ids;
 mod mpls;
 mod names;
 mod plan;
+mod rofl;
 mod routes;
 pub mod schedule;
 pub mod topology;

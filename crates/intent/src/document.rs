@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use hue_planes::group::{MEMBERS_MAX, WEIGHT_MAX};
-use hue_planes::{Keys, Kind, l2, mpls::Ttl, splice};
+use hue_planes::{Keys, Kind, l2, mpls::Ttl, rofl as rofl_plane, splice};
 use hue_tables::{AnyPrefix, RouteBy, Vid};
 use hue_wire::Mac;
 
@@ -20,6 +20,7 @@ use crate::limits;
 use crate::live::{Cores, InterfaceName, Memory, PortDriver, PuntLimit, Resources};
 use crate::mpls::{self, LabelEntry};
 use crate::needs::{Bandwidth, Latency, Needs, Scheduler, SchedulerKind, SoftCapacity};
+use crate::rofl::{self, FlatLabel};
 use crate::table::{TableBytes, TableLimit};
 use crate::tunnel;
 use crate::types::{
@@ -102,6 +103,7 @@ pub(crate) struct NetworkDraft<'t> {
     pub(crate) neighbours: Items<'t, Neighbour>,
     pub(crate) static_macs: Items<'t, StaticMac>,
     pub(crate) entries: Items<'t, Entry>,
+    pub(crate) flat_labels: Items<'t, FlatLabel>,
     pub(crate) labels: Items<'t, LabelEntry>,
     pub(crate) weight: Option<u16>,
     pub(crate) gated: Option<bool>,
@@ -126,6 +128,7 @@ impl NetworkDraft<'_> {
             neighbours: self.neighbours.take()?,
             static_macs: self.static_macs.take()?,
             entries: self.entries.take()?,
+            flat_labels: self.flat_labels.take()?,
             labels: self.labels.take()?,
             weight: self.weight?,
             gated: self.gated?,
@@ -333,7 +336,7 @@ pub(crate) fn optional<'t, T>(
     }
 }
 
-const NETWORK_FIELDS: [&str; 18] = [
+const NETWORK_FIELDS: [&str; 19] = [
     "colour",
     "vid",
     "plane",
@@ -345,6 +348,7 @@ const NETWORK_FIELDS: [&str; 18] = [
     "neighbours",
     "static_macs",
     "entries",
+    "flat_labels",
     "labels",
     "weight",
     "gated",
@@ -374,6 +378,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
             neighbours: Items::EMPTY,
             static_macs: Items::EMPTY,
             entries: Items::EMPTY,
+            flat_labels: Items::EMPTY,
             labels: Items::EMPTY,
             weight: None,
             gated: None,
@@ -400,6 +405,8 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
         .map(|at| items(at, limits::STATIC_MACS_MAX, "a list of MAC addresses", static_mac));
     let entries =
         list("entries").map(|at| items(at, limits::ENTRIES_MAX, "a list of entries", extract::entry));
+    let flat_labels =
+        list("flat_labels").map(|at| items(at, limits::FLAT_LABELS_MAX, "a list of labels", rofl::entry));
     let labels = list("labels").map(|at| items(at, limits::ENTRIES_MAX, "a list of labels", mpls::entry));
     let whole = family == Family::None && kind.is_some_and(has_whole_ports);
     let select_default = if whole { Select::Port } else { Select::default() };
@@ -418,6 +425,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
         neighbours: neighbours.unwrap_or(Items::EMPTY),
         static_macs: static_macs.unwrap_or(Items::EMPTY),
         entries: entries.unwrap_or(Items::EMPTY),
+        flat_labels: flat_labels.unwrap_or(Items::EMPTY),
         labels: labels.unwrap_or(Items::EMPTY),
         weight: optional(&spec, "weight", |at| at.number(1, limits::WEIGHT_MAX, ""))
             .map(|weight| weight.unwrap_or(1)),
@@ -447,6 +455,7 @@ fn legal(spec: &Cursor<'_>, kind: Option<Kind>, name: &str) -> bool {
         "static_macs" if has_ip => {
             ("none: only kind l2 has them", Some("neighbours have fixed MAC addresses too"))
         }
+        "static_macs" if keys == Keys::Label => ("none: only kind l2 has them", Some("see flat_labels")),
         "static_macs" if keys == Keys::Bits => (
             "none: only kind l2 has them",
             Some(if kind == Kind::Mpls { "see labels" } else { "see entries" }),
@@ -456,6 +465,7 @@ fn legal(spec: &Cursor<'_>, kind: Option<Kind>, name: &str) -> bool {
         "entries" if kind != Kind::Extract => {
             let hint = match keys {
                 Keys::None => None,
+                Keys::Label => Some("see flat_labels"),
                 Keys::Bits => Some("see labels"),
                 _ => Some(if has_ip { "see routes" } else { "see static_macs" }),
             };
@@ -466,14 +476,16 @@ fn legal(spec: &Cursor<'_>, kind: Option<Kind>, name: &str) -> bool {
                 Keys::Mac => Some("see static_macs"),
                 Keys::Bits if kind == Kind::Mpls => Some("see labels"),
                 Keys::Bits => Some("see entries"),
+                Keys::Label => Some("see flat_labels"),
                 _ => None,
             };
             ("none: this kind does not look at IP", hint)
         }
+        "flat_labels" if keys != Keys::Label => ("none: only kind rofl has them", None),
         "table" if keys == Keys::Mac => {
             ("none: this kind has no routes", Some("plane.macs_max limits its table"))
         }
-        "table" if keys == Keys::Bits => (
+        "table" if matches!(keys, Keys::Bits | Keys::Label) => (
             "none: this kind has no routes",
             Some("its entries have a table of their own, which they never exceed"),
         ),
@@ -559,6 +571,11 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
     });
     let sticky = optional(at, "sticky", Cursor::flag);
     let storm_limit = optional(at, "storm_limit", rate_limit);
+    let label_bits = optional(at, "label_bits", label_bits);
+    let pointers_max = optional(at, "pointers_max", |at| at.number(0, rofl_plane::POINTERS_MAX, ""));
+    let pointer_seconds = optional(at, "pointer_seconds", |at| {
+        at.number(rofl_plane::POINTER_S_MIN, rofl_plane::POINTER_S_MAX, " seconds")
+    });
     let key = match kind {
         Kind::Extract => at.required("key", extract::KEY).and_then(|at| extract::key(&at)).map(Some),
         _ => Some(None),
@@ -586,12 +603,25 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
         sticky: sticky?.unwrap_or_default(),
         storm_limit: storm_limit?,
         key: key?,
+        label_bits: label_bits?,
+        pointers_max: pointers_max?,
+        pointer_seconds: pointer_seconds?,
         slices: slices?,
         bits: bits?.unwrap_or_default(),
         ttl: ttl?.unwrap_or_default(),
         command: command?,
         capabilities: capabilities?.unwrap_or_else(Capability::default_list),
     })
+}
+
+/// Labels are whole bytes.
+fn label_bits(at: &Cursor<'_>) -> Option<u8> {
+    let bits = at.number(rofl_plane::LABEL_BITS_MIN, rofl_plane::LABEL_BITS_MAX, " bits")?;
+    if !bits.is_multiple_of(8) {
+        at.fault(format!("{bits} bits"), "a multiple of 8: labels are whole bytes", None);
+        return None;
+    }
+    Some(bits)
 }
 
 /// A program and its arguments.

@@ -42,7 +42,9 @@ pub const NEIGHBOURS_MAX: usize = 32_768;
 pub const STATIC_MACS_MAX: usize = 4_096;
 /// Most entries of a network of kind `extract` or `mpls`.
 pub const ENTRIES_MAX: usize = hue_tables::TernaryTable::ENTRIES_MAX;
-/// Most different masks of such entries: a packet costs at most as many searches.
+/// Most labels of a network of kind `rofl`.
+pub const FLAT_LABELS_MAX: usize = hue_tables::LabelTable::ENTRIES_MAX;
+/// Most different masks of entries of kind `extract`: a packet costs at most as many searches.
 pub const ENTRY_MASKS_MAX: usize = hue_tables::TernaryTable::MASKS_MAX;
 /// Most static routes of one network.
 pub const ROUTES_MAX: usize = 2_000_000;

@@ -16,6 +16,7 @@ use crate::limits;
 use crate::live::InterfaceName;
 use crate::mpls::LabelEntry;
 use crate::needs::Bandwidth;
+use crate::rofl::FlatLabel;
 use crate::topology::{Topology, TopologyHost, TopologyLink, TopologyNetwork, TopologyNode, VirtualLink};
 use crate::types::{
     Capability, Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route, RouteMember,
@@ -264,6 +265,38 @@ pub(crate) fn entry_action(_: &mut SchemaGenerator) -> Schema {
 pub(crate) fn port_or_action(schema: &mut Schema) {
     let other = json!({"required": ["action"], "properties": {"destination": false, "source": false}});
     schema.insert("oneOf".to_owned(), json!([{"required": ["port"]}, other]));
+}
+
+pub(crate) fn flat_labels(generator: &mut SchemaGenerator) -> Schema {
+    list_or_null::<FlatLabel>(generator, limits::FLAT_LABELS_MAX)
+}
+
+/// Hexadecimal digits of a label.
+pub(crate) fn flat_label(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": "^0x([0-9a-fA-F]{2}){4,16}$", "examples": ["0x0a000001"]})
+}
+
+/// A label is either behind a port or the router's own.
+pub(crate) fn at_port_or_own(schema: &mut Schema) {
+    let at = json!({"required": ["port", "neighbour"], "properties": {"own": {"const": false}}});
+    let own = json!({
+        "required": ["own"],
+        "properties": {"own": {"const": true}, "port": false, "neighbour": false, "resident": false},
+    });
+    schema.insert("oneOf".to_owned(), json!([at, own]));
+}
+
+pub(crate) fn label_bits(_: &mut SchemaGenerator) -> Schema {
+    let (min, max) = (hue_planes::rofl::LABEL_BITS_MIN, hue_planes::rofl::LABEL_BITS_MAX);
+    json_schema!({"type": "integer", "minimum": min, "maximum": max, "multipleOf": 8})
+}
+
+pub(crate) fn pointers_max(_: &mut SchemaGenerator) -> Schema {
+    range(0, hue_planes::rofl::POINTERS_MAX.into())
+}
+
+pub(crate) fn pointer_seconds(_: &mut SchemaGenerator) -> Schema {
+    range(hue_planes::rofl::POINTER_S_MIN.into(), hue_planes::rofl::POINTER_S_MAX.into())
 }
 
 pub(crate) fn route_by(_: &mut SchemaGenerator) -> Schema {

@@ -24,6 +24,7 @@ use crate::limits;
 use crate::live::{InterfaceName, PortDriver, PuntLimit, Resources};
 use crate::mpls::LabelEntry;
 use crate::needs::{Bandwidth, Needs, Scheduler};
+use crate::rofl::FlatLabel;
 use crate::schema;
 use crate::table::TableLimit;
 use crate::tunnel::{Tunnel, TunnelText};
@@ -253,6 +254,11 @@ pub struct NetworkSpec {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::entries")]
     pub entries: Vec<Entry>,
+    /// Kind `rofl`: which labels are where. A packet goes to the closest label that is not behind its destination, the clockwise
+    /// way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, schema_with = "schema::flat_labels")]
+    pub flat_labels: Vec<FlatLabel>,
     /// Kind `mpls`: what happens to packets, by the label on top of their stack. Packets with other labels are dropped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::labels")]
@@ -363,6 +369,18 @@ pub struct Plane {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "key_parts")]
     #[schemars(default, schema_with = "schema::key")]
     pub key: Option<extract::Settings>,
+    /// Kind `rofl`: length of the network's labels in bits, a multiple of 8; by default 128.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::label_bits")]
+    pub label_bits: Option<u8>,
+    /// Kind `rofl`: most pointers that the network caches; by default 256. Packets with a source route teach them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::pointers_max")]
+    pub pointers_max: Option<u16>,
+    /// Kind `rofl`: seconds for which a pointer is kept after the last packet that teaches it; by default 60.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "schema::pointer_seconds")]
+    pub pointer_seconds: Option<u32>,
     /// Kind `splice`: how many tables the network has; by default 4.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::slices")]

@@ -5,6 +5,7 @@
 
 mod extract;
 mod mpls;
+mod rofl;
 mod tunnels;
 
 use std::collections::{BTreeSet, HashMap};
@@ -91,6 +92,7 @@ pub(crate) fn all(nodes: &[NodeDraft<'_>], networks: &[NetworkDraft<'_>], rules:
         burst_bits(network);
         static_macs(network, known.as_ref());
         extract::entries(network, known.as_ref());
+        rofl::flat_labels(network, known.as_ref());
         mpls::entries(network, known.as_ref());
     }
     physical_ports(nodes, networks);
@@ -297,7 +299,8 @@ fn virtual_ports(network: &NetworkDraft<'_>) {
 /// Selection by inner destination reads IPv4 headers.
 fn select_of_kind(network: &NetworkDraft<'_>) {
     let Some(kind) = network.plane.as_ref().map(|plane| plane.kind) else { return };
-    let takes_all = matches!(kind.limits().keys, Keys::Mac | Keys::Bits) && has_whole_ports(kind);
+    let takes_all =
+        matches!(kind.limits().keys, Keys::Mac | Keys::Bits | Keys::Label) && has_whole_ports(kind);
     if takes_all && !matches!(network.select, None | Some(Select::Port)) {
         let at = network.spec.field_or_self("select").field_or_self("by");
         let what = if kind == Kind::L2 { "a switch" } else { "such a network" };
@@ -562,7 +565,7 @@ fn policies_fit(network: &NetworkDraft<'_>, known: Option<&Known>) {
     let fault = match plane.kind.limits().keys {
         Keys::V4 => policies.table::<u32>().err(),
         Keys::V6 => policies.table::<u128>().err(),
-        Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::None => None,
+        Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::Label | Keys::None => None,
     };
     if let Some(fault @ (PolicyError::Count(_) | PolicyError::Pairs { .. })) = fault {
         network.spec.field_or_self("routes").fault(fault.to_string(), "fewer routes by source", None);

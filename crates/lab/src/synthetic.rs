@@ -324,7 +324,7 @@ fn sites<'a>(
             },
             Entries::Exact(_) => Targets::Hosts(hosts(spec, port, program, ports)?),
             Entries::Sliced(_) => Targets::V4(targets(spec, port, &slice_0(program), ports)?),
-            Entries::Ternary(_) | Entries::None => {
+            Entries::Ternary(_) | Entries::Nearest(_) | Entries::None => {
                 return Err(format!(
                     "network '{}' is of kind {}, which does not say where frames go: use a capture",
                     program.name,

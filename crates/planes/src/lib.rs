@@ -23,6 +23,7 @@ pub mod mpls;
 mod plane;
 pub mod process;
 mod reason;
+pub mod rofl;
 mod spec;
 pub mod splice;
 
@@ -35,8 +36,8 @@ pub use generated::{
 };
 pub use meter::{Debts, Meter, MeterError, Rate, RateLimit};
 pub use plane::{
-    Answer, ByFamily, BySlice, Exact, Explanation, Families, IpKey, Keys, Learning, Limits, LongestPrefix,
-    Looked, NoTable, Plane, Settings, Source, Ternary, TwoFamilies, finish,
+    Answer, ByFamily, BySlice, Caching, Exact, Explanation, Families, Heard, IpKey, Keys, Learning, Limits,
+    LongestPrefix, Looked, Nearest, NoTable, Plane, Settings, Source, Ternary, TwoFamilies, finish,
 };
 pub use reason::Reason;
 pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};

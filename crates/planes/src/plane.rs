@@ -8,6 +8,7 @@ use std::fmt;
 
 use hue_demux::PortId;
 use hue_tables::MacKey;
+use hue_wire::Mac;
 use serde::{Deserialize, Serialize};
 
 use crate::adjacency::Adjacency;
@@ -22,7 +23,8 @@ pub trait Plane: 'static {
     const KIND: Kind;
     /// Filler for arrays.
     const NOTHING: Self::Carried;
-    /// How its questions are answered: [`LongestPrefix`], [`ByFamily`], [`BySlice`], [`Exact`], [`Ternary`] or [`NoTable`].
+    /// How its questions are answered: [`LongestPrefix`], [`ByFamily`], [`BySlice`], [`Exact`], [`Ternary`], [`Nearest`] or
+    /// [`NoTable`].
     type Match;
     /// The key of its question.
     type Key: Copy + Default;
@@ -61,7 +63,8 @@ pub trait Plane: 'static {
         None
     }
 
-    /// Of kinds that learn: whether a packet with this outcome teaches its source.
+    /// Of kinds that learn: whether a packet with this outcome teaches its source. Of kinds that cache pointers: whether it
+    /// teaches what was heard.
     #[inline(always)]
     fn teaches(_: Reason) -> bool {
         false
@@ -69,6 +72,17 @@ pub trait Plane: 'static {
 
     /// Of kinds that learn: the limits of what a network learns.
     fn learning(_: Self::Settings) -> Option<Learning> {
+        None
+    }
+
+    /// Of kinds that cache pointers: what the packet says about the way back.
+    #[inline(always)]
+    fn heard(_: &Self::Carried) -> Option<Heard<'_>> {
+        None
+    }
+
+    /// Of kinds that cache pointers: the limits of the cache.
+    fn caching(_: Self::Settings) -> Option<Caching> {
         None
     }
 
@@ -144,6 +158,9 @@ pub struct Exact;
 /// The first entry of the network's table whose pattern the key has.
 pub struct Ternary;
 
+/// The entry, or cached pointer, whose label is the closest one before the key, in a circular name space.
+pub struct Nearest;
+
 /// No table: the first half of the plane decides every packet.
 pub struct NoTable;
 
@@ -178,10 +195,13 @@ impl Default for IpKey {
 pub struct Answer<'a> {
     /// The row that the key names; [`Adjacency::NONE`] without a match.
     pub hop: &'a Adjacency,
-    /// Of kinds with [`Exact`] matches, else [`Adjacency::NONE`]: the row of the port at which the packet arrived.
+    /// Of kinds with [`Exact`] and [`Nearest`] matches, else [`Adjacency::NONE`]: the row of the port at which the packet
+    /// arrived.
     pub arrival: &'a Adjacency,
     /// Of kinds that learn: the entry of the packet's source, if there is one.
     pub source: Option<Source>,
+    /// Of kinds with [`Nearest`] matches: whether the entry's label is the key.
+    pub exact: bool,
     /// Of kinds whose entries have labels: the row with them, else [`Adjacency::NONE`].
     pub labels: &'a Adjacency,
 }
@@ -191,7 +211,7 @@ impl<'a> Answer<'a> {
     #[inline(always)]
     #[must_use]
     pub const fn of(hop: &'a Adjacency) -> Self {
-        Self { hop, arrival: &Adjacency::NONE, source: None, labels: &Adjacency::NONE }
+        Self { hop, arrival: &Adjacency::NONE, source: None, exact: false, labels: &Adjacency::NONE }
     }
 }
 
@@ -213,6 +233,8 @@ pub struct Looked {
     pub arrival: Adjacency,
     /// See [`Answer::source`].
     pub source: Option<Source>,
+    /// See [`Answer::exact`].
+    pub exact: bool,
     /// See [`Answer::labels`].
     pub labels: Adjacency,
     /// What matched.
@@ -223,13 +245,19 @@ impl Looked {
     /// Of a kind that does not learn.
     #[must_use]
     pub const fn of(hop: Adjacency, text: String) -> Self {
-        Self { hop, arrival: Adjacency::NONE, source: None, labels: Adjacency::NONE, text }
+        Self { hop, arrival: Adjacency::NONE, source: None, exact: false, labels: Adjacency::NONE, text }
     }
 
     /// The answer.
     #[must_use]
     pub const fn answer(&self) -> Answer<'_> {
-        Answer { hop: &self.hop, arrival: &self.arrival, source: self.source, labels: &self.labels }
+        Answer {
+            hop: &self.hop,
+            arrival: &self.arrival,
+            source: self.source,
+            exact: self.exact,
+            labels: &self.labels,
+        }
     }
 }
 
@@ -242,6 +270,24 @@ pub struct Learning {
     pub ageing_ns: u64,
     /// Limit on packets that are sent to all ports.
     pub storm_limit: Option<RateLimit>,
+}
+
+/// Limits of the pointers that a network caches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Caching {
+    /// Most pointers.
+    pub pointers_max: usize,
+    /// How long a pointer is kept after the last packet that teaches it, nanoseconds.
+    pub ageing_ns: u64,
+}
+
+/// What a packet says about the way back: these labels are behind the neighbour that sent it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Heard<'a> {
+    /// The labels.
+    pub labels: &'a [u128],
+    /// The neighbour's MAC address, on the port at which the packet arrived.
+    pub neighbour: Mac,
 }
 
 /// The outcome of one packet and why.
@@ -285,6 +331,14 @@ macro_rules! settings {
                 }
             }
 
+            /// The limits of the pointers that the network caches, if its kind caches some.
+            #[must_use]
+            pub fn caching(&self) -> Option<Caching> {
+                match self {
+                    $(Self::$variant(settings) => crate::$kind::Plane::caching(*settings),)*
+                }
+            }
+
             /// The kind.
             #[must_use]
             pub const fn kind(&self) -> Kind {
@@ -312,6 +366,8 @@ pub enum Keys {
     Mac,
     /// Bits of frames, of which each entry compares some.
     Bits,
+    /// Flat labels.
+    Label,
     /// Nothing: there are no tables.
     None,
 }
@@ -361,6 +417,7 @@ impl fmt::Display for Keys {
             Self::Slices => "keys of 40 bits, the number of a slice first",
             Self::Mac => "keys of 48 bits",
             Self::Bits => "ternary keys of 128 bits",
+            Self::Label => "flat labels",
             Self::None => "no keys",
         })
     }

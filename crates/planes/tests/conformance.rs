@@ -11,6 +11,9 @@ use hue_wire::Mac;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
+/// The MAC address of the port at which frames arrive.
+const HERE: Mac = Mac([2, 0, 0, 0, 0, 9]);
+
 /// Any bytes, and bytes that begin like a frame of a well-known protocol.
 fn frame() -> impl Strategy<Value = Vec<u8>> {
     let starts = [
@@ -20,6 +23,8 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
         (0x86dd, vec![0x60]),
         (0x8100, vec![]),
         (0x0004, vec![]),
+        (0x88b5, vec![0x10, 4, 9, 1, 8, 0, 0, 0]),
+        (0x88b5, vec![0x12, 16, 1, 0]),
         // Labels: swapped or popped above IPv4, and above another label.
         (0x8847, vec![0, 6, 0x41, 64, 0x45]),
         (0x8847, vec![0, 6, 0x40, 64, 0, 7, 0x01, 9, 0x60]),
@@ -28,6 +33,9 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
         (prop::collection::vec(any::<u8>(), FRAME_BYTES_MIN + 1..200), prop::sample::select(starts.to_vec()))
             .prop_map(|(mut bytes, (ethertype, start))| {
                 bytes[12..14].copy_from_slice(&ethertype.to_be_bytes());
+                if ethertype == 0x88b5 {
+                    bytes[..6].copy_from_slice(&HERE.0);
+                }
                 bytes[14..].iter_mut().zip(start).for_each(|(byte, value)| *byte = value);
                 bytes
             });
@@ -61,12 +69,13 @@ fn looked() -> impl Strategy<Value = Looked> {
     let labels = prop::collection::vec(0..1u32 << 20, 0..=LABELS_MAX);
     let labels = labels.prop_map(|labels| Adjacency::labels(&labels, 1).unwrap());
     let labels = prop_oneof![1 => Just(Adjacency::NONE), 3 => labels];
-    (hop(), (0u8..4, any::<u16>()), prop::option::of(source), labels).prop_map(
-        |(hop, (port, mtu), source, labels)| Looked {
+    (hop(), (0u8..4, any::<u16>()), prop::option::of(source), labels, any::<bool>()).prop_map(
+        |(hop, (port, mtu), source, labels, exact)| Looked {
             hop,
-            arrival: Adjacency::out(PortId::new(port), mtu),
+            arrival: Adjacency::out_with(PortId::new(port), mtu, None, Some(HERE)),
             source,
             labels,
+            exact,
             text: "matched".to_owned(),
         },
     )

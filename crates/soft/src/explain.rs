@@ -4,9 +4,10 @@ use std::net::IpAddr;
 
 use hue_demux::{By, PortId, Selection, Target, inner_destination};
 use hue_planes::{
-    Class, Explanation, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Meter, Plane, Reason, Stage, Unclaimed, with_plane,
+    Adjacency, Class, Explanation, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Meter, Plane, Reason, Stage, Unclaimed,
+    with_plane,
 };
-use hue_tables::{MacKey, Vid};
+use hue_tables::{MacKey, Pointers, Vid};
 use hue_wire::Mac;
 
 use crate::engine::Soft;
@@ -52,13 +53,15 @@ pub struct NetworkTrace {
 pub(crate) struct State {
     pub meter: Option<Box<Meter>>,
     pub switch: Option<Box<Switch>>,
+    pub pointers: Option<Pointers<Adjacency>>,
 }
 
 impl State {
     pub fn of(network: &Network, frame: &[u8]) -> Self {
         let asked = with_plane!(network.kind(), P => asked::<P>(network, frame));
         let switch = network.switch.as_deref().map(|switch| Box::new(switch.only(&asked)));
-        Self { meter: network.meter.clone(), switch }
+        let pointers = network.shape.pointers.clone();
+        Self { meter: network.meter.clone(), switch, pointers }
     }
 }
 
@@ -156,6 +159,11 @@ impl Soft {
         }
         let at = At { vport: target.vport, time_ns, bytes: frame.len(), flow: 0 };
         let mut switch = state.switch;
+        let mut own = None;
+        if state.pointers.is_some() {
+            own.insert(network.clone()).shape.pointers = state.pointers;
+        }
+        let network = own.as_ref().unwrap_or(network);
         let (mut explained, key) =
             with_plane!(network.kind(), P => self.explain_plane::<P>(network, switch.as_deref(), frame, at));
         if explained.outcome.is_flood()

@@ -166,6 +166,7 @@ impl Soft {
             if let Some(before) = before.filter(|_| keep.contains(&program.vid)) {
                 network.hops = before.hops.clone();
                 network.shape.patterns = before.shape.patterns.clone();
+                network.shape.labels = before.shape.labels.clone();
             }
             match self.engine.slots.get(program.vid.index()).copied() {
                 Some(slot) if slot != NO_SLOT => self.engine.networks[place(slot)] = network,
@@ -246,7 +247,7 @@ impl Soft {
 /// account and a quota like the others.
 const fn table_keys(keys: Keys) -> Keys {
     match keys {
-        Keys::Mac | Keys::Bits | Keys::None => Keys::V4,
+        Keys::Mac | Keys::Bits | Keys::Label | Keys::None => Keys::V4,
         Keys::Slices => Keys::V6,
         Keys::V4 | Keys::V6 | Keys::Dual => keys,
     }
@@ -257,7 +258,9 @@ fn add_tables(dag: &mut Dag, vid: Vid, keys: Keys) -> Result<(), TableError> {
     match table_keys(keys) {
         Keys::V6 => dag.add_network::<u128>(vid),
         Keys::Dual => dag.add_dual_network(vid),
-        Keys::V4 | Keys::Slices | Keys::Mac | Keys::Bits | Keys::None => dag.add_network::<u32>(vid),
+        Keys::V4 | Keys::Slices | Keys::Mac | Keys::Bits | Keys::Label | Keys::None => {
+            dag.add_network::<u32>(vid)
+        }
     }
 }
 

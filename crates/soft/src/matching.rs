@@ -1,16 +1,16 @@
 //! How the questions of a kind are answered: by the trie that all networks share, or by the network's own table, of MAC
-//! addresses or of patterns.
+//! addresses, of patterns or of flat labels.
 //!
 //! A kind names its match type ([`Plane::Match`]); the engine is generic over it, so that it costs no branch a packet.
 
 use std::net::IpAddr;
 
 use hue_planes::{
-    Adjacency, AdjacencyKind, Answer, ByFamily, BySlice, Class, Exact, IpKey, LongestPrefix, Looked, NoTable,
-    Plane, Reason, Settings, Source, Ternary, TwoFamilies, mpls,
+    Adjacency, AdjacencyKind, Answer, ByFamily, BySlice, Class, Exact, IpKey, LongestPrefix, Looked, Nearest,
+    NoTable, Plane, Reason, Settings, Source, Ternary, TwoFamilies, mpls,
 };
 use hue_tables::slice::SlicedPrefix;
-use hue_tables::{Found, Guard, Key, MacKey, NextHop, Pattern, Prefix, Vid};
+use hue_tables::{Found, Guard, Key, MacKey, NextHop, Pattern, Prefix, Vid, clockwise};
 
 use crate::engine::Soft;
 use crate::lines::{Collect, Line, LinesByFamily};
@@ -300,14 +300,14 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
         carried: P::Carried,
         at: At,
     ) -> (Looked, Option<IpAddr>) {
-        let (Answer { hop, arrival, source, labels }, _) = answer::<P>(network, switch, carried, at);
+        let (Answer { hop, arrival, source, labels, .. }, _) = answer::<P>(network, switch, carried, at);
         let found = switch.and_then(|switch| switch.addresses.macs.get(P::key(carried), at.time_ns));
         let text = match found {
             Some(Found { fixed: true, .. }) => format!("static entry, port {}", hop.port()),
             Some(_) => format!("learnt at port {}", hop.port()),
             None => "no entry".to_owned(),
         };
-        (Looked { hop: *hop, arrival: *arrival, source, labels: *labels, text }, None)
+        (Looked { hop: *hop, arrival: *arrival, source, exact: false, labels: *labels, text }, None)
     }
 }
 
@@ -335,7 +335,10 @@ impl<P: Plane<Match = Self, Key = MacKey>> InLine<P> for Exact {
         let arrival = network.hops.get(at.vport);
         // Where the sender is, it may be, whether or not its entry is static.
         let source = Some(Source { port: arrival.port(), fixed: false });
-        Some((Answer { hop: network.hops.get(hop), arrival, source, labels: &Adjacency::NONE }, true))
+        Some((
+            Answer { hop: network.hops.get(hop), arrival, source, exact: false, labels: &Adjacency::NONE },
+            true,
+        ))
     }
 }
 
@@ -358,6 +361,7 @@ fn answer<'a, P: Plane<Key = MacKey>>(
         hop: get(P::key(carried)).map_or(&Adjacency::NONE, |found| network.hops.get(found.hop)),
         arrival,
         source: sender.map(source),
+        exact: false,
         labels: &Adjacency::NONE,
     };
     (answer, sender.is_some_and(|sender| sender.is_fresh && is_here(sender)))
@@ -415,6 +419,124 @@ impl<P: Plane<Match = Self, Key = u128>> InLine<P> for Ternary {
         if let Some(table) = &network.shape.patterns {
             table.prefetch(P::key(carried));
         }
+    }
+}
+
+impl<P: Plane<Match = Self, Key = u128>> Matching<P> for Nearest {
+    type Left = ();
+    type Lines = Line<P>;
+
+    #[inline(always)]
+    fn word(_: &Guard<'_>, _: Vid, _: u128) -> u16 {
+        0
+    }
+
+    #[inline(always)]
+    fn answer<'a>(network: &'a Network, _: u16, carried: P::Carried, at: At) -> (Answer<'a>, ()) {
+        let closest = Closest::of(network, P::key(carried), at);
+        let arrival = network.hops.get(at.vport);
+        (Answer { arrival, exact: closest.exact, ..Answer::of(closest.hop) }, ())
+    }
+
+    /// Enters the way back to the labels that the packet names, but not to those that the network has entries for.
+    #[inline(always)]
+    fn settle(network: &mut Network, carried: P::Carried, outcome: Reason, at: At, (): ()) -> Reason {
+        if let Some(heard) = P::heard(&carried)
+            && P::teaches(outcome)
+        {
+            let arrival = network.hops.get(at.vport);
+            let hop = Adjacency::forward(arrival.port(), arrival.src(), heard.neighbour, arrival.mtu_bytes());
+            let shape = &mut *network.shape;
+            if let Some(pointers) = shape.pointers.as_mut() {
+                let is_entry = |label| shape.labels.as_ref().is_some_and(|table| table.has(label));
+                for label in heard.labels.iter().copied().filter(|label| !is_entry(*label)) {
+                    pointers.learn(label, hop, at.time_ns);
+                }
+            }
+        }
+        outcome
+    }
+
+    fn explain(
+        _: &Soft,
+        network: &Network,
+        _: Option<&Switch>,
+        carried: P::Carried,
+        at: At,
+    ) -> (Looked, Option<IpAddr>) {
+        let closest = Closest::of(network, P::key(carried), at);
+        let text = match closest.label {
+            Some(label) => {
+                let what = if closest.cached { "cached pointer" } else { "entry" };
+                let match_text = if closest.exact { "its own" } else { "the closest before it" };
+                format!("{what} {}, {match_text}", label_text(network, label))
+            }
+            None => "no entry and no pointer".to_owned(),
+        };
+        let arrival = *network.hops.get(at.vport);
+        (Looked { arrival, exact: closest.exact, ..Looked::of(*closest.hop, text) }, None)
+    }
+}
+
+impl<P: Plane<Match = Self, Key = u128>> InLine<P> for Nearest {
+    /// A packet may teach a pointer to the destination of the next one.
+    const ONE_BY_ONE: bool = true;
+
+    #[inline(always)]
+    fn look_up(_: &Guard<'_>, _: &[Vid], _: &[u128], _: &mut [u16]) {
+        // Packets are not collected.
+    }
+}
+
+/// The closest label of a network's entries and pointers.
+struct Closest<'a> {
+    /// `None` if there are neither.
+    label: Option<u128>,
+    hop: &'a Adjacency,
+    /// Whether it is the destination's.
+    exact: bool,
+    /// Whether it is a pointer.
+    cached: bool,
+}
+
+impl<'a> Closest<'a> {
+    /// An entry is preferred to a pointer that is not closer.
+    #[inline(always)]
+    fn of(network: &'a Network, key: u128, at: At) -> Self {
+        let shape = &*network.shape;
+        let entry = shape.labels.as_deref().and_then(|table| table.closest(key));
+        let by_entry = entry.map(|(label, word)| Self {
+            label: Some(label),
+            hop: network.hops.get(word),
+            exact: label == key,
+            cached: false,
+        });
+        if let Some(found) = by_entry.as_ref().filter(|found| found.exact) {
+            return Self { ..*found };
+        }
+        let pointer = shape.pointers.as_ref().and_then(|pointers| pointers.closest(key, at.time_ns));
+        let by_pointer =
+            pointer.map(|(label, hop)| Self { label: Some(label), hop, exact: label == key, cached: true });
+        let way = |found: &Self| found.label.map_or(u128::MAX, |label| clockwise(label, key));
+        match (by_entry, by_pointer) {
+            (Some(entry), Some(pointer)) => {
+                if way(&pointer) < way(&entry) {
+                    pointer
+                } else {
+                    entry
+                }
+            }
+            (Some(found), None) | (None, Some(found)) => found,
+            (None, None) => Self { label: None, hop: &Adjacency::NONE, exact: false, cached: false },
+        }
+    }
+}
+
+/// A label as the network's document has it.
+fn label_text(network: &Network, label: u128) -> String {
+    match &network.settings {
+        Settings::Rofl(settings) => settings.label_text(label),
+        _ => format!("0x{label:032x}"),
     }
 }
 

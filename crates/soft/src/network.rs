@@ -10,7 +10,7 @@ use hue_planes::{
 };
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{Program, SwitchCounts, VirtualPort};
-use hue_tables::{NextHop, RouteBy, TernaryTable, Vid};
+use hue_tables::{LabelTable, NextHop, Pointers, RouteBy, TernaryTable, Vid};
 
 use crate::policies::Table;
 use crate::switch::Switch;
@@ -151,6 +151,10 @@ pub struct Shape {
     pub policies: Option<Arc<Table>>,
     /// The table of a network with patterns. Shared, so that a worker gets it ready made.
     pub patterns: Option<Arc<TernaryTable>>,
+    /// The same, of a network with flat labels.
+    pub labels: Option<Arc<LabelTable>>,
+    /// What packets taught a network that caches pointers, at its home: each is a row of next hops.
+    pub pointers: Option<Pointers<Adjacency>>,
 }
 
 impl Network {
@@ -186,17 +190,28 @@ impl Network {
                 policies: Table::of(program),
                 patterns: (settings.kind().limits().keys == Keys::Bits)
                     .then(|| Arc::new(TernaryTable::new(program.entries.patterns()))),
+                labels: (settings.kind().limits().keys == Keys::Label)
+                    .then(|| Arc::new(LabelTable::new(program.entries.labels()))),
+                pointers: pointers(program, settings, same_kind),
             }),
         }
     }
 
     /// Takes tables that another thread made.
-    pub fn take(&mut self, hops: Option<Hops>, patterns: Option<Arc<TernaryTable>>) {
+    pub fn take(
+        &mut self,
+        hops: Option<Hops>,
+        patterns: Option<Arc<TernaryTable>>,
+        labels: Option<Arc<LabelTable>>,
+    ) {
         if let Some(hops) = hops {
             self.hops = hops;
         }
         if patterns.is_some() {
             self.shape.patterns = patterns;
+        }
+        if labels.is_some() {
+            self.shape.labels = labels;
         }
     }
 
@@ -242,4 +257,20 @@ impl Network {
     pub fn is_unlimited(&self) -> bool {
         self.meter.is_none() && !self.gated
     }
+}
+
+/// The cache of pointers of a network that is loaded, or loaded again: those of `before` are kept whose port and addresses it
+/// still has, if it caches as many and as long.
+fn pointers(program: &Program, settings: Settings, before: Option<&Network>) -> Option<Pointers<Adjacency>> {
+    let caching = settings.caching()?;
+    let new = Pointers::new(caching.pointers_max, caching.ageing_ns);
+    let kept = before.filter(|before| before.settings == settings);
+    let kept = kept.and_then(|before| before.shape.pointers.clone());
+    let Some(mut kept) = kept else { return Some(new) };
+    kept.retain(|hop| {
+        let is_there =
+            |port: &VirtualPort| Adjacency::forward(port.port, port.mac, hop.dst(), port.mtu_bytes) == *hop;
+        program.ports.iter().any(is_there)
+    });
+    Some(kept)
 }

@@ -31,7 +31,7 @@ impl Table {
         let table = match program.kind().limits().keys {
             Keys::V4 => policies.table().map(Self::V4),
             Keys::V6 => policies.table().map(Self::V6),
-            Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::None => return None,
+            Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::Label | Keys::None => return None,
         };
         table.ok().map(Arc::new)
     }

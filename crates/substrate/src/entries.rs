@@ -24,6 +24,8 @@ pub enum Entries {
     Exact(Vec<(Mac, NextHop)>),
     /// Patterns of 128-bit keys, of which the first one that matches counts.
     Ternary(Vec<(Pattern, NextHop)>),
+    /// Flat labels, left-aligned: the closest one.
+    Nearest(Vec<(u128, NextHop)>),
     /// None: there is no table.
     None,
 }
@@ -43,7 +45,10 @@ macro_rules! each_routes {
                 let $routes = wide;
                 $work
             }
-            $crate::Entries::Exact(_) | $crate::Entries::Ternary(_) | $crate::Entries::None => {}
+            $crate::Entries::Exact(_)
+            | $crate::Entries::Ternary(_)
+            | $crate::Entries::Nearest(_)
+            | $crate::Entries::None => {}
         }
     };
 }
@@ -65,6 +70,7 @@ impl Entries {
             Keys::Slices => Self::Sliced(Vec::new()),
             Keys::Mac => Self::Exact(Vec::new()),
             Keys::Bits => Self::Ternary(Vec::new()),
+            Keys::Label => Self::Nearest(Vec::new()),
             Keys::None => Self::None,
         }
     }
@@ -79,6 +85,7 @@ impl Entries {
             Self::Sliced(_) => Keys::Slices,
             Self::Exact(_) => Keys::Mac,
             Self::Ternary(_) => Keys::Bits,
+            Self::Nearest(_) => Keys::Label,
             Self::None => Keys::None,
         }
     }
@@ -92,6 +99,7 @@ impl Entries {
             Self::Dual(narrow, wide) => narrow.len() + wide.len(),
             Self::Exact(macs) => macs.len(),
             Self::Ternary(patterns) => patterns.len(),
+            Self::Nearest(labels) => labels.len(),
             Self::None => 0,
         }
     }
@@ -124,12 +132,7 @@ impl Entries {
     pub fn macs(&self) -> &[(Mac, NextHop)] {
         match self {
             Self::Exact(macs) => macs,
-            Self::Lpm32(_)
-            | Self::Lpm128(_)
-            | Self::Dual(..)
-            | Self::Sliced(_)
-            | Self::Ternary(_)
-            | Self::None => &[],
+            _ => &[],
         }
     }
 
@@ -138,12 +141,16 @@ impl Entries {
     pub fn patterns(&self) -> &[(Pattern, NextHop)] {
         match self {
             Self::Ternary(patterns) => patterns,
-            Self::Lpm32(_)
-            | Self::Lpm128(_)
-            | Self::Dual(..)
-            | Self::Sliced(_)
-            | Self::Exact(_)
-            | Self::None => &[],
+            _ => &[],
+        }
+    }
+
+    /// The flat labels; entries of other forms have none.
+    #[must_use]
+    pub fn labels(&self) -> &[(u128, NextHop)] {
+        match self {
+            Self::Nearest(labels) => labels,
+            _ => &[],
         }
     }
 }

@@ -10,8 +10,8 @@ use hue_demux::{Attachment, Match, PortId, Row};
 use hue_planes::group::{GROUPS_MAX, Slots};
 use hue_planes::{Adjacency, AdjacencyKind, Keys, Kind, Learning, RateLimit, Settings};
 use hue_tables::{
-    Key, MacTable, NextHop, Policies, PolicyError, PolicyRows, Prefix, RouteBy, RowsByLength, TernaryTable,
-    Vid,
+    Key, LabelTable, MacTable, NextHop, Policies, PolicyError, PolicyRows, Prefix, RouteBy, RowsByLength,
+    TernaryTable, Vid,
 };
 use hue_wire::Mac;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,14 @@ pub struct VirtualPort {
     pub mtu_bytes: u16,
     /// The tunnel that it is the end of; `None` on a physical port.
     pub tunnel: Option<Tunnel>,
+}
+
+impl VirtualPort {
+    /// The row that networks which cache pointers have for the port: where a packet arrived.
+    #[must_use]
+    pub const fn arrival(&self) -> Adjacency {
+        Adjacency::out_with(self.port, self.mtu_bytes, None, Some(self.mac))
+    }
 }
 
 /// Everything that a substrate needs to know about one network.
@@ -205,6 +213,23 @@ pub enum ProgramError {
         /// How many different masks they have.
         masks: usize,
     },
+    /// More labels than a table has room for.
+    #[error("{count} labels: at most {}", LabelTable::ENTRIES_MAX)]
+    FlatLabels {
+        /// How many.
+        count: usize,
+    },
+    /// A label is longer than those of the network.
+    #[error("label {label:#034x} is longer than {bits} bits")]
+    FlatLabelLength {
+        /// The label.
+        label: u128,
+        /// Bits of the network's labels.
+        bits: u8,
+    },
+    /// The first next hops of a network that caches pointers are not its ports, each with its MAC address.
+    #[error("the first next hops are not the ports in their order")]
+    Arrivals,
     /// The routes by source are wrong.
     #[error("{0}")]
     Policies(Box<PolicyError>),
@@ -247,7 +272,9 @@ impl Program {
             Keys::V4 => policies.rows::<u32>(),
             Keys::V6 => policies.rows::<u128>(),
             // These kinds have no policies.
-            Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::None => PolicyRows::default(),
+            Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::Label | Keys::None => {
+                PolicyRows::default()
+            }
         }
     }
 
@@ -336,8 +363,10 @@ impl Program {
         }
         self.check_policies()?;
         self.check_patterns()?;
+        self.check_flat_labels()?;
         each_routes!(&self.entries, routes => check_entries(routes, count)?);
         check_entries(self.entries.patterns(), count)?;
+        check_entries(self.entries.labels(), count)?;
         check_entries(self.entries.macs(), count)
     }
 
@@ -369,13 +398,30 @@ impl Program {
         Ok(())
     }
 
+    /// As many labels as a table has room for, none longer than the network's, and the rows of the ports.
+    fn check_flat_labels(&self) -> Result<(), ProgramError> {
+        let Settings::Rofl(settings) = self.settings else { return Ok(()) };
+        let labels = self.entries.labels();
+        if labels.len() > LabelTable::ENTRIES_MAX {
+            return Err(ProgramError::FlatLabels { count: labels.len() });
+        }
+        let bits = settings.label_bits();
+        let is_long = |label: u128| label.checked_shl(bits.into()).unwrap_or_default() != 0;
+        if let Some((label, _)) = labels.iter().find(|(label, _)| is_long(*label)) {
+            return Err(ProgramError::FlatLabelLength { label: *label, bits });
+        }
+        let mut rows = self.next_hops.iter();
+        let is_row = |port: &VirtualPort| rows.next() == Some(&port.arrival());
+        if self.ports.iter().all(is_row) { Ok(()) } else { Err(ProgramError::Arrivals) }
+    }
+
     fn check_policies(&self) -> Result<(), ProgramError> {
         let Some(policies) = &self.policies else { return Ok(()) };
         let wrong = |error| ProgramError::Policies(Box::new(error));
         match self.kind().limits().keys {
             Keys::V4 => policies.table::<u32>().map(drop).map_err(wrong)?,
             Keys::V6 => policies.table::<u128>().map(drop).map_err(wrong)?,
-            Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::None => {
+            Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::Label | Keys::None => {
                 return Err(ProgramError::PoliciesOfKind(self.kind()));
             }
         }

@@ -10,7 +10,7 @@
 //! - Routes of each width change by themselves, short keys first. No packet of a network is looked up in both.
 //! - An update is checked as a whole before anything changes. If a substrate then has no room, it takes back what it has
 //!   changed, and the former next hops apply again.
-//! - Static MAC addresses and patterns are in the program, and change when it is loaded.
+//! - Static MAC addresses, patterns and labels are in the program, and change when it is loaded.
 
 use std::collections::HashMap;
 
@@ -195,6 +195,9 @@ fn check_row((index, hop): &(NextHop, Adjacency), of: &Checked<'_>) -> Result<()
         let port = of.ports.get(index).map(|port| Adjacency::out(port.port, port.mtu_bytes));
         return if port == Some(*hop) { Ok(()) } else { Err(ProgramError::Ways) };
     }
+    if of.settings.caching().is_some() && of.ports.get(index).is_some_and(|port| port.arrival() != *hop) {
+        return Err(ProgramError::Arrivals);
+    }
     if hop.kind() == AdjacencyKind::None {
         return Ok(());
     }
@@ -259,7 +262,7 @@ impl Changes {
             Entries::Lpm32(routes) => of(routes).into(),
             Entries::Lpm128(routes) | Entries::Sliced(routes) => of(routes).into(),
             Entries::Dual(narrow, wide) => Self { v4: of(narrow), v6: of(wide) },
-            Entries::Exact(_) | Entries::Ternary(_) | Entries::None => Self::default(),
+            Entries::Exact(_) | Entries::Ternary(_) | Entries::Nearest(_) | Entries::None => Self::default(),
         }
     }
 

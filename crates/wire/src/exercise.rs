@@ -10,7 +10,7 @@ use zerocopy::IntoBytes;
 
 use crate::ip::Addresses;
 use crate::walk::{Content, STEPS_MAX, walk};
-use crate::{Mac, arp, checksum, ethernet, icmp, icmpv6, ip, ipip, ipv4, ipv6, ndp, tcp, udp, vxlan};
+use crate::{Mac, arp, checksum, ethernet, icmp, icmpv6, ip, ipip, ipv4, ipv6, ndp, rofl, tcp, udp, vxlan};
 
 /// Collects everything that was read, so that no read is optimised away.
 #[derive(Debug, Default)]
@@ -102,6 +102,13 @@ fn read_raw(bytes: &[u8], digest: &mut Digest) {
     each(udp::View::parse(bytes), digest, read_udp);
     each(tcp::View::parse(bytes), digest, read_tcp);
     each(vxlan::View::parse(bytes), digest, |view, digest| digest.bytes(view.payload()));
+    if let Some(packet) = rofl::Packet::parse(bytes) {
+        let mut again = [0; 256];
+        if let Some(len) = packet.write(&mut again) {
+            assert_eq!(again.get(..len).and_then(rofl::Packet::parse), Some(packet));
+        }
+        digest.bytes(packet.payload);
+    }
     let protocol = ip::Protocol(bytes.first().copied().unwrap_or_default());
     each(ipip::View::parse(protocol, bytes), digest, |_, _| ());
     each(ipip::View::parse(ip::Protocol::IPV4, bytes), digest, |inner, digest| {

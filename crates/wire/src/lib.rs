@@ -42,6 +42,7 @@ pub mod ipv4;
 pub mod ipv6;
 pub mod mpls;
 pub mod ndp;
+pub mod rofl;
 pub mod tcp;
 pub mod toeplitz;
 pub mod udp;

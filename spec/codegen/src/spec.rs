@@ -242,6 +242,7 @@ impl Kind {
             (false, true) => Keys::V6,
             (false, false) if asked(Match::LongestPrefix, 40) => Keys::Slices,
             (false, false) if self.question.iter().any(|one| one.by == Match::Ternary) => Keys::Bits,
+            (false, false) if self.question.iter().any(|one| one.by == Match::Nearest) => Keys::Label,
             (false, false) => Keys::Mac,
         }
     }
@@ -292,6 +293,7 @@ pub enum Keys {
     Slices,
     Mac,
     Bits,
+    Label,
     None,
 }
 
@@ -309,6 +311,7 @@ pub enum Match {
     LongestPrefix,
     Exact,
     Ternary,
+    Nearest,
 }
 
 impl Match {
@@ -318,6 +321,7 @@ impl Match {
             Self::LongestPrefix => "longest prefix",
             Self::Exact => "exact",
             Self::Ternary => "ternary",
+            Self::Nearest => "nearest",
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
-use hue_planes::{Kind, Rate, RateLimit, Settings, extract, l2, mpls, splice};
+use hue_planes::{Kind, Rate, RateLimit, Settings, extract, l2, mpls, rofl, splice};
 use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::slice::SlicedPrefix;
 use hue_tables::{Key, NextHop, Pattern, Prefix, Vid};
@@ -49,6 +49,12 @@ struct Network {
     sticky: bool,
     /// Of kind `extract`: offset and mask of each byte.
     key: Option<Vec<(u8, u8)>>,
+    /// Of kind `rofl`.
+    label_bits: Option<u8>,
+    /// Of kind `rofl`.
+    pointers_max: Option<u16>,
+    /// Of kind `rofl`.
+    pointer_seconds: Option<u32>,
     /// Of kind `splice`.
     slices: Option<u8>,
     /// Of kind `splice`.
@@ -213,6 +219,14 @@ fn program(network: &Network, kind: Kind) -> Program {
                 let lane = |(offset, mask): &(u8, u8)| extract::Lane { offset: *offset, mask: *mask };
                 extract::Settings::new(&key.iter().map(lane).collect::<Vec<_>>()).unwrap()
             })),
+            Settings::Rofl(default) => Settings::Rofl(
+                rofl::Settings::new(
+                    network.label_bits.unwrap_or(default.label_bits()),
+                    network.pointers_max.unwrap_or(default.pointers_max()),
+                    network.pointer_seconds.unwrap_or(default.pointer_seconds()),
+                )
+                .unwrap(),
+            ),
             Settings::Splice(default) => Settings::Splice(splice::Settings {
                 slices: network.slices.unwrap_or(default.slices),
                 bits: network.bits,
@@ -254,6 +268,13 @@ fn entries(network: &Network, kind: Kind) -> Entries {
                 (Pattern::new(bits(value), bits(mask)), NextHop::new(*hop).unwrap())
             };
             Entries::Ternary(network.routes.iter().map(pattern).collect())
+        }
+        Entries::Nearest(_) => {
+            let label = |(digits, hop): &(String, u16)| {
+                let label = u128::from_str_radix(digits, 16).unwrap() << (128 - 4 * digits.len());
+                (label, NextHop::new(*hop).unwrap())
+            };
+            Entries::Nearest(network.routes.iter().map(label).collect())
         }
         Entries::Dual(..) => Entries::Dual(routes::<u32>(network), routes::<u128>(network)),
         Entries::Sliced(_) => {

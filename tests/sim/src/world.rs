@@ -63,7 +63,7 @@ pub enum Families {
 
 impl Families {
     /// Those of networks of a kind; `None`: histories do not know the kind. Networks of kinds that no card runs have
-    /// histories of their own (tests/sim/bits.rs), or no histories.
+    /// histories of their own (tests/sim/bits.rs, tests/sim/labels.rs), or no histories.
     #[must_use]
     pub fn of(kind: Kind) -> Option<Self> {
         match kind {
@@ -73,7 +73,7 @@ impl Families {
             Kind::L2 => Some(Self::Frames),
             // What happens to their packets is up to a kernel or a program, which histories do not have.
             Kind::Kernel | Kind::Process => None,
-            Kind::Extract | Kind::Splice | Kind::Mpls | Kind::Echo => None,
+            Kind::Extract | Kind::Rofl | Kind::Splice | Kind::Mpls | Kind::Echo => None,
         }
     }
 

@@ -6,6 +6,7 @@ mod compile;
 mod extract;
 mod live_rib;
 mod mpls;
+mod rofl;
 mod splice;
 mod topology;
 mod tunnels;

@@ -245,7 +245,7 @@ pub enum Kind {
     /// MAC addresses that switches (kind l2) have learnt, and static ones
     #[value(alias = "mac")]
     Macs,
-    /// Entries of networks that compare bits of frames (kind extract) or labels (kind mpls)
+    /// Entries of networks that compare bits of frames (kind extract) or labels (kinds rofl, with cached pointers, and mpls)
     #[value(alias = "entry")]
     Entries,
     /// Forwarding tables and their memory

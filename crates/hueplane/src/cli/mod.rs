@@ -15,6 +15,7 @@ mod new;
 mod parse;
 mod plan;
 mod pwospf;
+mod rofl;
 mod splice;
 mod status;
 mod topo;
@@ -34,6 +35,7 @@ pub use new::*;
 pub use parse::parse;
 pub use plan::*;
 pub use pwospf::*;
+pub use rofl::*;
 pub use splice::*;
 pub use status::*;
 pub use topo::*;
@@ -105,6 +107,7 @@ pub enum Command {
     Events(Events),
     Exec(Exec),
     Pwospf(Pwospf),
+    RoflHost(RoflHost),
     SpliceHost(SpliceHost),
     Attach(Attach),
     Detach(Detach),

@@ -131,15 +131,16 @@ pub struct MacAddress {
     pub age_seconds: Option<u64>,
 }
 
-/// An entry of a network whose kind compares bits of frames (`extract`) or labels (`mpls`).
+/// An entry of a network whose kind compares bits of frames (`extract`) or labels (`rofl`, `mpls`).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TableEntry {
     /// The network.
     pub network: String,
-    /// Its place among the network's entries, from 0; the first one that matches counts.
+    /// Its place among the network's entries, from 0. Of kind `extract` the first one that matches counts; of kind `rofl` the
+    /// closest one, and cached pointers follow the entries.
     pub index: u64,
     /// Which keys match: `any`, a value, a value with the number of its first bits that are compared, or a value and a mask; of
-    /// kind `mpls` a label.
+    /// kinds `rofl` and `mpls` a label.
     #[serde(rename = "match")]
     pub matches: String,
     /// What happens to the frames.
@@ -153,6 +154,12 @@ pub struct TableEntry {
     /// Source MAC address that they get; absent if they keep theirs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// Kind `rofl`: whether the destination is the host that has the label; otherwise it is a router.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resident: bool,
+    /// Of a cached pointer: seconds since a packet last taught it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<u64>,
     /// Of kind `mpls`: the labels that replace the one that matches, the top first; none if it is popped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<Vec<u32>>,

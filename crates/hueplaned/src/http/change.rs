@@ -33,8 +33,8 @@ const MIGRATE_MS_MAX: u32 = 10_000;
 /// Longest time that a card may be unavailable, in milliseconds.
 const RECONFIGURE_MS_MAX: u32 = 600_000;
 /// Parts of a network's `spec` that its tenant may change.
-pub(super) const TENANTS_OWN: [&str; 6] =
-    ["routes", "neighbours", "static_macs", "entries", "labels", "colour"];
+pub(super) const TENANTS_OWN: [&str; 7] =
+    ["routes", "neighbours", "static_macs", "entries", "flat_labels", "labels", "colour"];
 
 /// Applies documents. Objects that are already in the desired state are not touched; a network that fails does not
 /// affect others. An operator may not change the node; a tenant may change routes, neighbours, static MAC

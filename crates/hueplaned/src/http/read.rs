@@ -208,9 +208,9 @@ pub(super) async fn macs(
     listed(&caller, asked, limit, |network| app.backend.macs(NetworkFilter { network, ..filter })).await
 }
 
-/// Entries of networks whose kind compares bits of frames.
+/// Entries of networks whose kind compares bits of frames or flat labels.
 #[utoipa::path(get, path = "/v1/entries", tag = "routes", params(NetworkFilter), responses(
-    (status = 200, description = "Entries, by network, then in the order in which they are compared.", body = Vec<TableEntry>),
+    (status = 200, description = "Entries, by network, then in the order in which they are compared, or of their labels; cached pointers follow.", body = Vec<TableEntry>),
     (status = "default", description = "The error.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn entries(

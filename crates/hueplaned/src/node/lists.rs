@@ -7,11 +7,11 @@ use std::sync::Arc;
 use hue_host::links::Links;
 use hue_host::netlink::neighbour_state;
 use hue_host::{ControlNamespace, HostError, neighbours};
-use hue_planes::{AdjacencyKind, Settings, mpls};
+use hue_planes::{Adjacency, AdjacencyKind, Settings, mpls};
 use hue_routing::RouteRow;
 use hue_substrate::Program;
 use hue_tables::slice::SlicedPrefix;
-use hue_tables::{AnyPrefix, NextHop, Pattern, Vid};
+use hue_tables::{AnyPrefix, NextHop, Pattern, Pointer, Vid};
 use hue_wire::Mac;
 
 use super::networks::Entry;
@@ -160,6 +160,36 @@ pub(super) fn route(entry: &Entry, table: &Table, network: &str, row: RouteRow) 
     }
 }
 
+/// The labels of a program, then the cached pointers, both in the order of labels.
+pub(super) fn labels(network: &str, program: &Program, pointers: &[Pointer<Adjacency>]) -> Vec<TableEntry> {
+    let Settings::Rofl(settings) = program.settings else { return Vec::new() };
+    let mut rows: Vec<(u128, Adjacency, Option<u64>)> = program
+        .entries
+        .labels()
+        .iter()
+        .filter_map(|(label, hop)| Some((*label, *program.next_hops.get(usize::from(hop.get()))?, None)))
+        .collect();
+    rows.sort_by_key(|(label, ..)| *label);
+    rows.extend(pointers.iter().map(|one| (one.label, one.value, Some(one.age_ns / 1_000_000_000))));
+    let entry = |(index, (label, row, age_seconds)): (u64, (u128, Adjacency, Option<u64>))| {
+        let port = program.ports.iter().find(|port| port.port == row.port());
+        let is_sent = row.kind() != AdjacencyKind::Local;
+        TableEntry {
+            network: network.to_owned(),
+            index,
+            matches: settings.label_text(label),
+            action: if is_sent { EntryAction::Forward } else { EntryAction::Punt },
+            port: port.filter(|_| is_sent).map(|port| port.name.clone()),
+            destination: is_sent.then(|| row.dst().to_string()),
+            source: is_sent.then(|| row.src().to_string()),
+            resident: row.kind() == AdjacencyKind::Port,
+            age_seconds,
+            labels: None,
+        }
+    };
+    (0..).zip(rows).map(entry).collect()
+}
+
 /// The entries of a program that compare bits of frames, or labels.
 pub(super) fn entries(network: &str, program: &Program) -> Vec<TableEntry> {
     let matches = |pattern: &Pattern| match program.settings {
@@ -186,6 +216,8 @@ pub(super) fn entries(network: &str, program: &Program) -> Vec<TableEntry> {
             port: port.filter(|_| is_sent).map(|port| port.name.clone()),
             destination: mac(row.dst()),
             source: mac(row.src()),
+            resident: false,
+            age_seconds: None,
             labels: has_labels.then(|| (0..found.label_count()).rev().map(|at| found.label(at)).collect()),
         })
     };

@@ -461,6 +461,8 @@ impl Backend for World {
             port: Some("left".to_owned()),
             destination: Some("02:00:00:00:0a:09".to_owned()),
             source: None,
+            resident: false,
+            age_seconds: None,
         };
         Ok(stream::iter([Ok(names.into_iter().map(entry).collect())]).boxed())
     }

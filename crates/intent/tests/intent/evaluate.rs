@@ -55,6 +55,7 @@ fn keyword(root: &Value, all: &Map<String, Value>, word: &str, with: &Value, val
             .is_none_or(|values| values.iter().enumerate().all(|(at, one)| !values[..at].contains(one))),
         "minimum" => value.as_f64().is_none_or(|number| number >= with.as_f64().unwrap()),
         "maximum" => value.as_f64().is_none_or(|number| number <= with.as_f64().unwrap()),
+        "multipleOf" => value.as_u64().is_none_or(|number| number % with.as_u64().unwrap() == 0),
         "maxLength" => {
             value.as_str().is_none_or(|text| text.chars().count() as u64 <= with.as_u64().unwrap())
         }
@@ -69,11 +70,11 @@ fn of_type(name: &Value, value: &Value) -> bool {
     match name.as_str().unwrap() {
         "null" => value.is_null(),
         "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
         "integer" => value.is_u64() || value.is_i64(),
         "number" => value.is_number(),
         "array" => value.is_array(),
         "object" => value.is_object(),
-        "boolean" => value.is_boolean(),
         other => panic!("unknown type {other}"),
     }
 }

@@ -26,6 +26,10 @@ const LIVE: &str = "  punt_limit: {packets_per_second: 50, burst_packets: 5}\n  
 /// A network with a key and entries.
 const BITS: &str = "apiVersion: hueplane/v1\nkind: Network\nmetadata: {name: bits}\nspec:\n  plane: {kind: extract, key: [{offset: 12, bytes: 2}, {offset: 127, mask: 0xf0}]}\n  ports: [{name: a, port: p4, mac: '02:00:00:00:05:01'}]\n  entries:\n    - {match: 0x080010, port: a, destination: '02:00:00:00:00:0a'}\n    - {match: 0x800000/1, action: punt}\n    - {match: 0x000000, mask: 0x00ff00, action: drop}\n    - {match: any, port: a}\n";
 
+/// A network with labels.
+const FLAT: &str = "apiVersion: hueplane/v1\nkind: Network\nmetadata: {name: flat}\nspec:\n  plane: {kind: rofl, label_bits: 32, pointers_max: 9, pointer_seconds: 5}\n  ports: [{name: a, port: p5, mac: '02:00:00:00:08:01'}]
+  flat_labels:\n    - {label: 0x10000000, own: true}\n    - {label: 0x20000000, port: a, neighbour: '02:00:00:00:00:0a', resident: true}\n";
+
 /// Edits of a text: at a position, remove some bytes and insert others.
 fn edits() -> impl Strategy<Value = Vec<(prop::sample::Index, usize, Vec<u8>)>> {
     let piece = prop_oneof![
@@ -70,11 +74,11 @@ fn edits() -> impl Strategy<Value = Vec<(prop::sample::Index, usize, Vec<u8>)>> 
 
 #[test]
 fn the_documents_are_read_as_far_as_they_are_whole() {
-    let node = NODE.replace("{name: p0}", "{name: p0}, {name: p4}");
-    let bytes = format!("{RED}{LIVE}---\n{BITS}---\n{node}").into_bytes();
+    let node = NODE.replace("{name: p0}", "{name: p0}, {name: p4}, {name: p5}");
+    let bytes = format!("{RED}{LIVE}---\n{BITS}---\n{FLAT}---\n{node}").into_bytes();
     assert_eq!(
         parse(vec![Source { name: "a.yaml".to_owned(), bytes }]).map(|intent| intent.networks.len()).ok(),
-        Some(2)
+        Some(3)
     );
 }
 
@@ -93,7 +97,7 @@ proptest! {
 
     #[test]
     fn edited_documents(edits in edits()) {
-        let mut text = format!("{RED}{LIVE}---\n{BITS}---\n{NODE}").into_bytes();
+        let mut text = format!("{RED}{LIVE}---\n{BITS}---\n{FLAT}---\n{NODE}").into_bytes();
         for (at, taken, put) in edits {
             let start = at.index(text.len() + 1);
             let end = (start + taken).min(text.len());

@@ -9,6 +9,7 @@ mod extract;
 mod fuzz;
 mod load;
 mod mpls;
+mod rofl;
 mod schema;
 mod topology;
 mod tunnels;

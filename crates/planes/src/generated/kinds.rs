@@ -101,6 +101,8 @@ pub enum Kind {
     Kernel = 6,
     /// A program of the owner's forwards, in the network's namespace.
     Process = 7,
+    /// A router for flat labels: to the closest label in a circular name space.
+    Rofl = 8,
     /// An IPv4 router with several tables, its slices; bits of each packet choose the table at each hop (path splicing).
     Splice = 9,
     /// A label switching router.
@@ -112,7 +114,7 @@ pub enum Kind {
 
 impl Kind {
     /// The kinds that a network of a document can be of.
-    pub const OFFERED: [Self; 9] = [
+    pub const OFFERED: [Self; 10] = [
         Self::Ipv4,
         Self::Ipv6,
         Self::L2,
@@ -120,16 +122,17 @@ impl Kind {
         Self::Extract,
         Self::Kernel,
         Self::Process,
+        Self::Rofl,
         Self::Splice,
         Self::Mpls,
     ];
 
     /// All kinds: those that are offered and, with feature `test-kinds`, those that exist only in tests.
     #[cfg(not(feature = "test-kinds"))]
-    pub const ALL: [Self; 9] = Self::OFFERED;
+    pub const ALL: [Self; 10] = Self::OFFERED;
     /// All kinds: those that are offered, and those that exist only in tests.
     #[cfg(feature = "test-kinds")]
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Ipv4,
         Self::Ipv6,
         Self::L2,
@@ -137,6 +140,7 @@ impl Kind {
         Self::Extract,
         Self::Kernel,
         Self::Process,
+        Self::Rofl,
         Self::Splice,
         Self::Mpls,
         Self::Echo,
@@ -153,6 +157,7 @@ impl Kind {
             Self::Extract => "extract",
             Self::Kernel => "kernel",
             Self::Process => "process",
+            Self::Rofl => "rofl",
             Self::Splice => "splice",
             Self::Mpls => "mpls",
             #[cfg(feature = "test-kinds")]
@@ -171,6 +176,7 @@ impl Kind {
             Self::Extract => &["soft"],
             Self::Kernel => &["soft"],
             Self::Process => &["soft"],
+            Self::Rofl => &["soft"],
             Self::Splice => &["soft"],
             Self::Mpls => &["soft"],
             #[cfg(feature = "test-kinds")]
@@ -189,6 +195,7 @@ impl Kind {
             Self::Extract => &["key"],
             Self::Kernel => &[],
             Self::Process => &["command", "capabilities"],
+            Self::Rofl => &["label_bits", "pointers_max", "pointer_seconds"],
             Self::Splice => &["martians", "slices", "bits"],
             Self::Mpls => &["ttl"],
             #[cfg(feature = "test-kinds")]
@@ -207,6 +214,7 @@ impl Kind {
             5 => Some(Self::Extract),
             6 => Some(Self::Kernel),
             7 => Some(Self::Process),
+            8 => Some(Self::Rofl),
             9 => Some(Self::Splice),
             10 => Some(Self::Mpls),
             #[cfg(feature = "test-kinds")]
@@ -226,6 +234,7 @@ impl Kind {
             Self::Extract => &extract::Outcome::ROWS,
             Self::Kernel => &kernel::Outcome::ROWS,
             Self::Process => &process::Outcome::ROWS,
+            Self::Rofl => &rofl::Outcome::ROWS,
             Self::Splice => &splice::Outcome::ROWS,
             Self::Mpls => &mpls::Outcome::ROWS,
             #[cfg(feature = "test-kinds")]
@@ -245,6 +254,7 @@ impl Kind {
             Self::Extract => 8,
             Self::Kernel => 4,
             Self::Process => 4,
+            Self::Rofl => 18,
             Self::Splice => 21,
             Self::Mpls => 15,
             #[cfg(feature = "test-kinds")]
@@ -264,6 +274,7 @@ impl Kind {
             Self::Extract => 0,
             Self::Kernel => 0,
             Self::Process => 0,
+            Self::Rofl => 0,
             Self::Splice => 0,
             Self::Mpls => 0,
             #[cfg(feature = "test-kinds")]
@@ -306,6 +317,10 @@ macro_rules! with_plane {
                 type $plane = $crate::process::Plane;
                 $body
             }
+            $crate::Kind::Rofl => {
+                type $plane = $crate::rofl::Plane;
+                $body
+            }
             $crate::Kind::Splice => {
                 type $plane = $crate::splice::Plane;
                 $body
@@ -323,7 +338,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process Splice splice Mpls mpls }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process Rofl rofl Splice splice Mpls mpls }
     };
 }
 
@@ -361,6 +376,10 @@ macro_rules! with_plane {
                 type $plane = $crate::process::Plane;
                 $body
             }
+            $crate::Kind::Rofl => {
+                type $plane = $crate::rofl::Plane;
+                $body
+            }
             $crate::Kind::Splice => {
                 type $plane = $crate::splice::Plane;
                 $body
@@ -382,7 +401,7 @@ macro_rules! with_plane {
 #[macro_export]
 macro_rules! for_each_plane {
     ($macro:ident) => {
-        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process Splice splice Mpls mpls Echo echo }
+        $macro! { Ipv4 ipv4 Ipv6 ipv6 L2 l2 Dual dual Extract extract Kernel kernel Process process Rofl rofl Splice splice Mpls mpls Echo echo }
     };
 }
 
@@ -2822,6 +2841,326 @@ pub mod process {
         #[inline(always)]
         fn eq(&self, outcome: &Outcome) -> bool {
             *self == Self::of(Kind::Process, outcome.code())
+        }
+    }
+}
+
+/// Outcomes and limits of the `rofl` kind.
+pub mod rofl {
+    use super::{Class, Kind, OutcomeRow, Verdict};
+    use crate::plane::{Families, Keys};
+    use crate::reason::Reason;
+
+    /// What its tables are keyed by.
+    pub const KEYS: Keys = Keys::Label;
+    /// The address families of the kernel in a network's namespace.
+    pub const FAMILIES: Families = Families { v4: false, v6: false };
+    /// Most rows of a network's next-hop table.
+    pub const NEXT_HOPS_MAX: usize = 16384;
+    /// Least MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MIN: u16 = 256;
+    /// Largest MTU of a port, bytes of IP.
+    pub const MTU_BYTES_MAX: u16 = 9202;
+
+    /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Outcome {
+        /// The network's plane is stopped by its clock gate, and processes no packets.
+        Gated = 1,
+        /// The packet exceeds the network's rate limit.
+        RateLimited = 2,
+        /// No packet with flat labels.
+        NotRofl = 3,
+        /// The frame ends before the first label.
+        Short = 4,
+        /// The version is not 1.
+        BadVersion = 5,
+        /// The labels are not as long as those of the network.
+        LabelLength = 6,
+        /// The source route has more than 4 labels.
+        BadRoute = 7,
+        /// The frame ends before the last label, or before the end of the payload.
+        BadLength = 8,
+        /// Between neighbours: for the network's control plane, whatever its labels.
+        Link = 9,
+        /// The frame is for another MAC address, or for a group.
+        OtherMac = 10,
+        /// The network has neither entries nor cached pointers.
+        NoEntry = 11,
+        /// For a label of the router itself.
+        ForUs = 12,
+        /// For the router that has the closest label, which is this one: how a label that joins finds its place in the ring.
+        ForClosest = 13,
+        /// The closest label is resident here and not the destination, so nobody has the destination.
+        UnknownLabel = 14,
+        /// The hop budget is used up; packets on a circular way end here.
+        HopBudget = 15,
+        /// The packet would return to the neighbour that sent it.
+        Loop = 16,
+        /// The packet exceeds the MTU of the port.
+        Mtu = 17,
+        /// Sent to the neighbour of the closest label, with one hop less in its budget; all other bytes stay.
+        Forward = 18,
+    }
+
+    impl Outcome {
+        /// Number of variants.
+        pub const COUNT: usize = 18;
+
+        /// All variants, in order.
+        pub const ALL: [Self; 18] = [
+            Self::Gated,
+            Self::RateLimited,
+            Self::NotRofl,
+            Self::Short,
+            Self::BadVersion,
+            Self::LabelLength,
+            Self::BadRoute,
+            Self::BadLength,
+            Self::Link,
+            Self::OtherMac,
+            Self::NoEntry,
+            Self::ForUs,
+            Self::ForClosest,
+            Self::UnknownLabel,
+            Self::HopBudget,
+            Self::Loop,
+            Self::Mtu,
+            Self::Forward,
+        ];
+
+        /// Their rows of the specification, in order.
+        pub const ROWS: [OutcomeRow; 18] = [
+            OutcomeRow {
+                name: "gated",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "gate",
+                doc: "The network's plane is stopped by its clock gate, and processes no packets.",
+                when: "the network is gated",
+                source: "Unnikrishnan (FPGA 2010) §3.6",
+            },
+            OutcomeRow {
+                name: "rate_limited",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "meter",
+                doc: "The packet exceeds the network's rate limit.",
+                when: "the network has a rate limit, and one of its buckets holds less than the packet costs: 1 packet, 8 * n bits",
+                source: "RFC 2697 §3 (one rate, colour-blind)",
+            },
+            OutcomeRow {
+                name: "not_rofl",
+                verdict: Verdict::Drop,
+                class: Some(Class::Foreign),
+                family: None,
+                stage: "ethernet",
+                doc: "No packet with flat labels.",
+                when: "n < 14, or be16(12) is not 0x88b5",
+                source: "ADR 0070",
+            },
+            OutcomeRow {
+                name: "short",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The frame ends before the first label.",
+                when: "n < 22",
+                source: "ADR 0070",
+            },
+            OutcomeRow {
+                name: "bad_version",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The version is not 1.",
+                when: "f[14] / 16 is not 1",
+                source: "ADR 0070",
+            },
+            OutcomeRow {
+                name: "label_length",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The labels are not as long as those of the network.",
+                when: "8 * len is not label_bits",
+                source: "ADR 0070",
+            },
+            OutcomeRow {
+                name: "bad_route",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The source route has more than 4 labels.",
+                when: "route > 4",
+                source: "ADR 0070",
+            },
+            OutcomeRow {
+                name: "bad_length",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "header",
+                doc: "The frame ends before the last label, or before the end of the payload.",
+                when: "n < 14 + header + payload",
+                source: "ADR 0070",
+            },
+            OutcomeRow {
+                name: "link",
+                verdict: Verdict::Punt,
+                class: Some(Class::Own),
+                family: None,
+                stage: "header",
+                doc: "Between neighbours: for the network's control plane, whatever its labels.",
+                when: "f[14] has bit 0x01",
+                source: "ADR 0070",
+            },
+            OutcomeRow {
+                name: "other_mac",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "lookup",
+                doc: "The frame is for another MAC address, or for a group.",
+                when: "f[0..6] is not the MAC address of arrival",
+                source: "IEEE 802.3 §3.2.3",
+            },
+            OutcomeRow {
+                name: "no_entry",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "lookup",
+                doc: "The network has neither entries nor cached pointers.",
+                when: "there is no closest",
+                source: "ADR 0070",
+            },
+            OutcomeRow {
+                name: "for_us",
+                verdict: Verdict::Punt,
+                class: Some(Class::Own),
+                family: None,
+                stage: "lookup",
+                doc: "For a label of the router itself.",
+                when: "closest is dst, and hop is of kind local",
+                source: "Caesar et al. (SIGCOMM 2006) §3",
+            },
+            OutcomeRow {
+                name: "for_closest",
+                verdict: Verdict::Punt,
+                class: Some(Class::Own),
+                family: None,
+                stage: "lookup",
+                doc: "For the router that has the closest label, which is this one: how a label that joins finds its place in the ring.",
+                when: "f[14] has bit 0x02, closest is not dst, and hop is of kind local or port",
+                source: "Caesar et al. (SIGCOMM 2006) §3.1",
+            },
+            OutcomeRow {
+                name: "unknown_label",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "lookup",
+                doc: "The closest label is resident here and not the destination, so nobody has the destination.",
+                when: "closest is not dst, and hop is of kind local or port",
+                source: "Caesar et al. (SIGCOMM 2006) §3",
+            },
+            OutcomeRow {
+                name: "hop_budget",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "egress",
+                doc: "The hop budget is used up; packets on a circular way end here.",
+                when: "budget < 2",
+                source: "RFC 1812 §5.3.1, for the TTL",
+            },
+            OutcomeRow {
+                name: "loop",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "egress",
+                doc: "The packet would return to the neighbour that sent it.",
+                when: "hop is of kind forward, on the port of arrival, and its MAC address is f[6..12]",
+                source: "hueplane",
+            },
+            OutcomeRow {
+                name: "mtu",
+                verdict: Verdict::Drop,
+                class: None,
+                family: None,
+                stage: "egress",
+                doc: "The packet exceeds the MTU of the port.",
+                when: "header + payload > mtu of hop",
+                source: "RFC 1812 §4.2.2.7, without fragments",
+            },
+            OutcomeRow {
+                name: "forward",
+                verdict: Verdict::Forward,
+                class: None,
+                family: None,
+                stage: "egress",
+                doc: "Sent to the neighbour of the closest label, with one hop less in its budget; all other bytes stay.",
+                when: "true",
+                source: "Unnikrishnan (FPGA 2010) §3.2.2; Caesar et al. (SIGCOMM 2006) §2",
+            },
+        ];
+
+        /// Number in counters and in hardware: its place in the order, from 1.
+        #[inline]
+        #[must_use]
+        pub const fn code(self) -> u8 {
+            self as u8
+        }
+
+        /// The outcome of a code.
+        #[must_use]
+        pub const fn from_code(code: u8) -> Option<Self> {
+            match code {
+                1..=18 => Some(Self::ALL[code as usize - 1]),
+                _ => None,
+            }
+        }
+
+        /// Its row of the specification.
+        #[must_use]
+        pub const fn row(self) -> &'static OutcomeRow {
+            &Self::ROWS[self as usize - 1]
+        }
+
+        /// Name in output, metrics and documentation.
+        #[must_use]
+        pub const fn name(self) -> &'static str {
+            self.row().name
+        }
+
+        /// What is done with the packet.
+        #[inline]
+        #[must_use]
+        pub const fn verdict(self) -> Verdict {
+            self.row().verdict
+        }
+    }
+
+    impl From<Outcome> for Reason {
+        #[inline(always)]
+        fn from(outcome: Outcome) -> Self {
+            Self::of(Kind::Rofl, outcome.code())
+        }
+    }
+
+    impl PartialEq<Outcome> for Reason {
+        #[inline(always)]
+        fn eq(&self, outcome: &Outcome) -> bool {
+            *self == Self::of(Kind::Rofl, outcome.code())
         }
     }
 }

@@ -248,7 +248,7 @@ impl AnyRib {
         let families = match keys {
             Keys::V4 => Families::V4(Rib::new(ports)),
             // Of a network without routes, only drift is monitored.
-            Keys::V6 | Keys::Mac | Keys::Bits | Keys::None => Families::V6(Rib::new(ports)),
+            Keys::V6 | Keys::Mac | Keys::Bits | Keys::Label | Keys::None => Families::V6(Rib::new(ports)),
             Keys::Dual => Families::Dual(Box::new((
                 Rib::with_rows(ports.clone(), Half::ROWS_MAX, Half::GROUPS_MAX),
                 Rib::with_rows(ports, Half::ROWS_MAX, Half::GROUPS_MAX),
@@ -279,7 +279,9 @@ impl AnyRib {
                 RowsByLength::<u128>::ROWS_MAX,
                 Numbering::groups_max::<u128>(),
             )),
-            Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::None => return Self::new(keys, ports),
+            Keys::Dual | Keys::Slices | Keys::Mac | Keys::Bits | Keys::Label | Keys::None => {
+                return Self::new(keys, ports);
+            }
         };
         Self { families, by_length: true }
     }

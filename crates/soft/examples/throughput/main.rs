@@ -63,7 +63,7 @@ fn main() -> Result<(), Error> {
     let counts = args.next().unwrap_or_else(|| "1,15".to_owned());
     let routes = read(args)?;
     let turns: &[&[Kind]] = match (routes.ipv4.is_empty(), routes.ipv6.is_empty()) {
-        (false, true) => &[&[Kind::Ipv4], &[Kind::L2], &[Kind::Extract], &[Kind::Splice]],
+        (false, true) => &[&[Kind::Ipv4], &[Kind::L2], &[Kind::Extract], &[Kind::Rofl], &[Kind::Splice]],
         (true, _) => &[&[Kind::Ipv6]],
         (false, false) => &[
             &[Kind::Ipv4],
@@ -71,6 +71,7 @@ fn main() -> Result<(), Error> {
             &[Kind::L2],
             &[Kind::Dual],
             &[Kind::Extract],
+            &[Kind::Rofl],
             &[Kind::Splice],
             &[Kind::Ipv4, Kind::Ipv6],
             &[Kind::Ipv4, Kind::Ipv6, Kind::L2],
@@ -95,12 +96,13 @@ fn main() -> Result<(), Error> {
         bench.rates.sort_by(f64::total_cmp);
         let (world, forwarded) = (&bench.world, bench.world.forwarded());
         println!(
-            "{:4} ipv4, {:4} ipv6, {:4} l2, {:4} dual, {:4} extract, {:4} splice: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
+            "{:4} ipv4, {:4} ipv6, {:4} l2, {:4} dual, {:4} extract, {:4} rofl, {:4} splice: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
             world.networks_of(Kind::Ipv4),
             world.networks_of(Kind::Ipv6),
             world.networks_of(Kind::L2),
             world.networks_of(Kind::Dual),
             world.networks_of(Kind::Extract),
+            world.networks_of(Kind::Rofl),
             world.networks_of(Kind::Splice),
             bench.rates[bench.rates.len() / 2],
             bench.rates[bench.rates.len() / 10],

@@ -16,6 +16,8 @@ const PACKET_BYTES: usize = 64;
 const HOPS: u16 = 256;
 /// Entries of an `extract` network for each port: as many as there can be, each of the first 64 bits of a frame.
 const ENTRIES: u16 = 4096;
+/// Labels of a `rofl` network: as many as there can be.
+const LABELS: u16 = 16_384;
 /// Hosts behind each port of an `l2` network.
 const HOSTS: usize = 64;
 
@@ -117,6 +119,11 @@ fn program(id: Vid, kind: Kind, routes: &Routes) -> Program {
             let all = (0..4u8).flat_map(|port| (0..ENTRIES).map(move |number| (port, number)));
             Entries::Ternary(all.filter_map(|(port, number)| entry(port, number)).collect())
         }
+        // Labels all over the ring; the rows of the ports come first.
+        Entries::Nearest(_) => {
+            let hop = |number: u16| NextHop::new(ports.len() as u16 + number % HOPS);
+            Entries::Nearest((0..LABELS).filter_map(|number| Some((label(number), hop(number)?))).collect())
+        }
     };
     let next_hops = match kind {
         Kind::L2 => ports.iter().map(|port| Adjacency::out(port.port, port.mtu_bytes)).collect(),
@@ -124,6 +131,7 @@ fn program(id: Vid, kind: Kind, routes: &Routes) -> Program {
             .iter()
             .map(|row| Adjacency::out_with(row.port(), 1500, Some(row.dst()), Some(row.src())))
             .collect(),
+        Kind::Rofl => ports.iter().map(VirtualPort::arrival).chain(routers).collect(),
         _ => routers,
     };
     let name = format!("net{vid}");
@@ -141,6 +149,11 @@ fn program(id: Vid, kind: Kind, routes: &Routes) -> Program {
         policies: None,
         gated: false,
     }
+}
+
+/// A label of every network of kind `rofl`, by its number.
+fn label(number: u16) -> u128 {
+    u128::MAX / u128::from(LABELS) * u128::from(number)
 }
 
 /// An address of a route that is drawn at random.
@@ -180,6 +193,12 @@ fn packet(random: &mut Random, vid: u16, kind: Kind, routes: &Routes) -> (PortId
             bytes[38..54].copy_from_slice(&destination(random, &routes.ipv6).to_be_bytes());
             let source = 0x2001_0db8_u128 << 96 | u128::from(random.next());
             bytes[22..38].copy_from_slice(&source.to_be_bytes());
+        }
+        Kind::Rofl => {
+            bytes[12..22].copy_from_slice(&[0x88, 0xb5, 0x10, 16, 64, 0, 8, 0, 0, 10]);
+            let behind = u128::from(random.next()) % (u128::MAX / u128::from(LABELS));
+            let to = label(random.below(LABELS.into()) as u16).wrapping_add(behind);
+            bytes[22..38].copy_from_slice(&to.to_be_bytes());
         }
         Kind::Extract => bytes[6..8].copy_from_slice(&(random.below(ENTRIES.into()) as u16).to_be_bytes()),
         _ => {

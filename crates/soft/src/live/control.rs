@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use hue_demux::{PortId, Target};
+use hue_planes::Adjacency;
 use hue_ports::{Driver, Pool, Port, PortError, Region};
 use hue_substrate::SubstrateError;
 use hue_substrate::clock::Clock;
@@ -23,7 +24,7 @@ use hue_substrate::handover::{Home, Peer, RING_RECORDS_MAX};
 use hue_substrate::scheduling::{self, Granted};
 use hue_substrate::wake::{Poller, Wake, pin};
 use hue_tables::layout::Runs;
-use hue_tables::{Account, Delta, Vid};
+use hue_tables::{Account, Delta, Pointer, Vid};
 use hue_wire::Mac;
 
 use super::announce::announcements;
@@ -623,6 +624,14 @@ impl Live {
     /// `Unknown`, `Ended`.
     pub fn macs_learnt(&self, vid: Vid) -> Result<usize, LiveError> {
         self.ask_home(vid, move |worker| worker.macs_learnt(vid))
+    }
+
+    /// The pointers that a network has cached, ascending; none if its kind caches none.
+    ///
+    /// # Errors
+    /// `Unknown`, `Ended`.
+    pub fn pointers(&self, vid: Vid) -> Result<Vec<Pointer<Adjacency>>, LiveError> {
+        self.ask_home(vid, move |worker| worker.pointers(vid))
     }
 
     /// Starts a capture.

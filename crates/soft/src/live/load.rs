@@ -87,6 +87,7 @@ impl Live {
                 | Entries::Dual(..)
                 | Entries::Sliced(_)
                 | Entries::Ternary(_)
+                | Entries::Nearest(_)
                 | Entries::None => Entries::none(program.kind()),
             },
             rate_limit: program.rate_limit,
@@ -101,8 +102,9 @@ impl Live {
             let loaded = self.model.network(vid).filter(|_| home);
             let hops = loaded.map(|network| network.hops.clone());
             let patterns = loaded.and_then(|network| network.shape.patterns.clone());
+            let labels = loaded.and_then(|network| network.shape.labels.clone());
             let program = program.clone();
-            let installation = Installation { program, hops, patterns, generation, home, block };
+            let installation = Installation { program, hops, patterns, labels, generation, home, block };
             self.ask(worker, move |worker| worker.install(installation)).map_err(broken)?;
         }
         let entry = NetworkEntry { name: program.name.clone(), kind: program.kind(), blocks };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::{
-    Adjacency, Kind, Rate, RateLimit, Reason, Settings, Unclaimed, Verdict, extract, mpls, splice,
+    Adjacency, Kind, Rate, RateLimit, Reason, Settings, Unclaimed, Verdict, extract, mpls, rofl, splice,
 };
 use hue_soft::{Batch, Fate, NetworkTrace, Soft, Trace};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
@@ -48,6 +48,12 @@ struct Network {
     sticky: bool,
     /// Of kind `extract`: offset and mask of each byte.
     key: Option<Vec<(u8, u8)>>,
+    /// Of kind `rofl`.
+    label_bits: Option<u8>,
+    /// Of kind `rofl`.
+    pointers_max: Option<u16>,
+    /// Of kind `rofl`.
+    pointer_seconds: Option<u32>,
     /// Of kind `splice`.
     slices: Option<u8>,
     /// Of kind `splice`.
@@ -202,6 +208,7 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
         }
         Entries::Exact(_) => Entries::Exact(macs(network)?),
         Entries::Ternary(_) => Entries::Ternary(patterns(network)?),
+        Entries::Nearest(_) => Entries::Nearest(labels(network)?),
         Entries::Sliced(_) => Entries::Sliced(sliced(&network.routes)?),
         Entries::None => Entries::None,
     };
@@ -228,6 +235,11 @@ fn program(network: &Network, kind: Kind) -> Result<Program, Error> {
             }
             None => default,
         }),
+        Settings::Rofl(default) => Settings::Rofl(rofl::Settings::new(
+            network.label_bits.unwrap_or(default.label_bits()),
+            network.pointers_max.unwrap_or(default.pointers_max()),
+            network.pointer_seconds.unwrap_or(default.pointer_seconds()),
+        )?),
         Settings::Splice(default) => Settings::Splice(splice::Settings {
             slices: network.slices.unwrap_or(default.slices),
             bits: network.bits,
@@ -268,6 +280,15 @@ fn patterns(network: &Network) -> Result<Vec<(Pattern, NextHop)>, Error> {
     let row = |(text, hop): &(String, u16)| -> Result<_, Error> {
         let (value, mask) = text.split_once('/').ok_or("an entry without a mask")?;
         Ok((Pattern::new(bits(value)?, bits(mask)?), NextHop::new(*hop).ok_or("next hop")?))
+    };
+    network.routes.iter().map(row).collect()
+}
+
+/// The labels of a network: digits from the highest on.
+fn labels(network: &Network) -> Result<Vec<(u128, NextHop)>, Error> {
+    let row = |(digits, hop): &(String, u16)| -> Result<_, Error> {
+        let label = u128::from_str_radix(digits, 16)? << (128 - 4 * digits.len());
+        Ok((label, NextHop::new(*hop).ok_or("next hop")?))
     };
     network.routes.iter().map(row).collect()
 }
@@ -355,7 +376,10 @@ fn drive(text: &str, kind: Kind) -> Result<usize, Error> {
         let explained = explained(&trace);
         // Traces are made before all frames, so their meters are full, and nothing is learnt yet.
         let metered = case.network.iter().any(|one| one.rate_limit.is_some())
-            || programs.iter().any(|program| program.settings.learning().is_some());
+            || programs.iter().any(|program| {
+                let caches = program.settings.caching().is_some_and(|caching| caching.pointers_max > 0);
+                caches || program.settings.learning().is_some()
+            });
         if !metered && !trace.networks.is_empty() && explained != expected {
             return Err(format!("{}: expected {expected:?}, explained {explained:?}", frame.doc).into());
         }
@@ -429,6 +453,7 @@ fn planted_errors_are_found() {
         (Kind::Ipv4, "next_hop", "ttl", "options", "020000000a02"),
         (Kind::Ipv6, "next_hop", "hop_limit", "options", "020000000a02"),
         (Kind::Extract, "extract", "drop_entry", "no_entry", "02aa00000001"),
+        (Kind::Rofl, "rofl", "for_us", "link", "02bb00000001"),
         (Kind::Mpls, "mpls", "drop_entry", "no_entry", "02cc00000001"),
     ] {
         let text = fs::read_to_string(folder(kind).join(format!("{file}.toml"))).unwrap();

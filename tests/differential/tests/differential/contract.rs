@@ -62,7 +62,7 @@ fn program(kind: Kind) -> Program {
     let ports: Vec<_> = (0..PORTS).map(at).collect();
     let keys = kind.limits().keys;
     let select = |of: &VirtualPort| match keys {
-        Keys::Mac | Keys::Bits | Keys::None => Match::Port(of.port),
+        Keys::Mac | Keys::Bits | Keys::Label | Keys::None => Match::Port(of.port),
         Keys::V4 | Keys::V6 | Keys::Dual | Keys::Slices => Match::Mac { port: of.port, mac: of.mac },
     };
     let rows = ports.iter().zip(0..).map(|(of, vport)| Row { vid: vid(1), vport, select: select(of) });
@@ -72,6 +72,10 @@ fn program(kind: Kind) -> Program {
             (out, Entries::Exact(vec![(FIXED, hop(1))]))
         }
         Keys::Bits => (vec![Adjacency::out(port(1), MTU_BYTES), Adjacency::drop()], Entries::none(kind)),
+        Keys::Label => {
+            let arrivals = ports.iter().map(VirtualPort::arrival);
+            (arrivals.chain([Adjacency::local(), to(2)]).collect(), Entries::none(kind))
+        }
         Keys::None => (Vec::new(), Entries::None),
         Keys::V4 | Keys::V6 | Keys::Dual | Keys::Slices => {
             (vec![Adjacency::local(), Adjacency::glean(port(0)), to(2)], Entries::none(kind))
@@ -113,7 +117,7 @@ fn frame(keys: Keys, number: u8) -> Vec<u8> {
             bytes.extend((0x2001_0db8_u128 << 96 | 1).to_be_bytes());
             bytes.extend((0x2001_0db8_u128 << 96 | u128::from(number) << 80 | 9).to_be_bytes());
         }
-        Keys::Mac | Keys::Bits | Keys::None => {
+        Keys::Mac | Keys::Bits | Keys::Label | Keys::None => {
             bytes[..6].copy_from_slice(&if number == 0 { FIXED } else { Mac::BROADCAST }.0);
             bytes.extend([0x12, 0x34]);
         }
@@ -396,6 +400,11 @@ fn cases(kind: Kind, mode: Mode) -> Vec<Case> {
         add("another way", &[(1, Adjacency::out(port(0), MTU_BYTES))], &[], ways);
         add("one way more", &[(2, Adjacency::out(port(1), MTU_BYTES))], &[], ways);
         add("the same way", &[(1, Adjacency::out(port(1), MTU_BYTES))], &[], Expect::Made);
+    }
+    if settings.caching().is_some() {
+        let ways = Expect::Error("the first next hops are not the ports in their order");
+        add("another arrival", &[(1, to(3))], &[], ways);
+        add("another label's way", &[(3, to(3))], &[], Expect::Made);
     }
     if widths.is_empty() {
         return all;

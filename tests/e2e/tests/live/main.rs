@@ -43,6 +43,7 @@ mod quota;
 mod reconcile;
 mod remote;
 mod report;
+mod rofl;
 mod routing;
 mod splice;
 mod status;

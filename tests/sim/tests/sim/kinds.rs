@@ -2,7 +2,9 @@
 //! kind that is ignored is noticed. A new kind is tested here without a change of this file.
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Answer, Counters, Kind, Plane, Reason, Settings, echo, finish, with_plane};
+use hue_planes::{
+    Adjacency, Answer, Counters, Keys, Kind, Plane, Reason, Settings, echo, finish, with_plane,
+};
 use hue_soft::{Batch, Fate, Soft};
 use hue_substrate::planted::{Bug, plant};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
@@ -64,7 +66,13 @@ fn network(kind: Kind, id: u16) -> Program {
         name: kind.name().to_owned(),
         settings: Settings::of(kind),
         rows: ports.iter().zip(0..).flat_map(rows).collect(),
-        next_hops: ports.iter().map(|port| Adjacency::out(port.port, port.mtu_bytes)).collect(),
+        next_hops: ports
+            .iter()
+            .map(|port| match kind.limits().keys {
+                Keys::Label => port.arrival(),
+                _ => Adjacency::out(port.port, port.mtu_bytes),
+            })
+            .collect(),
         groups: Vec::new(),
         entries: Entries::none(kind),
         ports,
@@ -85,6 +93,8 @@ fn frames(own: Mac) -> Vec<Vec<u8>> {
     let (ipv4, other) = (packet(own, [192, 0, 2, 1]), Mac([2, 0xbb, 0, 0, 0, 1]));
     let mut ipv6 = [0; 40];
     (ipv6[0], ipv6[6], ipv6[7], ipv6[8], ipv6[24]) = (0x60, 59, 64, 0x20, 0x20);
+    let mut labels = [0; 40];
+    (labels[0], labels[1], labels[2]) = (0x10, 16, 9);
     vec![
         ipv4[..20].to_vec(),
         ipv4,
@@ -95,6 +105,7 @@ fn frames(own: Mac) -> Vec<Vec<u8>> {
         ethernet(Mac([1, 0, 0x5e, 0, 0, 5]), HOST, 0x1234, &[7; 46]),
         ethernet(own, Mac::BROADCAST, 0x1234, &[7; 46]),
         ethernet(own, HOST, 0x1234, &[]),
+        ethernet(own, HOST, 0x88b5, &labels),
     ]
 }
 

@@ -9,6 +9,7 @@ mod families;
 mod floods;
 mod histories;
 mod kinds;
+mod labels;
 mod planted;
 mod replay;
 mod slices;

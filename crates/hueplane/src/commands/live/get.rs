@@ -391,6 +391,7 @@ fn entries(
             ("PORT", Align::Left),
             ("DESTINATION", Align::Left),
             ("SOURCE", Align::Left),
+            ("LAST SEEN", Align::Left),
         ];
         let painter = Painter::ask(client);
         let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
@@ -404,6 +405,7 @@ fn entries(
                 text(&one.port),
                 text(&one.destination),
                 text(&one.source),
+                one.age_seconds.map_or_else(|| "static".to_owned(), |age| format!("{age} s ago")),
             ]
         };
         columns(&head, &list.iter().map(row).collect::<Vec<_>>())

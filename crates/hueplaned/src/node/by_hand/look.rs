@@ -205,7 +205,7 @@ fn network(node: &Node, name: &str, entry: &Entry) -> NetworkLook {
                 Some(OnCard { routes, same_table, ..one })
             }
             // No card has networks of these in a table of routes.
-            Entries::Exact(_) | Entries::Ternary(_) | Entries::None => None,
+            Entries::Exact(_) | Entries::Ternary(_) | Entries::Nearest(_) | Entries::None => None,
         }
     });
     let fits = |card: &CardSide| {

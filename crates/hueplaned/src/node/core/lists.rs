@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::Node;
 use crate::api::{CardTables, ExecInfo, MacAddress, Problem, Route, TableEntry, TableShare, Tables};
-use crate::node::lists::{NeighbourList, PIECE, RoutesAt, card_tables, entries, port_names, route};
+use crate::node::lists::{NeighbourList, PIECE, RoutesAt, card_tables, entries, labels, port_names, route};
 use crate::node::networks::Entry;
 
 impl Node {
@@ -94,10 +94,15 @@ impl Node {
         rows.into_iter().filter_map(address).collect()
     }
 
-    /// A network's entries that compare bits of frames.
+    /// A network's entries that compare bits of frames, or its flat labels with the pointers that it has cached.
     pub(super) fn entries_of(&self, name: &str) -> Vec<TableEntry> {
         let have = self.networks.get(name).and_then(Entry::have);
-        have.map(|have| entries(name, &have.program)).unwrap_or_default()
+        let Some(program) = have.map(|have| &have.program) else { return Vec::new() };
+        if program.settings.caching().is_none() {
+            return entries(name, program);
+        }
+        let pointers = self.live.pointers(program.vid).unwrap_or_default();
+        labels(name, program, &pointers)
     }
 
     /// Software's tables, and a receiver for those of the card.

@@ -10,7 +10,7 @@ use hue_planes::{Adjacency, Loss};
 use hue_ports::{CLASS_MAX, ClassLosses, ClassRule, Driver, Pool, Port, PortError, release_all};
 use hue_substrate::Program;
 use hue_substrate::handover::Peer;
-use hue_tables::{NextHop, TernaryTable, Vid};
+use hue_tables::{LabelTable, NextHop, Pointer, TernaryTable, Vid};
 use hue_wire::Mac;
 
 use super::super::announce::{Announcement, MESSAGE_BYTES_MAX};
@@ -33,6 +33,8 @@ pub(crate) struct Installation {
     pub hops: Option<Hops>,
     /// The same, of a network with patterns.
     pub patterns: Option<Arc<TernaryTable>>,
+    /// The same, of a network with flat labels.
+    pub labels: Option<Arc<LabelTable>>,
     /// See [`hue_substrate::handover::Home`].
     pub generation: u16,
     pub home: bool,
@@ -216,7 +218,7 @@ impl Worker {
     /// Installs a network, or gives an installed network a new program: counters, queue and TAPs stay, and so does
     /// the meter unless the limit changed.
     pub fn install(&mut self, installation: Installation) {
-        let Installation { program, hops, patterns, generation, home, block } = installation;
+        let Installation { program, hops, patterns, labels, generation, home, block } = installation;
         self.publish();
         match self.slot(program.vid) {
             Some(slot) => {
@@ -228,13 +230,13 @@ impl Worker {
                 }
                 orphans.into_iter().for_each(|tap| self.close_tap(tap));
                 let mut plane = Network::new(&program, self.engine.networks.get(slot));
-                plane.take(hops, patterns);
+                plane.take(hops, patterns, labels);
                 self.engine.networks[slot] = plane;
                 self.show(slot);
             }
             None => {
                 let mut plane = Network::new(&program, None);
-                plane.take(hops, patterns);
+                plane.take(hops, patterns, labels);
                 self.networks.push(LiveNetwork::new(&program, generation, home, block));
                 self.engine.networks.push(plane);
                 let count = self.networks.len();
@@ -387,6 +389,13 @@ impl Worker {
         let network = self.slot(vid).and_then(|slot| self.engine.networks.get(slot));
         let switch = network.and_then(|network| network.switch.as_deref());
         switch.map(|switch| switch.rows(self.now_ns)).unwrap_or_default()
+    }
+
+    /// The pointers that a network has cached, ascending.
+    pub fn pointers(&self, vid: Vid) -> Vec<Pointer<Adjacency>> {
+        let network = self.slot(vid).and_then(|slot| self.engine.networks.get(slot));
+        let pointers = network.and_then(|network| network.shape.pointers.as_ref());
+        pointers.map(|pointers| pointers.list(self.now_ns).collect()).unwrap_or_default()
     }
 
     /// Number of MAC addresses that a network has learnt and not forgotten.

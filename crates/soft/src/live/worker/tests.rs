@@ -131,6 +131,7 @@ impl Solo {
                 program: Arc::new(program.clone()),
                 hops: Some(network.hops.clone()),
                 patterns: None,
+                labels: None,
                 generation: 0,
                 home: true,
                 block,

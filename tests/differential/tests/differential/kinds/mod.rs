@@ -9,7 +9,7 @@ mod running;
 use hue_differential::{Case, Together};
 use hue_planes::{Adjacency, Kind};
 use hue_substrate::{Entries, VirtualPort};
-use hue_tables::Limits;
+use hue_tables::{Limits, NextHop};
 
 /// Ports without networks, where there is room for them.
 const FREE_PORTS: u8 = 2;
@@ -43,5 +43,13 @@ fn let_in(world: &mut Together, case: usize, other: usize) {
     if matches!(guest.entries, Entries::Exact(_)) {
         // The next hops of such a network are its ports.
         guest.next_hops.push(Adjacency::out(port, mtu_bytes));
+    }
+    if let Entries::Nearest(labels) = &mut guest.entries {
+        // The rows of its ports come before those of its labels.
+        let place = guest.ports.len() - 1;
+        guest.next_hops.insert(place, guest.ports[place].arrival());
+        for (_, hop) in labels.iter_mut().filter(|(_, hop)| usize::from(hop.get()) >= place) {
+            *hop = NextHop::new(hop.get() + 1).unwrap();
+        }
     }
 }

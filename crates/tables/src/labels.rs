@@ -1,0 +1,277 @@
+//! Flat labels in a circular name space: the closest label before a key, among the entries of a network, or among pointers
+//! that packets taught.
+//!
+//! Flow: program → [`LabelTable::new`] → planes; packets → [`Pointers::learn`] → planes. The closest label is the one from
+//! which the clockwise way to the key, `(key - label) mod 2^128`, is the shortest. It is the largest label that is not above the
+//! key or, if there is none, the largest label: both structures are sorted and searched by halves, without allocation.
+//! Labels are left-aligned: of shorter ones the low bits are 0 in all labels and keys, which changes no order of distances.
+//!
+//! Invariants: a [`LabelTable`] never changes; a network that gets other entries gets another table. [`Pointers`] have one owner,
+//! never hold more than their limit, and none that has expired is found. Source: M. Caesar et al., ROFL: Routing on Flat Labels
+//! (SIGCOMM 2006) §2 and §3.
+
+use crate::types::NextHop;
+
+/// The clockwise way from a label to a key: 0 if they are equal.
+#[inline(always)]
+#[must_use]
+pub const fn clockwise(label: u128, key: u128) -> u128 {
+    key.wrapping_sub(label)
+}
+
+/// The place of the closest label of a sorted list.
+#[inline(always)]
+fn closest(labels: &[u128], key: u128) -> Option<usize> {
+    let above = labels.partition_point(|label| *label <= key);
+    // Behind the lowest label, the ring continues at the highest one.
+    if above == 0 { labels.len().checked_sub(1) } else { Some(above - 1) }
+}
+
+/// A network's entries: see the head of this file.
+#[derive(Clone, Debug, Default)]
+pub struct LabelTable {
+    /// Ascending.
+    labels: Box<[u128]>,
+    hops: Box<[u16]>,
+}
+
+impl LabelTable {
+    /// Most entries.
+    pub const ENTRIES_MAX: usize = 16_384;
+
+    /// A table with these entries, in any order. Of entries with the same label the first one counts; entries beyond
+    /// [`LabelTable::ENTRIES_MAX`] are left out.
+    #[must_use]
+    pub fn new(entries: &[(u128, NextHop)]) -> Self {
+        let mut sorted: Vec<(u128, NextHop)> = entries.iter().copied().take(Self::ENTRIES_MAX).collect();
+        sorted.sort_by_key(|(label, _)| *label);
+        sorted.dedup_by_key(|(label, _)| *label);
+        let (labels, hops): (Vec<_>, Vec<_>) =
+            sorted.into_iter().map(|(label, hop)| (label, hop.get())).unzip();
+        Self { labels: labels.into(), hops: hops.into() }
+    }
+
+    /// The closest label, and the word of its next hop.
+    #[inline]
+    #[must_use]
+    pub fn closest(&self, key: u128) -> Option<(u128, u16)> {
+        let at = closest(&self.labels, key)?;
+        Some((*self.labels.get(at)?, *self.hops.get(at)?))
+    }
+
+    /// Whether there is an entry with this label.
+    #[inline]
+    #[must_use]
+    pub fn has(&self, label: u128) -> bool {
+        self.labels.binary_search(&label).is_ok()
+    }
+}
+
+/// Pointers that packets taught; each has a value, where the label is.
+#[derive(Debug)]
+pub struct Pointers<T> {
+    /// Ascending.
+    labels: Vec<u128>,
+    rows: Vec<Row<T>>,
+    max: usize,
+    ageing_ns: u64,
+    /// None expires before this time.
+    next_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row<T> {
+    value: T,
+    /// It is not found from this time on.
+    ends_ns: u64,
+}
+
+/// The copy has room for as many, so that it allocates nothing later either.
+impl<T: Copy + PartialEq> Clone for Pointers<T> {
+    fn clone(&self) -> Self {
+        let mut copy = Self::new(self.max, self.ageing_ns);
+        copy.labels.extend_from_slice(&self.labels);
+        copy.rows.extend_from_slice(&self.rows);
+        copy.next_ns = self.next_ns;
+        copy
+    }
+}
+
+/// A pointer, for lists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pointer<T> {
+    /// The label.
+    pub label: u128,
+    /// Where it is.
+    pub value: T,
+    /// Time since it was last taught, nanoseconds.
+    pub age_ns: u64,
+}
+
+impl<T: Copy + PartialEq> Pointers<T> {
+    /// None yet, and room for `max`; each is kept for `ageing_ns` after it was last taught.
+    #[must_use]
+    pub fn new(max: usize, ageing_ns: u64) -> Self {
+        Self {
+            labels: Vec::with_capacity(max),
+            rows: Vec::with_capacity(max),
+            max,
+            ageing_ns,
+            next_ns: u64::MAX,
+        }
+    }
+
+    /// The closest label, and its value.
+    #[inline]
+    #[must_use]
+    pub fn closest(&self, key: u128, now_ns: u64) -> Option<(u128, &T)> {
+        let mut at = closest(&self.labels, key)?;
+        // Expired ones are few: the next packet that is learnt from removes them all.
+        for _ in 0..self.rows.len() {
+            let row = self.rows.get(at)?;
+            if now_ns < row.ends_ns {
+                return Some((*self.labels.get(at)?, &row.value));
+            }
+            at = at.checked_sub(1).unwrap_or(self.rows.len() - 1);
+        }
+        None
+    }
+
+    /// Removes what has expired. Without anything to remove it is one comparison.
+    #[inline]
+    pub fn age(&mut self, now_ns: u64) {
+        if now_ns >= self.next_ns {
+            self.sweep(now_ns);
+        }
+    }
+
+    #[cold]
+    fn sweep(&mut self, now_ns: u64) {
+        let mut kept = 0;
+        for at in 0..self.rows.len() {
+            if now_ns < self.rows[at].ends_ns {
+                self.labels[kept] = self.labels[at];
+                self.rows[kept] = self.rows[at];
+                kept += 1;
+            }
+        }
+        self.labels.truncate(kept);
+        self.rows.truncate(kept);
+        self.next_ns = self.rows.iter().map(|row| row.ends_ns).min().unwrap_or(u64::MAX);
+    }
+
+    /// Enters a pointer, or that it is still true. Returns false if there was no room for it.
+    pub fn learn(&mut self, label: u128, value: T, now_ns: u64) -> bool {
+        self.age(now_ns);
+        let row = Row { value, ends_ns: now_ns.saturating_add(self.ageing_ns) };
+        match self.labels.binary_search(&label) {
+            Ok(at) => self.rows[at] = row,
+            Err(_) if self.labels.len() >= self.max => return false,
+            Err(at) => {
+                self.labels.insert(at, label);
+                self.rows.insert(at, row);
+            }
+        }
+        self.next_ns = self.next_ns.min(row.ends_ns);
+        true
+    }
+
+    /// Removes those whose value is not one of these.
+    pub fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+        let mut rows = self.rows.iter();
+        self.labels.retain(|_| rows.next().is_some_and(|row| keep(&row.value)));
+        self.rows.retain(|row| keep(&row.value));
+    }
+
+    /// Those that have not expired, ascending.
+    pub fn list(&self, now_ns: u64) -> impl Iterator<Item = Pointer<T>> + '_ {
+        let all = self.labels.iter().zip(&self.rows).filter(move |(_, row)| now_ns < row.ends_ns);
+        all.map(move |(label, row)| {
+            let taught_ns = row.ends_ns.saturating_sub(self.ageing_ns);
+            Pointer { label: *label, value: row.value, age_ns: now_ns.saturating_sub(taught_ns) }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Labels that are often neighbours, at both ends of the space and in between.
+    fn label() -> impl Strategy<Value = u128> {
+        prop_oneof![0_u128..6, (0_u128..6).prop_map(|low| u128::MAX - low), any::<u128>(), Just(1 << 127)]
+    }
+
+    /// The shortest clockwise way, one label after the other.
+    fn naive(labels: impl Iterator<Item = u128>, key: u128) -> Option<u128> {
+        labels.min_by_key(|label| clockwise(*label, key))
+    }
+
+    proptest! {
+        #[test]
+        fn the_closest_entry_is_the_one_that_all_distances_say(
+            labels in prop::collection::btree_set(label(), 0..40).prop_map(Vec::from_iter).prop_shuffle(),
+            keys in prop::collection::vec(label(), 20),
+        ) {
+            let hop = |at: usize| NextHop::new(at as u16).unwrap();
+            let entries: Vec<_> = labels.iter().copied().zip((0..).map(hop)).collect();
+            let table = LabelTable::new(&entries);
+            for key in keys.into_iter().chain(labels.iter().copied()) {
+                let wanted = naive(labels.iter().copied(), key);
+                let place = wanted.and_then(|one| labels.iter().position(|label| *label == one));
+                prop_assert_eq!(table.closest(key), wanted.zip(place.map(|at| at as u16)));
+                prop_assert_eq!(table.has(key), labels.contains(&key));
+            }
+        }
+
+        #[test]
+        fn pointers_are_those_of_a_list_that_is_searched_whole(
+            max in 0_usize..6,
+            steps in prop::collection::vec((label(), 0_u8..3, 0_u64..40, any::<bool>()), 0..60),
+        ) {
+            const AGEING_NS: u64 = 100;
+            let mut pointers = Pointers::new(max, AGEING_NS);
+            let mut known: Vec<(u128, u8, u64)> = Vec::new();
+            let mut now_ns = 0;
+            for (label, value, later_ns, learns) in steps {
+                now_ns += later_ns;
+                known.retain(|(_, _, taught_ns)| now_ns < taught_ns + AGEING_NS);
+                let closest = naive(known.iter().map(|(label, ..)| *label), label);
+                let found = pointers.closest(label, now_ns).map(|(label, value)| (label, *value));
+                let row = known.iter().find(|(label, ..)| Some(*label) == closest);
+                prop_assert_eq!(found, row.map(|(label, value, _)| (*label, *value)));
+                if learns {
+                    let before = known.iter().position(|(other, ..)| *other == label);
+                    let fits = before.is_some() || known.len() < max;
+                    if let Some(at) = before {
+                        known.remove(at);
+                    }
+                    if fits {
+                        known.push((label, value, now_ns));
+                    }
+                    prop_assert_eq!(pointers.learn(label, value, now_ns), fits);
+                }
+                known.sort_unstable();
+                let list: Vec<_> = pointers.list(now_ns).map(|one| (one.label, one.value, now_ns - one.age_ns)).collect();
+                prop_assert_eq!(&list, &known);
+            }
+            pointers.retain(|value| *value == 1);
+            known.retain(|(_, value, _)| *value == 1);
+            prop_assert_eq!(pointers.list(now_ns).count(), known.len());
+        }
+    }
+
+    #[test]
+    fn limits_hold() {
+        let hop = NextHop::new(0).unwrap();
+        let all: Vec<_> = (0..=LabelTable::ENTRIES_MAX as u128).map(|label| (label, hop)).collect();
+        let last = LabelTable::ENTRIES_MAX as u128 - 1;
+        assert_eq!(LabelTable::new(&all).closest(u128::MAX), Some((last, 0)));
+        let mut full = Pointers::new(2, 10);
+        assert_eq!([1, 2, 3, 2].map(|label| full.learn(label, (), 5)), [true, true, false, true]);
+        assert!(full.closest(9, 15).is_none(), "they have expired");
+        assert!(full.learn(3, (), 15), "and count no more");
+    }
+}
