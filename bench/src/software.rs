@@ -20,7 +20,8 @@ use crate::{Failure, Settings};
 use worlds::{PACKETS, Routes, World};
 
 /// The kinds, the one to compare with first.
-const KINDS: [Kind; 6] = [Kind::Ipv4, Kind::Ipv6, Kind::Dual, Kind::L2, Kind::Extract, Kind::Splice];
+const KINDS: [Kind; 8] =
+    [Kind::Ipv4, Kind::Ipv6, Kind::Dual, Kind::L2, Kind::Extract, Kind::Rofl, Kind::Splice, Kind::Mpls];
 /// Networks of a mixture.
 const MANY: usize = 15;
 /// Routes of each of many networks, of IPv4 and of IPv6.
@@ -95,8 +96,9 @@ fn compare(
         ]);
     }
     section.note(
-        "`l2` has 64 hosts behind each of four ports, `extract` 16,384 exact entries of 64 bits, `splice` the routes \
-         of `ipv4` in each of four slices. Packets draw destinations, entries and splicing bits at random; all are forwarded.",
+        "`l2` has 64 hosts behind each of four ports, `extract` 16,384 exact entries of 64 bits, `rofl` 16,384 labels of 128 \
+         bits, `splice` the routes of `ipv4` in each of four slices, `mpls` 4,096 labels, which it swaps. \
+         Packets draw destinations, entries and splicing bits at random; all are forwarded.",
     );
     Ok(section)
 }

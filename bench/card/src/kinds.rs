@@ -366,7 +366,11 @@ fn frame(program: &Program, port: u8, number: usize, rng: &mut Rng) -> Vec<u8> {
         Entries::Dual(narrow, _) if number % 2 == 0 => (narrow, &[]),
         Entries::Dual(_, wide) => (&[], wide),
         // No image has networks with slices.
-        Entries::Sliced(_) | Entries::Exact(_) | Entries::Ternary(_) | Entries::Nearest(_) | Entries::None => {
+        Entries::Sliced(_)
+        | Entries::Exact(_)
+        | Entries::Ternary(_)
+        | Entries::Nearest(_)
+        | Entries::None => {
             let others: Vec<u8> =
                 program.ports.iter().map(|vport| vport.port.get()).filter(|at| *at != port).collect();
             let to = host(others[rng.below(others.len())], rng.below(HOSTS));

@@ -99,10 +99,11 @@ fn attach(node: &Namespace, inside: &Namespace, host: &Host, port: &str) -> Resu
     links.set_master(port, Some(&bridge(host.port)))?;
     links.set_isolated(port, true)?;
     links.set_up(port, true)?;
+    let links = host.links().filter(|_| !host.has_endpoint);
     let settings = Settings {
         mac: Some(host.mac),
         mtu: None,
-        addresses: host.links().map(|(address, _)| (address, link_len(address))).collect(),
+        addresses: links.map(|(address, _)| (address, link_len(address))).collect(),
         routers: host.links().filter_map(|(_, router)| router).collect(),
         // The foreign host, as if it were on the link.
         on_link: host.bridge_target.map(AnyPrefix::host).into_iter().collect(),

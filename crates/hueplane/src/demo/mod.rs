@@ -7,6 +7,7 @@
 //! given. The remains of a killed demo are removed by the next one. Concurrent demos do not affect each
 //! other.
 
+mod endpoints;
 mod lab;
 mod moves;
 mod place;
@@ -40,7 +41,7 @@ use watch::Watch;
 const MEASURED: usize = 3;
 /// Programs that hosts run.
 const PROGRAMS: [(&str, &str); 2] = [("ping", "iputils-ping"), ("iperf3", "iperf3")];
-/// What runs the program of the network of kind `process`.
+/// What runs the program of the network of kind `process`, and that of hosts of kind `mpls`.
 const PYTHON: (&str, &str) = ("python3", "python3");
 /// Pings between peers.
 const PEER: Ping = Ping { count: 5, gap: Duration::from_millis(100), wait: Duration::from_secs(2) };
@@ -65,7 +66,7 @@ pub fn demo(args: &Demo) -> Result<(), Failure> {
         return ended(&swept.faults, &format!("{} removed", count(swept.labs, "lab")));
     }
     let plan = Plan::new(args.networks);
-    let needs_python = plan.networks.iter().any(|network| network.kind == Kind::Process);
+    let needs_python = plan.networks.iter().any(|network| matches!(network.kind, Kind::Process | Kind::Mpls));
     for (program, package) in PROGRAMS.into_iter().chain(needs_python.then_some(PYTHON)) {
         if !installed(program) {
             let what = format!("demo: program {program} is missing: apt-get install {package}");
@@ -141,6 +142,10 @@ impl Run<'_> {
         let image = self.image.as_deref();
         let documents = plan.documents(&place.node(), image, nics);
         step("networks", || networks(daemon, plan, documents).map(|text| (text, ())))?;
+        if plan.networks.iter().any(|network| network.endpoint(0).is_some()) {
+            let text = |started| (format!("{started} hosts have IP over flat labels or MPLS"), ());
+            step("endpoints", || endpoints::start(&lab, plan).map(text))?;
+        }
         if let Some(image) = image {
             self.report.card = Some(CardReport { image: image.to_owned(), ..CardReport::default() });
             step("card", || self.card().map(|text| (text, ())))?;
@@ -257,7 +262,7 @@ impl Run<'_> {
         let text = format!("{found} of {of} ways from a host to its router work");
         Ok(match of_peers {
             [_, 0] => text,
-            [found, of] => format!("{text}, {found} of {of} hosts on a link with their peer found it"),
+            [found, of] => format!("{text}, {found} of {of} hosts without a router reach their peer"),
         })
     }
 

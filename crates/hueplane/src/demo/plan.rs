@@ -5,9 +5,10 @@
 //! other port. Some networks have IPv6 instead: 2001:db8:*n*:1::/64 and 2001:db8:*n*:2::/64, the router at ::1 and
 //! the hosts at ::2. These networks share two ports; every second one has left and right exchanged.
 //!
-//! Of each further kind there is one network. `dual` has addresses of both families. The hosts of a switch, of a program that
-//! forwards, and of a network that forwards by bits of frames are on one link, 10.*n*.1.0/24 from .2, and have no router. Such a
-//! network has two ports of its own, because what it sends to a port reaches everybody there.
+//! Of each further kind there is one network. `dual` has addresses of both families. The hosts of networks that are no IP routers
+//! have addresses of 10.*n*.1.0/24 from .2, and no router: those of a switch, of a program that forwards and of a network that
+//! forwards by bits of frames on one link, those of flat labels and of MPLS behind a program that gives them IP. A network whose
+//! frames reach everybody on a port has two ports of its own.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,12 +16,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hue_planes::Kind;
 use hue_wire::Mac;
 
+use crate::local::space::HOST_INTERFACE;
+
 /// Ports of the node that a card has, `p0` to `p3`. Networks in software with ports of their own have those behind them.
 pub const CARD_PORTS: usize = 4;
 /// The networks that are no routers for one family, counted from 1: behind those on the card, and the switch as the first.
-const FURTHER: [(u16, Kind); 6] = [
+const FURTHER: [(u16, Kind); 8] = [
     (5, Kind::L2),
     (7, Kind::Dual),
+    (8, Kind::Rofl),
+    (10, Kind::Mpls),
     (11, Kind::Kernel),
     (12, Kind::Process),
     (13, Kind::Extract),
@@ -28,6 +33,10 @@ const FURTHER: [(u16, Kind); 6] = [
 ];
 /// The program of the network of kind `process`: a learning switch.
 const PROGRAM: &str = include_str!("switch.py");
+/// The program that gives IP to the hosts of the network of kind `mpls`.
+const EDGE: &str = include_str!("../../../../labs/mpls/edge.py");
+/// Labels with which the hosts of the network of kind `mpls` send, in the order of [`SIDES`].
+const LABELS: [u32; 2] = [100, 101];
 /// Names of a network's ports, and of the hosts behind them.
 pub const SIDES: [&str; 2] = ["left", "right"];
 
@@ -89,16 +98,31 @@ pub struct Host {
     pub address: IpAddr,
     /// MAC address of the host.
     pub mac: Mac,
-    /// Address of the router on the host's link. Hosts that are on one link with their peer have none.
+    /// Address of the router on the host's link. Hosts of networks that are no IP routers have none.
     pub router: Option<IpAddr>,
     /// Its address and its router's of the other family, in a network that routes both.
     pub second: Option<[IpAddr; 2]>,
     /// MAC address of the network on the host's link.
     pub network_mac: Mac,
+    /// Whether a program gives it IP ([`Network::endpoint`]), on an interface of its own. Its link then has no address.
+    pub has_endpoint: bool,
     /// A foreign host, which is pinged as if it were on the link. It is on the same bridge, if any is.
     pub bridge_target: Option<IpAddr>,
     /// A foreign host, which is pinged through the router.
     pub routed_target: Option<IpAddr>,
+}
+
+/// A program that gives IP to a host.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// The program; `None` is this one.
+    pub program: Option<&'static str>,
+    /// Its arguments.
+    pub command: Vec<String>,
+    /// The interface that it makes.
+    pub interface: &'static str,
+    /// Whether it gives the interface its address.
+    pub configures: bool,
 }
 
 impl Plan {
@@ -218,9 +242,9 @@ impl Network {
             None if index >= ON_CARD && number % 6 == 3 => Kind::Ipv6,
             None => Kind::Ipv4,
         };
-        let ports = if on_one_link(kind) {
+        let ports = if has_own_ports(kind) {
             let before =
-                FURTHER.iter().filter(|(further, kind)| *further < number && on_one_link(*kind)).count();
+                FURTHER.iter().filter(|(further, kind)| *further < number && has_own_ports(*kind)).count();
             OWN_PAIR.map(|port| port + OWN_PAIR.len() * before)
         } else {
             PAIRS[index % PAIRS.len()]
@@ -250,26 +274,73 @@ impl Network {
             }
             // The source address.
             Kind::Extract => ", key: [{offset: 6, bytes: 6}]".to_owned(),
+            Kind::Rofl => ", label_bits: 32".to_owned(),
             _ => String::new(),
         }
     }
 
+    /// The program that gives IP to a host over frames of another protocol, with its arguments, and the interface that it makes.
+    pub fn endpoint(&self, side: usize) -> Option<Endpoint> {
+        let (host, peer) = (&self.hosts[side], &self.hosts[(side + 1) % self.hosts.len()]);
+        let router = host.network_mac.to_string();
+        let command: Vec<String> = match self.kind {
+            Kind::Rofl => {
+                let (own, to) = (flat_label(side), flat_label((side + 1) % self.hosts.len()));
+                let (address, to) = (format!("{}/24", host.address), format!("{}={to}", peer.address));
+                let options = ["--interface", HOST_INTERFACE, "--router", &router, "--label", &own];
+                let more = ["--address", &address, "--to", &to];
+                ["rofl-host"].iter().chain(&options).chain(&more).map(|word| (*word).to_owned()).collect()
+            }
+            Kind::Mpls => ["-c", EDGE, HOST_INTERFACE, "lsp0", &router, &LABELS[side].to_string()]
+                .map(str::to_owned)
+                .to_vec(),
+            _ => return None,
+        };
+        Some(match self.kind {
+            Kind::Rofl => Endpoint { program: None, command, interface: "rofl0", configures: true },
+            _ => Endpoint { program: Some("python3"), command, interface: "lsp0", configures: false },
+        })
+    }
+
     /// The entries of its document: what a host sends goes to its peer.
     fn entries(&self) -> String {
-        if self.kind != Kind::Extract {
-            return String::new();
+        let mut out = match self.kind {
+            Kind::Extract => "  entries:\n",
+            Kind::Mpls => "  labels:\n",
+            Kind::Rofl => "  flat_labels:\n    - {label: \"0x10000000\", own: true}\n",
+            _ => "",
         }
-        let mut out = "  entries:\n".to_owned();
+        .to_owned();
         for (at, peer) in self.peers() {
-            let digits = self.hosts[at].mac.to_string().replace(':', "");
-            let _ = writeln!(out, "    - {{match: \"0x{digits}\", port: {}}}", SIDES[peer]);
+            let (side, mac) = (SIDES[peer], self.hosts[peer].mac);
+            let _ = match self.kind {
+                Kind::Extract => {
+                    let digits = self.hosts[at].mac.to_string().replace(':', "");
+                    writeln!(out, "    - {{match: \"0x{digits}\", port: {side}}}")
+                }
+                Kind::Mpls => {
+                    let (label, next) = (LABELS[at], LABELS[at] + 100);
+                    writeln!(
+                        out,
+                        "    - {{label: {label}, swap: {next}, port: {side}, neighbour: \"{mac}\"}}"
+                    )
+                }
+                Kind::Rofl => {
+                    let label = flat_label(peer);
+                    writeln!(
+                        out,
+                        "    - {{label: \"{label}\", port: {side}, neighbour: \"{mac}\", resident: true}}"
+                    )
+                }
+                _ => Ok(()),
+            };
         }
         out
     }
 
     /// The MAC addresses that frames on the link of one of its hosts may have as source.
     pub fn macs_at(&self, host: &Host) -> Vec<Mac> {
-        let on_link = self.hosts.iter().filter(|other| on_one_link(self.kind) || other.mac == host.mac);
+        let on_link = self.hosts.iter().filter(|other| has_own_ports(self.kind) || other.mac == host.mac);
         on_link.flat_map(Host::own_macs).collect()
     }
 }
@@ -296,7 +367,7 @@ impl Host {
         };
         let address = |host: u8| match kind {
             Kind::Ipv6 => six(host),
-            _ if on_one_link(kind) => IpAddr::V4(Ipv4Addr::new(10, block, 1, host + side)),
+            _ if !has_router(kind) => IpAddr::V4(Ipv4Addr::new(10, block, 1, host + side)),
             _ => IpAddr::V4(Ipv4Addr::new(10, block, side + 1, host)),
         };
         let mac = |role| Mac([0x02, 0x68, role, side, high, low]);
@@ -304,7 +375,8 @@ impl Host {
             port,
             address: address(2),
             mac: mac(2),
-            router: (!on_one_link(kind)).then(|| address(1)),
+            router: has_router(kind).then(|| address(1)),
+            has_endpoint: matches!(kind, Kind::Rofl | Kind::Mpls),
             second: (kind == Kind::Dual).then(|| [six(2), six(1)]),
             network_mac: mac(1),
             bridge_target: None,
@@ -313,9 +385,19 @@ impl Host {
     }
 }
 
-/// Whether the hosts of a network of this kind are on one link, because no router is between them.
-fn on_one_link(kind: Kind) -> bool {
-    matches!(kind, Kind::L2 | Kind::Process | Kind::Extract)
+/// Whether a network of this kind routes IP between its hosts.
+fn has_router(kind: Kind) -> bool {
+    !matches!(kind, Kind::L2 | Kind::Process | Kind::Extract | Kind::Rofl | Kind::Mpls)
+}
+
+/// Whether a network of this kind gets whole ports, which it shares with nobody.
+fn has_own_ports(kind: Kind) -> bool {
+    matches!(kind, Kind::L2 | Kind::Process | Kind::Extract | Kind::Rofl)
+}
+
+/// The label of a host in the network of kind `rofl`.
+fn flat_label(side: usize) -> String {
+    format!("0x{:08x}", 0x2000_0000_u32 << (2 * side))
 }
 
 /// The length of the prefix of a link with this address.
@@ -368,7 +450,7 @@ mod tests {
                 assert_eq!(network.hosts.len(), 2);
                 let others = plan.networks.iter().filter(|other| other.name != network.name);
                 let shared = others.flat_map(|other| &other.hosts).any(|host| ports.contains(&host.port));
-                let alone = network.hosts.iter().all(|host| host.router.is_none());
+                let alone = has_own_ports(network.kind);
                 assert!(!(alone && shared), "{} shares no port", network.name);
             }
             for (number, kind) in FURTHER {
@@ -376,9 +458,10 @@ mod tests {
                 assert_eq!(found, usize::from(count >= number), "{kind:?}");
             }
             let ports = match count {
-                ..12 => 4,
-                12 => 6,
-                13.. => 8,
+                ..8 => 4,
+                8..12 => 6,
+                12 => 8,
+                13.. => 10,
             };
             assert_eq!(plan.ports(), ports);
             if let [one, two, ..] = plan.networks.as_slice() {
@@ -407,7 +490,7 @@ mod tests {
                 tried += 1 + usize::from(host.routed_target.is_some());
             }
         }
-        assert_eq!((plan.hosts(), tried), (30, 54));
+        assert_eq!((plan.hosts(), tried), (30, 50));
         let switch: Vec<IpAddr> = plan.switch().unwrap().1.hosts.iter().map(|host| host.address).collect();
         let targets = plan.networks.iter().flat_map(|network| &network.hosts);
         let wanted = targets.filter_map(|host| host.routed_target).filter(|to| switch.contains(to));

@@ -63,7 +63,9 @@ fn main() -> Result<(), Error> {
     let counts = args.next().unwrap_or_else(|| "1,15".to_owned());
     let routes = read(args)?;
     let turns: &[&[Kind]] = match (routes.ipv4.is_empty(), routes.ipv6.is_empty()) {
-        (false, true) => &[&[Kind::Ipv4], &[Kind::L2], &[Kind::Extract], &[Kind::Rofl], &[Kind::Splice]],
+        (false, true) => {
+            &[&[Kind::Ipv4], &[Kind::L2], &[Kind::Extract], &[Kind::Rofl], &[Kind::Splice], &[Kind::Mpls]]
+        }
         (true, _) => &[&[Kind::Ipv6]],
         (false, false) => &[
             &[Kind::Ipv4],
@@ -73,6 +75,7 @@ fn main() -> Result<(), Error> {
             &[Kind::Extract],
             &[Kind::Rofl],
             &[Kind::Splice],
+            &[Kind::Mpls],
             &[Kind::Ipv4, Kind::Ipv6],
             &[Kind::Ipv4, Kind::Ipv6, Kind::L2],
         ],
@@ -96,7 +99,7 @@ fn main() -> Result<(), Error> {
         bench.rates.sort_by(f64::total_cmp);
         let (world, forwarded) = (&bench.world, bench.world.forwarded());
         println!(
-            "{:4} ipv4, {:4} ipv6, {:4} l2, {:4} dual, {:4} extract, {:4} rofl, {:4} splice: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
+            "{:4} ipv4, {:4} ipv6, {:4} l2, {:4} dual, {:4} extract, {:4} rofl, {:4} splice, {:4} mpls: median {:6.2} Mpps, {:6.2} to {:6.2}; {forwarded} forwarded, table {:.1} MB",
             world.networks_of(Kind::Ipv4),
             world.networks_of(Kind::Ipv6),
             world.networks_of(Kind::L2),
@@ -104,6 +107,7 @@ fn main() -> Result<(), Error> {
             world.networks_of(Kind::Extract),
             world.networks_of(Kind::Rofl),
             world.networks_of(Kind::Splice),
+            world.networks_of(Kind::Mpls),
             bench.rates[bench.rates.len() / 2],
             bench.rates[bench.rates.len() / 10],
             bench.rates[bench.rates.len() * 9 / 10],

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use hue_demux::{Match, PortId, Row};
-use hue_planes::{Adjacency, Kind, Settings, splice};
+use hue_planes::{Adjacency, Kind, Settings, mpls, splice};
 use hue_soft::{BATCH_MAX, Frame, Soft};
 use hue_substrate::{Entries, Program, Substrate, SubstrateError, VirtualPort};
 use hue_tables::slice::SlicedPrefix;
@@ -18,6 +18,8 @@ const HOPS: u16 = 256;
 const ENTRIES: u16 = 4096;
 /// Labels of a `rofl` network: as many as there can be.
 const LABELS: u16 = 16_384;
+/// Labels of an `mpls` network.
+const SWAPS: u16 = 4096;
 /// Hosts behind each port of an `l2` network.
 const HOSTS: usize = 64;
 
@@ -109,6 +111,12 @@ fn program(id: Vid, kind: Kind, routes: &Routes) -> Program {
                 .filter_map(|port| Some((router_mac(vid, port), NextHop::new((u16::from(port) + 1) % 4)?)))
                 .collect(),
         ),
+        // Each label is swapped.
+        Entries::Ternary(_) if kind == Kind::Mpls => Entries::Ternary(
+            (0..SWAPS)
+                .filter_map(|number| Some((mpls::pattern_of(swapped(number)), NextHop::new(number % HOPS)?)))
+                .collect(),
+        ),
         Entries::Ternary(_) => {
             let entry = |port: u8, number: u16| {
                 let Mac(mac) = router_mac(vid, port);
@@ -132,6 +140,11 @@ fn program(id: Vid, kind: Kind, routes: &Routes) -> Program {
             .map(|row| Adjacency::out_with(row.port(), 1500, Some(row.dst()), Some(row.src())))
             .collect(),
         Kind::Rofl => ports.iter().map(VirtualPort::arrival).chain(routers).collect(),
+        // The rows of labels first, each with the row by which packets leave.
+        Kind::Mpls => {
+            let swaps = (0..HOPS).filter_map(|hop| Adjacency::labels(&[swapped(hop)], HOPS + hop));
+            swaps.chain(routers).collect()
+        }
         _ => routers,
     };
     let name = format!("net{vid}");
@@ -154,6 +167,11 @@ fn program(id: Vid, kind: Kind, routes: &Routes) -> Program {
 /// A label of every network of kind `rofl`, by its number.
 fn label(number: u16) -> u128 {
     u128::MAX / u128::from(LABELS) * u128::from(number)
+}
+
+/// A label of every network of kind `mpls`, by its number.
+fn swapped(number: u16) -> u32 {
+    100 + u32::from(number)
 }
 
 /// An address of a route that is drawn at random.
@@ -199,6 +217,11 @@ fn packet(random: &mut Random, vid: u16, kind: Kind, routes: &Routes) -> (PortId
             let behind = u128::from(random.next()) % (u128::MAX / u128::from(LABELS));
             let to = label(random.below(LABELS.into()) as u16).wrapping_add(behind);
             bytes[22..38].copy_from_slice(&to.to_be_bytes());
+        }
+        Kind::Mpls => {
+            let label = swapped(random.below(SWAPS.into()) as u16);
+            bytes[12..14].copy_from_slice(&[0x88, 0x47]);
+            bytes[14..18].copy_from_slice(&(label << 12 | 1 << 8 | 64).to_be_bytes());
         }
         Kind::Extract => bytes[6..8].copy_from_slice(&(random.below(ENTRIES.into()) as u16).to_be_bytes()),
         _ => {

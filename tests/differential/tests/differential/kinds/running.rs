@@ -114,6 +114,11 @@ impl Running {
     }
 }
 
+/// The source address of a frame.
+fn source(frame: &[u8]) -> &[u8] {
+    frame.get(6..12).unwrap_or_default()
+}
+
 /// What each case's networks do in a running system with this world. `next` gives the most frames that come at once.
 fn running(world: &Together, cases: &[&Case], workers: usize, mut next: impl FnMut() -> usize) -> Vec<Sent> {
     let (clock, time) = Clock::by_hand(SECOND_NS);
@@ -159,6 +164,8 @@ fn running(world: &Together, cases: &[&Case], workers: usize, mut next: impl FnM
     for (at, sent) in all.iter_mut().enumerate() {
         sent.totals = world.vids(at).iter().map(|vid| running.live.totals(*vid).unwrap()).collect();
         sent.ports = world.ports_of(at).map(|port| running.live.port_totals(port).unwrap()).collect();
+        // A port takes frames of networks that share it in the order of their turns, so only those of one sender have an order.
+        sent.wires.iter_mut().for_each(|wire| wire.sort_by(|one, other| source(one).cmp(source(other))));
     }
     all
 }
