@@ -2,7 +2,7 @@
 //!
 //! Each host's namespace has a packet socket with a kernel filter. It passes only frames whose source MAC
 //! address is neither the host's own nor its router's on that link. Every frame that passes is a leak;
-//! without leaks, the watch costs nothing. Loopback frames are ignored: they come from the host itself. So are reports of
+//! without leaks, the watch costs nothing. Other interfaces than the host's link are ignored: their frames come from the host itself. So are reports of
 //! multicast listeners (MLD, RFC 3810) of IPv6 networks' routers: they are for everybody on the link.
 
 use std::collections::BTreeMap;
@@ -12,11 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use hue_host::links::Links;
 use hue_host::netns::Namespace;
 use hue_wire::Mac;
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 use crate::failure::Failure;
+use crate::local::space::HOST_INTERFACE;
 
 /// Interval at which sockets are emptied.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -42,7 +44,8 @@ pub struct Watcher(Socket);
 impl Watcher {
     /// Watches a namespace in which frames may only have these sources. Create it before frames are sent.
     pub fn new(namespace: &Namespace, own: &[Mac]) -> Result<Self, Failure> {
-        let filter = filter(own);
+        let interface = Links::inside(namespace).and_then(|mut links| links.index_of(HOST_INTERFACE));
+        let filter = filter(interface?, own);
         let open = || -> io::Result<Self> {
             let protocol = Protocol::from(i32::from(ETH_P_ALL.to_be()));
             let socket = Socket::new(Domain::PACKET, Type::RAW, Some(protocol))?;
@@ -112,18 +115,17 @@ fn close(mut watchers: Vec<Watcher>) {
     });
 }
 
-/// Passes frames of Ethernet links with a source other than `own` (classic BPF).
-fn filter(own: &[Mac]) -> Vec<SockFilter> {
+/// Passes frames of an interface with a source other than `own` (classic BPF).
+fn filter(interface: u32, own: &[Mac]) -> Vec<SockFilter> {
     const LOAD_WORD: u16 = 0x20;
     const LOAD_HALF: u16 = 0x28;
     const JUMP_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
-    /// Offset at which the kernel provides the hardware type of the interface.
-    const HARDWARE_TYPE: u32 = (-0x1000i32 + 28).cast_unsigned();
-    const ETHERNET: u32 = 1;
+    /// Offset at which the kernel provides the index of the interface.
+    const INTERFACE: u32 = (-0x1000i32 + 8).cast_unsigned();
     let mut program = vec![
-        SockFilter::new(LOAD_HALF, 0, 0, HARDWARE_TYPE),
-        SockFilter::new(JUMP_EQUAL, 1, 0, ETHERNET),
+        SockFilter::new(LOAD_WORD, 0, 0, INTERFACE),
+        SockFilter::new(JUMP_EQUAL, 1, 0, interface),
         SockFilter::new(RETURN, 0, 0, 0),
     ];
     // To 33:33:00:00:00:16, from a MAC address of a router (02:68:01:… or its companion on a NIC).
