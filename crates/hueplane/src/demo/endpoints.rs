@@ -12,8 +12,11 @@ use hue_host::{HostError, addresses};
 use super::lab::Lab;
 use super::plan::{Endpoint, Plan, link_len};
 use crate::failure::Failure;
+use crate::local::probe::{self, Ping};
 use crate::local::stop;
 
+/// The ping with which a host is heard. Nobody answers.
+const ANNOUNCE: Ping = Ping { count: 1, gap: Duration::from_millis(100), wait: Duration::from_millis(100) };
 /// Longest time until a program has made its interface.
 const START_MAX: Duration = Duration::from_secs(10);
 
@@ -23,6 +26,10 @@ pub fn start(lab: &Lab, plan: &Plan) -> Result<usize, Failure> {
     for (inside, network) in lab.hosts.iter().zip(&plan.networks) {
         for (side, namespace) in inside.iter().enumerate() {
             let Some(endpoint) = network.endpoint(side) else { continue };
+            // Any frame of the host: its bridge learns where it is. A frame to an address that it does not know goes to everybody.
+            if let Some(target) = network.hosts[side].bridge_target {
+                probe::ping(namespace, target, ANNOUNCE)?;
+            }
             run(namespace, &endpoint)?;
             let link = interface(namespace, &endpoint)?;
             if !endpoint.configures {

@@ -114,6 +114,8 @@ fn hosts_reach_each_other_over_flat_labels() {
     names.iter().for_each(|name| runs_on(&daemon, name, "soft"));
     let [alice, bob] = [Endpoint::start(&hosts[0], 0, ALICE, BOB), Endpoint::start(&hosts[1], 1, BOB, ALICE)];
     until("the endpoints are there", 20, || ping(&hosts[0], "10.8.0.2", 1, &[]));
+    // Addresses of IPv6 come a second later (RFC 4862 §5.4).
+    until("IPv6 is there", 20, || ping(&hosts[1], "fd08::1", 1, &[]));
     assert!(ping(&hosts[0], "10.8.0.2", 20, &[]) && ping(&hosts[1], "fd08::1", 5, &[]));
     // 20 bytes are the header, its two labels and that of the source route; 28 those of ICMP in IP.
     assert!(ping(&hosts[0], "10.8.0.2", 2, &["-M", "do", "-s", "1452"]), "the longest packet");
