@@ -133,17 +133,19 @@ fn program(id: Vid, kind: Kind, routes: &Routes) -> Program {
             Entries::Nearest((0..LABELS).filter_map(|number| Some((label(number), hop(number)?))).collect())
         }
     };
+    let outs = |rows: &[Adjacency]| -> Vec<Adjacency> {
+        rows.iter()
+            .map(|row| Adjacency::out_with(row.port(), 1500, Some(row.dst()), Some(row.src())))
+            .collect()
+    };
     let next_hops = match kind {
         Kind::L2 => ports.iter().map(|port| Adjacency::out(port.port, port.mtu_bytes)).collect(),
-        Kind::Extract => routers
-            .iter()
-            .map(|row| Adjacency::out_with(row.port(), 1500, Some(row.dst()), Some(row.src())))
-            .collect(),
+        Kind::Extract => outs(&routers),
         Kind::Rofl => ports.iter().map(VirtualPort::arrival).chain(routers).collect(),
         // The rows of labels first, each with the row by which packets leave.
         Kind::Mpls => {
             let swaps = (0..HOPS).filter_map(|hop| Adjacency::labels(&[swapped(hop)], HOPS + hop));
-            swaps.chain(routers).collect()
+            swaps.chain(outs(&routers)).collect()
         }
         _ => routers,
     };
