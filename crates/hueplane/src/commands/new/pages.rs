@@ -67,7 +67,7 @@ pub fn lab(name: &str) -> String {
          `hueplane.yaml` has a network of [kind `{name}`](../../docs/guide/kinds.md#{name}) on two ports. Nothing here needs root.\n\n\
          The sender of this frame has an entry at the other port:\n\n    \
              $ hueplane trace -f labs/{name}/hueplane.yaml --in-port p0 --hex {FRAME}\n    \
-             frame on p0, {bytes} bytes\n    \
+             packet on p0, {bytes} bytes\n    \
              …\n        \
                  lookup    02:aa:00:00:00:01: static entry, port p1\n        \
                  egress    destination 02:bb:00:00:00:01 -> 02:aa:00:00:00:01, source 02:aa:00:00:00:01 -> 02:bb:00:00:00:01\n    \
