@@ -5,19 +5,12 @@
 use hue_intent::{EntryAction, NetworkSpec};
 use hue_planes::Adjacency;
 use hue_substrate::VirtualPort;
-use hue_tables::{NextHop, Pattern};
+use hue_tables::Pattern;
 
-use crate::routes::Hops;
-
-/// What the entries of a network become.
-pub(crate) struct Rows {
-    pub next_hops: Vec<Adjacency>,
-    /// In the order of the document.
-    pub entries: Vec<(Pattern, NextHop)>,
-}
+use crate::routes::{Hops, Rows};
 
 /// The rows of a network's entries; `None` if one is for a port that does not exist, or if there are too many.
-pub(crate) fn rows(spec: &NetworkSpec, ports: &[VirtualPort]) -> Option<Rows> {
+pub(crate) fn rows(spec: &NetworkSpec, ports: &[VirtualPort]) -> Option<Rows<Pattern>> {
     let (mut hops, mut entries) = (Hops::default(), Vec::with_capacity(spec.entries.len()));
     if let Some(key) = &spec.plane.key {
         for entry in &spec.entries {

@@ -6,12 +6,12 @@
 use hue_intent::{LabelAction, NetworkSpec};
 use hue_planes::{Adjacency, mpls};
 use hue_substrate::VirtualPort;
+use hue_tables::Pattern;
 
-use crate::extract::Rows;
-use crate::routes::Hops;
+use crate::routes::{Hops, Rows};
 
 /// The rows of a network's labels; `None` if one is for a port that does not exist, or if there are too many.
-pub(crate) fn rows(spec: &NetworkSpec, ports: &[VirtualPort]) -> Option<Rows> {
+pub(crate) fn rows(spec: &NetworkSpec, ports: &[VirtualPort]) -> Option<Rows<Pattern>> {
     let (mut hops, mut entries) = (Hops::default(), Vec::with_capacity(spec.labels.len()));
     for entry in &spec.labels {
         let row = match &entry.action {

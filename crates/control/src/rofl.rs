@@ -6,19 +6,11 @@
 use hue_intent::{LabelPlace, NetworkSpec};
 use hue_planes::Adjacency;
 use hue_substrate::VirtualPort;
-use hue_tables::NextHop;
 
-use crate::routes::Hops;
-
-/// What the labels of a network become.
-pub(crate) struct Rows {
-    pub next_hops: Vec<Adjacency>,
-    /// In the order of the document.
-    pub entries: Vec<(u128, NextHop)>,
-}
+use crate::routes::{Hops, Rows};
 
 /// The rows of a network's labels; `None` if one is at a port that does not exist, or if there are too many.
-pub(crate) fn rows(spec: &NetworkSpec, ports: &[VirtualPort]) -> Option<Rows> {
+pub(crate) fn rows(spec: &NetworkSpec, ports: &[VirtualPort]) -> Option<Rows<u128>> {
     let (mut hops, mut entries) = (Hops::default(), Vec::with_capacity(spec.flat_labels.len()));
     for port in ports {
         hops.add(port.arrival()).ok()?;

@@ -109,6 +109,13 @@ pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSe
     Ok(RouteSet { next_hops: builder.hops.list, groups: builder.hops.groups, routes })
 }
 
+/// What the entries of a network with a table of its own become.
+pub(crate) struct Rows<K> {
+    pub next_hops: Vec<Adjacency>,
+    /// In the order of the document.
+    pub entries: Vec<(K, NextHop)>,
+}
+
 /// The next hops so far, without duplicates.
 #[derive(Default)]
 pub(crate) struct Hops {

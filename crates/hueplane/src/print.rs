@@ -118,6 +118,11 @@ pub fn text(text: &str) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
+/// Says something to the operator of a program that runs until a signal.
+pub fn note(program: &str, text: &str) {
+    anstream::eprintln!("{} {text}", styled(DIM, format!("{program}:")));
+}
+
 /// `text` in a style.
 pub fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")

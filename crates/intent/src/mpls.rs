@@ -12,7 +12,7 @@ use crate::decode::Cursor;
 use crate::document::{MAC, items, optional, unicast};
 use crate::extract::{DROP, PUNT};
 use crate::schema;
-use crate::types::Name;
+use crate::types::{Name, is_false};
 
 const PORT: &str = "the name of a virtual port";
 const PUSH: &str = "a list of labels, the last one on top, such as [300]";
@@ -77,10 +77,6 @@ pub(crate) struct LabelText {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::entry_action")]
     action: Option<&'static str>,
-}
-
-const fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 impl From<LabelEntry> for LabelText {

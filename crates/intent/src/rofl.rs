@@ -11,7 +11,7 @@ use crate::decode::Cursor;
 use crate::document::{MAC, optional, unicast};
 use crate::extract::Digits;
 use crate::schema;
-use crate::types::Name;
+use crate::types::{Name, is_false};
 
 const LABEL: &str = "a label in hexadecimal digits, such as 0x0a000001";
 const PORT: &str = "the name of a virtual port";
@@ -66,10 +66,6 @@ pub(crate) struct FlatLabelText {
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(default)]
     own: bool,
-}
-
-fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 impl From<FlatLabel> for FlatLabelText {

@@ -295,7 +295,7 @@ fn without_ends<S: Serializer>(ports: &[NodePort], serializer: S) -> Result<S::O
     serializer.collect_seq(ports.iter().filter(|port| port.peer.is_none()))
 }
 
-fn is_false(value: &bool) -> bool {
+pub(crate) const fn is_false(value: &bool) -> bool {
     !*value
 }
 

@@ -351,14 +351,15 @@ fn finish_one<P: Plane<Match: InLine<P>>>(
     word: u16,
     buffer: &mut [u8],
 ) {
-    if P::RESIZES {
-        return finish_resized::<P>(network, frame, Target { vid, vport }, carried, word, buffer);
-    }
     let Some(bytes) = frame.bytes_mut(buffer) else { return };
     let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len(), flow: 0 };
-    let (outcome, hop, left) = match P::Match::answer_known(network, word, carried, at) {
-        Some((answer, left)) => (P::back(bytes, carried, answer), P::egress(answer), left),
-        None => back_rest::<P>(network, bytes, carried, word, at),
+    let (outcome, hop, left) = if P::RESIZES {
+        back_resized::<P>(network, frame, carried, word, at, buffer)
+    } else {
+        match P::Match::answer_known(network, word, carried, at) {
+            Some((answer, left)) => (P::back(bytes, carried, answer), P::egress(answer), left),
+            None => back_rest::<P>(network, bytes, carried, word, at),
+        }
     };
     let outcome = P::Match::settle(network, carried, outcome, at, left);
     let egress = if outcome.has_one_egress() { hop } else { frame.port };
@@ -366,30 +367,25 @@ fn finish_one<P: Plane<Match: InLine<P>>>(
     frame.fate = Fate::Network { vid, vport, outcome, egress };
 }
 
-/// [`finish_one`] of a kind that resizes frames.
+/// The second half of the plane, of a kind that resizes frames: what [`back_rest`] returns.
 #[inline(always)]
-fn finish_resized<P: Plane<Match: InLine<P>>>(
-    network: &mut Network,
+fn back_resized<P: Plane<Match: InLine<P>>>(
+    network: &Network,
     frame: &mut Frame,
-    Target { vid, vport }: Target,
     carried: P::Carried,
     word: u16,
+    at: At,
     buffer: &mut [u8],
-) {
-    let Some(bytes) = frame.bytes(buffer) else { return };
-    let at = At { vport, time_ns: frame.time_ns, bytes: bytes.len(), flow: P::flow(bytes) };
-    let (answer, left) = P::Match::answer(network, word, carried, at);
+) -> (Reason, PortId, <P::Match as Matching<P>>::Left) {
+    let flow = P::flow(frame.bytes(buffer).unwrap_or_default());
+    let (answer, left) = P::Match::answer(network, word, carried, At { flow, ..at });
     let is_sent = P::decide(carried, answer).is_forward();
     let outcome = if is_sent && !frame.grow(P::growth(carried, answer)) {
         P::no_room()
     } else {
         P::back(frame.bytes_mut(buffer).unwrap_or_default(), carried, answer)
     };
-    let hop = P::egress(answer);
-    let outcome = P::Match::settle(network, carried, outcome, at, left);
-    let egress = if outcome.has_one_egress() { hop } else { frame.port };
-    network.counters.count(outcome);
-    frame.fate = Fate::Network { vid, vport, outcome, egress };
+    (outcome, P::egress(answer), left)
 }
 
 /// The second half of the plane for a packet that is not of the common case. Returns the outcome, the port of the row

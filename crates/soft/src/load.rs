@@ -258,9 +258,7 @@ fn add_tables(dag: &mut Dag, vid: Vid, keys: Keys) -> Result<(), TableError> {
     match table_keys(keys) {
         Keys::V6 => dag.add_network::<u128>(vid),
         Keys::Dual => dag.add_dual_network(vid),
-        Keys::V4 | Keys::Slices | Keys::Mac | Keys::Bits | Keys::Label | Keys::None => {
-            dag.add_network::<u32>(vid)
-        }
+        _ => dag.add_network::<u32>(vid),
     }
 }
 

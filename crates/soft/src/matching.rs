@@ -25,8 +25,12 @@ pub(crate) trait Matching<P: Plane> {
     /// Where the packets of a batch are collected.
     type Lines: Collect<P>;
 
-    /// Looks up one key.
-    fn word(table: &Guard<'_>, vid: Vid, key: P::Key) -> u16;
+    /// Looks up one key in the tables of all networks. Match types with a table of the network's own have no word: their
+    /// `answer` searches it.
+    #[inline(always)]
+    fn word(_: &Guard<'_>, _: Vid, _: P::Key) -> u16 {
+        0
+    }
 
     /// The answer for a packet, given the word of its key.
     #[inline(always)]
@@ -62,8 +66,9 @@ pub(crate) trait InLine<P: Plane>: Matching<P, Lines = Line<P>> {
     /// before the next one is looked up.
     const ONE_BY_ONE: bool;
 
-    /// Looks up a batch: a word for each key.
-    fn look_up(table: &Guard<'_>, vids: &[Vid], keys: &[P::Key], words: &mut [u16]);
+    /// Looks up a batch: a word for each key. See [`Matching::word`].
+    #[inline(always)]
+    fn look_up(_: &Guard<'_>, _: &[Vid], _: &[P::Key], _: &mut [u16]) {}
 
     /// When a packet is collected: asks the cache for what its answer needs from a table of the network's own.
     #[inline(always)]
@@ -238,11 +243,6 @@ impl<P: Plane<Match = Self>> Matching<P> for NoTable {
     type Left = ();
     type Lines = Line<P>;
 
-    #[inline(always)]
-    fn word(_: &Guard<'_>, _: Vid, _: P::Key) -> u16 {
-        0
-    }
-
     fn explain(_: &Soft, _: &Network, _: Option<&Switch>, _: P::Carried, _: At) -> (Looked, Option<IpAddr>) {
         (Looked::of(Adjacency::NONE, "no table".to_owned()), None)
     }
@@ -250,22 +250,12 @@ impl<P: Plane<Match = Self>> Matching<P> for NoTable {
 
 impl<P: Plane<Match = Self>> InLine<P> for NoTable {
     const ONE_BY_ONE: bool = false;
-
-    #[inline(always)]
-    fn look_up(_: &Guard<'_>, _: &[Vid], _: &[P::Key], _: &mut [u16]) {
-        // No packet passes the first half of the plane.
-    }
 }
 
 impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
     /// Whether the packet teaches nothing new.
     type Left = bool;
     type Lines = Line<P>;
-
-    #[inline(always)]
-    fn word(_: &Guard<'_>, _: Vid, _: MacKey) -> u16 {
-        0
-    }
 
     #[inline(always)]
     fn answer<'a>(network: &'a Network, _: u16, carried: P::Carried, at: At) -> (Answer<'a>, bool) {
@@ -300,24 +290,19 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
         carried: P::Carried,
         at: At,
     ) -> (Looked, Option<IpAddr>) {
-        let (Answer { hop, arrival, source, labels, .. }, _) = answer::<P>(network, switch, carried, at);
+        let (Answer { hop, arrival, source, .. }, _) = answer::<P>(network, switch, carried, at);
         let found = switch.and_then(|switch| switch.addresses.macs.get(P::key(carried), at.time_ns));
         let text = match found {
             Some(Found { fixed: true, .. }) => format!("static entry, port {}", hop.port()),
             Some(_) => format!("learnt at port {}", hop.port()),
             None => "no entry".to_owned(),
         };
-        (Looked { hop: *hop, arrival: *arrival, source, exact: false, labels: *labels, text }, None)
+        (Looked { arrival: *arrival, source, ..Looked::of(*hop, text) }, None)
     }
 }
 
 impl<P: Plane<Match = Self, Key = MacKey>> InLine<P> for Exact {
     const ONE_BY_ONE: bool = true;
-
-    #[inline(always)]
-    fn look_up(_: &Guard<'_>, _: &[Vid], _: &[MacKey], _: &mut [u16]) {
-        // Packets are not collected.
-    }
 
     /// Both addresses are known, and the packet teaches nothing new.
     #[inline(always)]
@@ -335,10 +320,7 @@ impl<P: Plane<Match = Self, Key = MacKey>> InLine<P> for Exact {
         let arrival = network.hops.get(at.vport);
         // Where the sender is, it may be, whether or not its entry is static.
         let source = Some(Source { port: arrival.port(), fixed: false });
-        Some((
-            Answer { hop: network.hops.get(hop), arrival, source, exact: false, labels: &Adjacency::NONE },
-            true,
-        ))
+        Some((Answer { arrival, source, ..Answer::of(network.hops.get(hop)) }, true))
     }
 }
 
@@ -357,24 +339,14 @@ fn answer<'a, P: Plane<Key = MacKey>>(
         let port = if is_here(sender) { arrival } else { network.hops.get(sender.hop) }.port();
         Source { port, fixed: sender.fixed }
     };
-    let answer = Answer {
-        hop: get(P::key(carried)).map_or(&Adjacency::NONE, |found| network.hops.get(found.hop)),
-        arrival,
-        source: sender.map(source),
-        exact: false,
-        labels: &Adjacency::NONE,
-    };
+    let hop = get(P::key(carried)).map_or(&Adjacency::NONE, |found| network.hops.get(found.hop));
+    let answer = Answer { arrival, source: sender.map(source), ..Answer::of(hop) };
     (answer, sender.is_some_and(|sender| sender.is_fresh && is_here(sender)))
 }
 
 impl<P: Plane<Match = Self, Key = u128>> Matching<P> for Ternary {
     type Left = ();
     type Lines = Line<P>;
-
-    #[inline(always)]
-    fn word(_: &Guard<'_>, _: Vid, _: u128) -> u16 {
-        0
-    }
 
     #[inline(always)]
     fn answer<'a>(network: &'a Network, _: u16, carried: P::Carried, _: At) -> (Answer<'a>, ()) {
@@ -410,11 +382,6 @@ impl<P: Plane<Match = Self, Key = u128>> InLine<P> for Ternary {
     const ONE_BY_ONE: bool = false;
 
     #[inline(always)]
-    fn look_up(_: &Guard<'_>, _: &[Vid], _: &[u128], _: &mut [u16]) {
-        // Each packet's network has a table of its own: `answer` searches it.
-    }
-
-    #[inline(always)]
     fn prefetch(network: &Network, carried: P::Carried) {
         if let Some(table) = &network.shape.patterns {
             table.prefetch(P::key(carried));
@@ -425,11 +392,6 @@ impl<P: Plane<Match = Self, Key = u128>> InLine<P> for Ternary {
 impl<P: Plane<Match = Self, Key = u128>> Matching<P> for Nearest {
     type Left = ();
     type Lines = Line<P>;
-
-    #[inline(always)]
-    fn word(_: &Guard<'_>, _: Vid, _: u128) -> u16 {
-        0
-    }
 
     #[inline(always)]
     fn answer<'a>(network: &'a Network, _: u16, carried: P::Carried, at: At) -> (Answer<'a>, ()) {
@@ -481,14 +443,10 @@ impl<P: Plane<Match = Self, Key = u128>> Matching<P> for Nearest {
 impl<P: Plane<Match = Self, Key = u128>> InLine<P> for Nearest {
     /// A packet may teach a pointer to the destination of the next one.
     const ONE_BY_ONE: bool = true;
-
-    #[inline(always)]
-    fn look_up(_: &Guard<'_>, _: &[Vid], _: &[u128], _: &mut [u16]) {
-        // Packets are not collected.
-    }
 }
 
 /// The closest label of a network's entries and pointers.
+#[derive(Clone, Copy)]
 struct Closest<'a> {
     /// `None` if there are neither.
     label: Option<u128>,
@@ -511,8 +469,8 @@ impl<'a> Closest<'a> {
             exact: label == key,
             cached: false,
         });
-        if let Some(found) = by_entry.as_ref().filter(|found| found.exact) {
-            return Self { ..*found };
+        if let Some(found) = by_entry.filter(|found| found.exact) {
+            return found;
         }
         let pointer = shape.pointers.as_ref().and_then(|pointers| pointers.closest(key, at.time_ns));
         let by_pointer =

@@ -55,7 +55,8 @@ impl Lab {
             let hosts = network.hosts.iter().zip(SIDES).map(|(host, side)| {
                 let inside = space::create(&place.host_namespace(&network.name, side))?;
                 stop::check()?;
-                attach(&node, &inside, host, &format!("h{}{}", index + 1, &side[..1]))?;
+                let port = format!("h{}{}", index + 1, &side[..1]);
+                attach(&node, &inside, host, &port, network.has_endpoints())?;
                 Ok(inside)
             });
             hosts.collect::<Result<Vec<_>, Failure>>()
@@ -93,13 +94,20 @@ fn wires(port: usize, nics: bool) -> Vec<(String, String)> {
 }
 
 /// Connects a host to its bridge and configures it.
-fn attach(node: &Namespace, inside: &Namespace, host: &Host, port: &str) -> Result<(), HostError> {
+fn attach(
+    node: &Namespace,
+    inside: &Namespace,
+    host: &Host,
+    port: &str,
+    has_endpoint: bool,
+) -> Result<(), HostError> {
     let mut links = Links::inside(node)?;
     links.create_veth(port, HOST_INTERFACE, Some(inside))?;
     links.set_master(port, Some(&bridge(host.port)))?;
     links.set_isolated(port, true)?;
     links.set_up(port, true)?;
-    let links = host.links().filter(|_| !host.has_endpoint);
+    // A program that gives IP to a host has an interface of its own, with the address.
+    let links = host.links().filter(|_| !has_endpoint);
     let settings = Settings {
         mac: Some(host.mac),
         mtu: None,

@@ -142,7 +142,7 @@ impl Run<'_> {
         let image = self.image.as_deref();
         let documents = plan.documents(&place.node(), image, nics);
         step("networks", || networks(daemon, plan, documents).map(|text| (text, ())))?;
-        if plan.networks.iter().any(|network| network.endpoint(0).is_some()) {
+        if plan.networks.iter().any(plan::Network::has_endpoints) {
             let text = |started| (format!("{started} hosts have IP over flat labels or MPLS"), ());
             step("endpoints", || endpoints::start(&lab, plan).map(text))?;
         }

@@ -104,8 +104,6 @@ pub struct Host {
     pub second: Option<[IpAddr; 2]>,
     /// MAC address of the network on the host's link.
     pub network_mac: Mac,
-    /// Whether a program gives it IP ([`Network::endpoint`]), on an interface of its own. Its link then has no address.
-    pub has_endpoint: bool,
     /// A foreign host, which is pinged as if it were on the link. It is on the same bridge, if any is.
     pub bridge_target: Option<IpAddr>,
     /// A foreign host, which is pinged through the router.
@@ -283,23 +281,28 @@ impl Network {
     pub fn endpoint(&self, side: usize) -> Option<Endpoint> {
         let (host, peer) = (&self.hosts[side], &self.hosts[(side + 1) % self.hosts.len()]);
         let router = host.network_mac.to_string();
-        let command: Vec<String> = match self.kind {
+        match self.kind {
             Kind::Rofl => {
                 let (own, to) = (flat_label(side), flat_label((side + 1) % self.hosts.len()));
                 let (address, to) = (format!("{}/24", host.address), format!("{}={to}", peer.address));
                 let options = ["--interface", HOST_INTERFACE, "--router", &router, "--label", &own];
                 let more = ["--address", &address, "--to", &to];
-                ["rofl-host"].iter().chain(&options).chain(&more).map(|word| (*word).to_owned()).collect()
+                let command = ["rofl-host"].iter().chain(&options).chain(&more);
+                let command = command.map(|word| (*word).to_owned()).collect();
+                Some(Endpoint { program: None, command, interface: "rofl0", configures: true })
             }
-            Kind::Mpls => ["-c", EDGE, HOST_INTERFACE, "lsp0", &router, &LABELS[side].to_string()]
-                .map(str::to_owned)
-                .to_vec(),
-            _ => return None,
-        };
-        Some(match self.kind {
-            Kind::Rofl => Endpoint { program: None, command, interface: "rofl0", configures: true },
-            _ => Endpoint { program: Some("python3"), command, interface: "lsp0", configures: false },
-        })
+            Kind::Mpls => {
+                let command = ["-c", EDGE, HOST_INTERFACE, "lsp0", &router, &LABELS[side].to_string()];
+                let command = command.map(str::to_owned).to_vec();
+                Some(Endpoint { program: Some("python3"), command, interface: "lsp0", configures: false })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether programs give IP to its hosts.
+    pub fn has_endpoints(&self) -> bool {
+        self.endpoint(0).is_some()
     }
 
     /// The entries of its document: what a host sends goes to its peer.
@@ -376,7 +379,6 @@ impl Host {
             address: address(2),
             mac: mac(2),
             router: has_router(kind).then(|| address(1)),
-            has_endpoint: matches!(kind, Kind::Rofl | Kind::Mpls),
             second: (kind == Kind::Dual).then(|| [six(2), six(1)]),
             network_mac: mac(1),
             bridge_target: None,

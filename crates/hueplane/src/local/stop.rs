@@ -1,5 +1,7 @@
-//! Handles Ctrl-C and SIGTERM: the command stops and removes everything that it built.
+//! Handles Ctrl-C and SIGTERM: the command stops and removes everything that it built, or ends what it serves.
 
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::Failure;
@@ -14,6 +16,14 @@ pub fn install_handlers() -> Result<(), Failure> {
         }
     })
     .map_err(|error| Failure::Broken(format!("signals: {error}")))
+}
+
+/// Makes the signals a byte to read, for a program that waits for several things at once.
+pub fn signalled() -> Result<UnixStream, Failure> {
+    let (stop, stopper) = UnixStream::pair()?;
+    ctrlc::set_handler(move || drop((&stopper).write(&[1])))
+        .map_err(|error| Failure::Broken(format!("signals: {error}")))?;
+    Ok(stop)
 }
 
 /// Whether a signal was received.

@@ -533,13 +533,7 @@ impl AnyRib {
         if let Families::Slices(slices) = &self.families {
             return slices.counts();
         }
-        each_rib!(&self.families, rib => rib.counts(), |one: Counts, other: Counts| Counts {
-            routes: one.routes + other.routes,
-            paths: one.paths + other.paths,
-            rows: one.rows + other.rows,
-            slots: one.slots + other.slots,
-            neighbours: one.neighbours + other.neighbours,
-        })
+        each_rib!(&self.families, rib => rib.counts(), |one: Counts, other: Counts| one + other)
     }
 
     /// How often tables have each row of [`Self::counts`], and each slot: once, or once for each length of prefixes.

@@ -61,6 +61,20 @@ pub struct Counts {
     pub neighbours: usize,
 }
 
+impl std::ops::Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            routes: self.routes + other.routes,
+            paths: self.paths + other.paths,
+            rows: self.rows + other.rows,
+            slots: self.slots + other.slots,
+            neighbours: self.neighbours + other.neighbours,
+        }
+    }
+}
+
 impl<K: Family> Rib<K> {
     /// The published routes, sorted by prefix; only those after `after`, if given.
     pub fn routes(&self, after: Option<Prefix<K>>) -> impl Iterator<Item = RouteRow> + '_ {

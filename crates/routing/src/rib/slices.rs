@@ -52,8 +52,12 @@ impl Slices {
         self.each().nth(slice.into()).map(|(_, rib)| rib)
     }
 
+    const fn count(&self) -> u16 {
+        self.rest.len() as u16 + 1
+    }
+
     const fn numbering(&self, slice: u8) -> Numbering {
-        Numbering { slice, count: self.rest.len() as u16 + 1 }
+        Numbering { slice, count: self.count() }
     }
 
     pub(super) fn apply(&mut self, event: Event) {
@@ -72,10 +76,11 @@ impl Slices {
         if !self.each().all(|(_, rib)| rib.is_synchronized()) {
             return None;
         }
-        let numberings: Vec<Numbering> = self.each().map(|(slice, _)| self.numbering(slice)).collect();
+        let count = self.count();
         let (mut all, mut routes, mut is_empty) = (RibUpdate::<u32>::default(), Vec::new(), true);
-        for ((slice, rib), numbering) in self.each_mut().zip(numberings) {
+        for (slice, rib) in self.each_mut() {
             let Some(update) = rib.take_update() else { continue };
+            let numbering = Numbering { slice, count };
             is_empty = false;
             let RibUpdate { complete, hops, groups, routes: own, neighbours, addresses } = update;
             all.complete |= complete;
@@ -162,14 +167,8 @@ impl Slices {
 
     /// Sizes: sums, but for neighbours, which all slices have in common.
     pub(super) fn counts(&self) -> Counts {
-        let add = |all: Counts, one: Counts| Counts {
-            routes: all.routes + one.routes,
-            paths: all.paths + one.paths,
-            rows: all.rows + one.rows,
-            slots: all.slots + one.slots,
-            neighbours: one.neighbours,
-        };
-        self.each().map(|(_, rib)| rib.counts()).fold(Counts::default(), add)
+        let all = self.each().map(|(_, rib)| rib.counts()).fold(Counts::default(), |all, one| all + one);
+        Counts { neighbours: self.first.counts().neighbours, ..all }
     }
 }
 

@@ -23,6 +23,7 @@ use super::show::{Extra, Snapshot};
 use super::{ANSWER_TIMEOUT, address};
 use crate::cli::Pwospf;
 use crate::failure::Failure;
+use crate::local::stop;
 use crate::print;
 
 /// Pause between a notification and the look at the interfaces: a link that comes up sends several.
@@ -38,15 +39,13 @@ const TOS: u32 = 0xc0;
 
 /// Says something to the operator.
 pub fn note(text: &str) {
-    anstream::eprintln!("{} {text}", print::styled(print::DIM, "pwospf:"));
+    print::note("pwospf", text);
 }
 
 /// Runs until a signal.
 pub fn run(args: &Pwospf) -> Result<(), Failure> {
     let listener = listen()?;
-    let (stop, stopper) = UnixStream::pair()?;
-    ctrlc::set_handler(move || drop((&stopper).write(&[1])))
-        .map_err(|error| Failure::Broken(format!("signals: {error}")))?;
+    let stop = stop::signalled()?;
     // Before the first look at the interfaces, so that no change is missed.
     let notices = Netlink::open(Groups::LINK.and(Groups::ADDRESS4))?;
     notices.set_nonblocking(true)?;

@@ -63,8 +63,8 @@ impl Endpoint {
         if destination.is_multicast() || is_broadcast {
             return Err("group");
         }
-        let known = self.map.iter().filter(|(prefix, _)| contains(prefix, destination));
-        let (_, label) = known.max_by_key(|(prefix, _)| length(prefix)).ok_or("no_label")?;
+        let known = self.map.iter().filter(|(prefix, _)| prefix.contains(destination));
+        let (_, label) = known.max_by_key(|(prefix, _)| prefix.len()).ok_or("no_label")?;
         let mut route = [0; ROUTE_MAX];
         route[0] = self.label;
         let packet = Packet {
@@ -135,21 +135,6 @@ fn destination(payload_type: EtherType, packet: &[u8]) -> Option<IpAddr> {
         EtherType::IPV4 => ipv4::View::parse(packet).ok().map(|view| view.header().destination().into()),
         EtherType::IPV6 => ipv6::View::parse(packet).ok().map(|view| view.header().destination().into()),
         _ => None,
-    }
-}
-
-fn contains(prefix: &AnyPrefix, address: IpAddr) -> bool {
-    match (prefix, address) {
-        (AnyPrefix::V4(prefix), IpAddr::V4(address)) => prefix.contains(address.to_bits()),
-        (AnyPrefix::V6(prefix), IpAddr::V6(address)) => prefix.contains(address.to_bits()),
-        _ => false,
-    }
-}
-
-fn length(prefix: &AnyPrefix) -> u8 {
-    match prefix {
-        AnyPrefix::V4(prefix) => prefix.len(),
-        AnyPrefix::V6(prefix) => prefix.len(),
     }
 }
 

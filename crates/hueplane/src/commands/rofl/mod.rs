@@ -4,7 +4,7 @@
 
 mod endpoint;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::cli::RoflHost;
 use crate::failure::Failure;
+use crate::local::stop;
 use crate::print::{self, result};
 use endpoint::{Counts, Endpoint};
 
@@ -43,9 +44,7 @@ pub fn rofl_host(args: &RoflHost) -> Result<(), Failure> {
             8 * args.label.bytes
         )));
     }
-    let (stop, stopper) = UnixStream::pair()?;
-    ctrlc::set_handler(move || drop((&stopper).write(&[1])))
-        .map_err(|error| Failure::Broken(format!("signals: {error}")))?;
+    let stop = stop::signalled()?;
     let mut links = Links::here()?;
     let link = links.get(&args.interface)?;
     let own = link.mac.ok_or_else(|| {
@@ -89,7 +88,7 @@ pub fn rofl_host(args: &RoflHost) -> Result<(), Failure> {
 
 /// Says something to the operator.
 fn note(text: &str) {
-    anstream::eprintln!("{} {text}", print::styled(print::DIM, "rofl-host:"));
+    print::note("rofl-host", text);
 }
 
 fn broken(error: impl ToString) -> Failure {

@@ -8,8 +8,9 @@
 mod lanes;
 mod packet;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -28,6 +29,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use self::lanes::{Keepalive, Lanes};
 use crate::cli::SpliceHost;
 use crate::failure::Failure;
+use crate::local::stop;
 use crate::print;
 
 /// Packets read from one place before the next one's turn.
@@ -41,14 +43,12 @@ const STRICT: &str = "1";
 const LOOSE: &str = "2";
 
 fn note(text: &str) {
-    anstream::eprintln!("{} {text}", print::styled(print::DIM, "splice-host:"));
+    print::note("splice-host", text);
 }
 
 /// Runs until a signal.
 pub fn splice_host(args: &SpliceHost) -> Result<(), Failure> {
-    let (stop, stopper) = UnixStream::pair()?;
-    ctrlc::set_handler(move || drop((&stopper).write(&[1])))
-        .map_err(|error| Failure::Broken(format!("signals: {error}")))?;
+    let stop = stop::signalled()?;
     let mut links = Links::here()?;
     let interface = links.find(&args.interface)?.ok_or_else(|| {
         Failure::Usage(format!(
@@ -277,10 +277,9 @@ impl Host {
                 continue;
             }
             let to = header.destination();
-            let packet = packet.to_vec();
             if let Some(peer) = self.peers.get(&to) {
-                let bits = peer.lanes.bits_of(toeplitz::ipv4(&packet));
-                self.send(to, &packet, bits);
+                let bits = peer.lanes.bits_of(toeplitz::ipv4(packet));
+                self.send(to, packet, bits);
             }
         }
         Ok(())
@@ -300,8 +299,8 @@ impl Host {
             };
             let packet = buffer.get(..bytes).unwrap_or_default();
             let inner = match self.settings.bits {
-                Bits::IpId => Some(packet.to_vec()),
-                Bits::Shim => packet::without_shim(packet),
+                Bits::IpId => Some(Cow::Borrowed(packet)),
+                Bits::Shim => packet::without_shim(packet).map(Cow::Owned),
             };
             let Some(inner) = inner else { continue };
             let Some((source, protocol, content)) = packet::content(&inner) else { continue };
