@@ -9,11 +9,29 @@ use hue_ports::{PacketSocket, Pool, Port, SLOT_BYTES};
 
 use crate::space::Space;
 use crate::traffic::{Pace, now_ns};
+use crate::wait::until;
 
 /// Slots of a socket's memory.
 const SLOTS: u32 = 1024;
 /// Frames handed to the system at once.
 const BATCH: usize = 64;
+
+/// How long a frame may be on its way in [`until_seen`].
+const ON_ITS_WAY: Duration = Duration::from_millis(100);
+
+/// Sends a frame until one is seen where `watch` looks: the first ones may come before a link is up again.
+///
+/// # Panics
+/// When none is seen within 20 seconds.
+#[track_caller]
+pub fn until_seen(socket: &mut Raw, frame: &[u8], watch: impl Fn() -> Sniffer) {
+    until("a frame is seen", 20, || {
+        let watch = watch();
+        let _ = socket.send([frame]);
+        std::thread::sleep(ON_ITS_WAY);
+        watch.stop().wanted >= 1
+    });
+}
 
 /// Raw access to an interface of a namespace.
 pub struct Raw {

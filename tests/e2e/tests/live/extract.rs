@@ -1,10 +1,8 @@
 //! Networks of kind `extract`, seen from their hosts: frames that are not IP, forwarded by their first 64 bits.
 
-use std::time::Duration;
-
 use hue_e2e::document::all;
 use hue_e2e::lab::text;
-use hue_e2e::raw::{Flood, Raw, Sniffer};
+use hue_e2e::raw::{Flood, Raw, Sniffer, until_seen};
 use hue_e2e::{Daemon, Lab, can_run, until};
 use serde_json::json;
 
@@ -150,13 +148,8 @@ fn frames_are_forwarded_by_their_first_64_bits() {
     daemon.kill();
     daemon.respawn(&lab);
     runs_on(&daemon, &name, "soft");
-    // The first frames may come before the link is up again.
-    until("frames are forwarded", 20, || {
-        let third = watch(2);
-        let _ = socket.send([&frame(macs[1], macs[0], 11)[..]]);
-        std::thread::sleep(Duration::from_millis(100));
-        third.stop().wanted >= 1
-    });
+    until_seen(&mut socket, &frame(macs[1], macs[0], 11), || watch(2));
+    until("it is counted", 20, || daemon.cli.stats(&name)["forwarded"].as_u64() >= Some(1));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use hue_e2e::document::all;
 use hue_e2e::lab::{Host, text};
-use hue_e2e::raw::{Flood, Raw, Sniffer};
+use hue_e2e::raw::{Flood, Raw, Sniffer, until_seen};
 use hue_e2e::{Daemon, Lab, can_run, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -192,11 +192,6 @@ fn labels_lead_through_three_routers_and_apart() {
     daemon.kill();
     daemon.respawn(&lab);
     names.iter().for_each(|name| runs_on(&daemon, name, "soft"));
-    let at_c = watch(&c);
-    // The first frames may come before the link is up again.
-    until("frames are forwarded", 20, || {
-        let _ = socket.send([&frame(OTHER, a.mac, &[100], 9, 1)[..]]);
-        daemon.cli.stats(other)["forwarded"].as_u64() >= Some(1)
-    });
-    assert!(at_c.stop().wanted >= 1);
+    until_seen(&mut socket, &frame(OTHER, a.mac, &[100], 9, 1), || watch(&c));
+    until("it is counted", 20, || daemon.cli.stats(other)["forwarded"].as_u64() >= Some(1));
 }
