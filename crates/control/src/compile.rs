@@ -132,7 +132,7 @@ fn one(network: &Network, vid: Vid, known: &Known<'_>) -> Result<(Program, Netwo
             Entries::Ternary(rows.entries)
         }
         Entries::Nearest(_) => {
-            let rows = rofl::rows(spec, &ports)
+            let rows = rofl::rows(spec, &ports, &[])
                 .ok_or_else(|| CompileError::VirtualPort { network: name.clone() })?;
             set.next_hops = rows.next_hops;
             Entries::Nearest(rows.entries)

@@ -20,4 +20,5 @@ pub use error::CompileError;
 pub use ids::{Ids, assign};
 pub use names::{Names, NetworkNames, Origin, PhysicalPort, RouteName};
 pub use plan::{CHANGES_MAX, FieldChange, Plan, Step, Verb, plan};
+pub use rofl::with_labels;
 pub use tunnels::{bound_to_software, carriers, peer};

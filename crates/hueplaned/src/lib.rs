@@ -10,6 +10,7 @@ mod error;
 pub mod explain;
 pub mod history;
 pub mod http;
+pub mod labels;
 pub mod limits;
 pub mod log;
 pub mod metrics;

@@ -13,6 +13,7 @@ use hue_soft::PortEvent;
 use super::card::CardNews;
 use super::command::Request;
 use super::jobs::Done;
+use super::learnt;
 use super::programs::Report;
 
 /// Something for the node's thread to do.
@@ -29,6 +30,8 @@ pub enum Message {
     Card(CardNews),
     /// Something happened to the program of a network.
     Program(Report),
+    /// Something happened at a network's socket for labels.
+    Labels(learnt::Report),
     /// Routing events are waiting.
     Wake,
     /// Stop.

@@ -6,12 +6,17 @@ use hue_host::control::Owner;
 
 use super::wanted::{self, Wanted};
 
-/// The target state of networks, from the text of their `spec`s.
+/// The target state of networks of kind `ipv4`, from the text of their `spec`s.
 pub fn wanted(specs: &[(&str, &str)]) -> Vec<(String, Arc<Wanted>)> {
+    wanted_of("kind: ipv4", specs)
+}
+
+/// The same with another plane.
+pub fn wanted_of(plane: &str, specs: &[(&str, &str)]) -> Vec<(String, Arc<Wanted>)> {
     let node = "apiVersion: hueplane/v1\nkind: Node\nmetadata: {name: box}\nspec: {ports: [{name: p0, interface: eth0}]}\n";
     let network = |(name, spec): &(&str, &str)| {
         format!(
-            "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {name}}}\nspec: {{plane: {{kind: ipv4}}, {spec}}}\n"
+            "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {name}}}\nspec: {{plane: {{{plane}}}, {spec}}}\n"
         )
     };
     let text: String = std::iter::once(node.to_owned()).chain(specs.iter().map(network)).collect();

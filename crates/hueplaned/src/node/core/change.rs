@@ -17,6 +17,7 @@ impl Node {
     pub(super) fn reconcile(&mut self, prepared: Prepared) -> oneshot::Receiver<Vec<NetworkResult>> {
         let Prepared { desired, compiled, networks, .. } = prepared;
         let mut touched = BTreeSet::new();
+        self.labels.retain(|name| networks.binary_search_by(|(one, _)| one.as_str().cmp(name)).is_ok());
         let gone = self.networks.iter().filter(|(name, entry)| {
             entry.want().is_some() && networks.binary_search_by(|(one, _)| one.cmp(name)).is_err()
         });
@@ -26,6 +27,7 @@ impl Node {
             touched.insert(name);
         }
         for (name, want) in networks {
+            let want = self.labels.over(&want);
             let same = self
                 .networks
                 .get(&name)

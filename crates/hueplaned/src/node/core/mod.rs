@@ -12,6 +12,7 @@ mod command;
 mod drain;
 mod idle;
 mod image;
+mod learnt;
 mod lists;
 mod moves;
 mod networks;
@@ -39,6 +40,7 @@ use crate::node::card_state::CardState;
 use crate::node::command::Deferred;
 use crate::node::drive::Drive;
 use crate::node::jobs::Jobs;
+use crate::node::learnt::Labels;
 use crate::node::loading::Loading;
 use crate::node::message::Message;
 use crate::node::moves::Moves;
@@ -82,6 +84,8 @@ pub struct Node {
     pub(super) taps: Taps,
     /// Programs that forward for networks.
     pub(super) programs: Programs,
+    /// Labels that routing daemons have learnt.
+    pub(super) labels: Labels,
     pub(super) ports: Ports,
     pub(super) waiters: Waiters,
     pub(super) routes: Routes,
@@ -125,6 +129,7 @@ impl Node {
             networks: Networks::default(),
             taps: Taps::default(),
             programs: Programs::default(),
+            labels: Labels::default(),
             ports: Ports::new(config.into(), config.slots_max),
             waiters: Waiters::default(),
             routes: Routes::default(),

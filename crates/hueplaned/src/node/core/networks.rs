@@ -72,6 +72,7 @@ impl Node {
             Effect::Unseat(vid) => self.give_moves(moves::Input::Unseat(vid)),
             Effect::Unload(name, vid) => {
                 self.programs.end(vid);
+                self.labels.end(vid);
                 self.remove_taps(&name, vid);
                 if let Err(error) = self.live.unload(&[vid]) {
                     tracing::error!(network = name, %error, "a network cannot be unloaded from the data plane");
@@ -90,7 +91,10 @@ impl Node {
                 }
             },
             Effect::AskScheduler => self.ask_scheduler(),
-            Effect::Run(name) => self.run_program(&name),
+            Effect::Run(name) => {
+                self.run_program(&name);
+                self.open_door(&name);
+            }
             Effect::Place(name) => self.give_moves(moves::Input::Place(name)),
             Effect::TryAgain => self.give_moves(moves::Input::TryAgain),
             Effect::MakeRoom => self.give_moves(moves::Input::MakeRoom),

@@ -23,10 +23,13 @@ impl Node {
         }
     }
 
-    /// Starts the programs that have waited for the virtual ports.
+    /// Starts the programs that have waited for the virtual ports, and opens the sockets for labels.
     pub(super) fn run_programs(&mut self) {
         let names: Vec<String> = self.networks.iter().map(|(name, _)| name.clone()).collect();
-        names.iter().for_each(|name| self.run_program(name));
+        for name in &names {
+            self.run_program(name);
+            self.open_door(name);
+        }
     }
 
     /// Something happened to a program.

@@ -74,6 +74,7 @@ impl Node {
             Message::Port(event) => self.port_failed(&event),
             Message::Card(news) => self.card_news(news),
             Message::Program(report) => self.program_reported(report),
+            Message::Labels(report) => self.labels_reported(report),
             Message::Wake => inbox.woken.store(false, Ordering::SeqCst),
             Message::Stop => {}
         }
@@ -109,6 +110,7 @@ impl Node {
         }
         self.give_wires(wires::Input::Tend(now));
         self.tend_drift(now);
+        self.tend_labels(now);
         self.tend_take_over(now);
     }
 

@@ -49,6 +49,8 @@ pub struct Entry {
     pub(super) found: bool,
     /// Whether an event has reported it.
     pub(super) announced: bool,
+    /// Whether its next target state is reached without an event.
+    pub(super) quiet: bool,
     /// Whether an event has reported it as degraded.
     pub(super) reported_bad: bool,
     /// Changes by others in its namespace.
@@ -76,6 +78,7 @@ impl Entry {
             counts: Arc::default(),
             found: false,
             announced: false,
+            quiet: false,
             reported_bad: false,
             drift: Drifting::default(),
             view: None,

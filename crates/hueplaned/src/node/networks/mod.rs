@@ -70,6 +70,8 @@ pub enum Input {
     Left(Vec<String>),
     /// The target state of a network; nothing is done yet.
     Want(String, Option<Arc<Wanted>>),
+    /// The same with other labels of its routing daemon, which is no event.
+    Relabel(String, Arc<Wanted>),
     /// Release what a network has and will lose, so that others can have it.
     Release(String),
     /// Take the next step towards a network's target state.
@@ -216,6 +218,10 @@ impl Networks {
         match input {
             Input::Left(names) => self.leftovers = names.into_iter().collect(),
             Input::Want(name, want) => self.want(name, want, &mut out),
+            Input::Relabel(name, want) => {
+                self.with(&name, |entry| entry.quiet = entry.state == NetworkState::Running);
+                self.want(name, Some(want), &mut out);
+            }
             Input::Release(name) => self.release(&name, &mut out),
             Input::Advance(name) => self.advance(&name, &mut out),
             Input::Retry(name) => self.retry(&name, around, &mut out),

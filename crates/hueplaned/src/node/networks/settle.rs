@@ -25,12 +25,13 @@ impl Networks {
         entry.retry = None;
         entry.pause = RETRY_MIN;
         let recovered = std::mem::take(&mut entry.reported_bad);
+        let quiet = std::mem::take(&mut entry.quiet) && !recovered;
         entry.reason = None;
         let name = name.to_owned();
         if let Some(drift) = entry.drift.reason.take().filter(|_| recovered) {
             let text = format!("the network is as desired again, after: {drift}");
             out.extend([Effect::Tell(EventKind::Repaired, name.clone(), text), Effect::Changed]);
-        } else if is_new {
+        } else if is_new && !quiet {
             let first = !std::mem::replace(&mut entry.announced, true);
             let (kind, text) = match (first, entry.found, recovered) {
                 (true, true, _) => {
