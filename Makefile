@@ -85,6 +85,7 @@ fuzz: ## damaged inputs for every reader (SEED=7), then a minute of coverage-gui
 	cargo +nightly fuzz run wire -- -max_len=512 -max_total_time=60
 	cargo +nightly fuzz run planes -- -max_len=512 -max_total_time=60
 	cargo +nightly fuzz run pwospf -- -max_len=2048 -max_total_time=60
+	cargo +nightly fuzz run ring -- -max_len=2048 -max_total_time=60
 
 clean: ## removes all build results
 	rm -rf target bench/target fuzz/target

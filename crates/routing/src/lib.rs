@@ -4,13 +4,14 @@
 //! Live: netlink in each namespace → [`Monitor`] (one thread) → [`Batch`]es of [`Event`]s → one [`Rib`] for
 //! each network → [`RibUpdate`]s → tables.
 //!
-//! [`pwospf`] is a routing protocol itself, as a state machine.
+//! [`pwospf`] and [`ring`] are routing protocols themselves, as state machines.
 //!
 //! Files: file → `source` (decompresses, limits the size) → `text`/`mrt` (lines, records) → [`Routes`],
 //! [`Update`]s, queries → tables. Next-hop tokens become indices here ([`HopNames`]), separately for each
 //! network. Invariants: a named limit bounds every input. An invalid line is an error with file and line;
 //! with [`Options::skip_bad`] it is skipped and counted.
 
+mod drops;
 mod error;
 mod event;
 mod family;
@@ -20,6 +21,7 @@ mod mrt;
 pub mod pwospf;
 mod queries;
 pub mod rib;
+pub mod ring;
 mod routes;
 mod source;
 mod text;

@@ -253,6 +253,22 @@ pub const READERS: &[Reader] = &[
         ],
     },
     Reader {
+        name: "ring",
+        samples: || vec![ring(1), ring(20)],
+        words: &["\x01\x01\x03\u{68}", "\x03\x01\0\0", "\x09\0\0\x05", "\x7f", "\0\0\0\0"],
+        start: || Box::new(|bytes| hue_routing::ring::exercise(bytes) > 0),
+        returns_memory: true,
+        memory_mib: 64,
+        shapes: &[
+            shape("routers", 1_024, ring),
+            shape("hosts", 4_096, |count| {
+                (0..count as u32).flat_map(|n| ring_message(0xc0, n as u8, &[2, 0, 0, 35])).collect()
+            }),
+            shape("hellos", MANY / 4, |count| ring_message(0xc0, 2, &ring_hello()).repeat(count)),
+            shape("short messages", MANY, |count| ring_message(0xc0, 2, &[1, 0]).repeat(count)),
+        ],
+    },
+    Reader {
         name: "copy",
         samples: || vec![copy(1), copy(3)],
         words: &["\"", "{", "}", "[", ":", ",", "\\u0000", "\\n", "null", "1e999", "-1", "\"format\":"],
@@ -526,6 +542,30 @@ fn open_store(bytes: &[u8]) -> bool {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(COPY), bytes).unwrap();
     Store::open(folder.path()).is_ok()
+}
+
+/// A message for a router of the ring of flat labels, as `exercise` takes it.
+fn ring_message(what: u8, sender: u8, body: &[u8]) -> Vec<u8> {
+    [&[what, sender][..], &(body.len() as u16).to_be_bytes(), body].concat()
+}
+
+/// A hello that hears the router.
+fn ring_hello() -> Vec<u8> {
+    [&[1, 1, 3, 0xe8][..], &[0; 8], &[9, 0, 0, 0]].concat()
+}
+
+/// A neighbour's hello, and the links of so many routers in a row behind it.
+fn ring(routers: usize) -> Vec<u8> {
+    let mut out = ring_message(0xc0, 2, &ring_hello());
+    for n in 0..routers as u32 {
+        let label = |n: u32| (0x0200_0000 + n).to_be_bytes();
+        let before = if n == 0 { [9, 0, 0, 0] } else { label(n - 1) };
+        let body = [&[3, 2, 0, 0][..], &[0, 0, 0, 0, 0, 0, 0, 1], &label(n), &before, &label(n + 1)].concat();
+        out.extend(ring_message(0xc0, 2, &body));
+    }
+    // Time for the ways.
+    out.extend(ring_message(1, 0, &[]));
+    out
 }
 
 /// A packet for a router of PW-OSPF, as `exercise` takes it.

@@ -12,3 +12,5 @@ mod pwospf_packet;
 mod pwospf_router;
 mod pwospf_world;
 mod rib;
+mod ring;
+mod ring_world;
