@@ -51,7 +51,7 @@ Exit codes:
   2  usage: the command line is wrong, or names a network or port that does not exist
   3  bad input: a configuration, capture, route, update or query file is wrong
   4  full: a named limit of a table or of the node is reached
-  5  no daemon: it does not answer, denies access, or is already running (`up`, `pwospf`, `splice-host`)
+  5  no daemon: it does not answer, denies access, or is already running (`up`, `pwospf`, `rofl-ring`, `splice-host`)
   6  differences: found by `diff --exit-code`
   7  not well: `status` found something that is not as desired
   130  interrupted: `demo` and `topo up`, after they have removed everything, and `lab run --live`, after its report
@@ -108,6 +108,7 @@ pub enum Command {
     Exec(Exec),
     Pwospf(Pwospf),
     RoflHost(RoflHost),
+    RoflRing(RoflRing),
     SpliceHost(SpliceHost),
     Attach(Attach),
     Detach(Detach),

@@ -1,4 +1,4 @@
-//! `hueplane rofl-host`.
+//! `hueplane rofl-host` and `hueplane rofl-ring`.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -45,9 +45,41 @@ pub struct RoflHost {
     /// How many routers may forward a packet
     #[arg(long, value_name = "HOPS", default_value_t = 64, value_parser = whole::<u8>(1..=254))]
     pub hops: u8,
+    /// Tell the router each second that the label is here, for its `hueplane rofl-ring`
+    #[arg(long)]
+    pub join: bool,
     /// Put the own label into the source route of each packet, so that routers cache the way back
     #[arg(long)]
     pub teach: bool,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Route by a ring of flat labels in a network's namespace
+///
+/// The routing daemon of a network of kind `rofl`. It runs in the network's namespace, until SIGTERM or Ctrl-C: it greets other
+/// routers on all ports, learns from them where labels are, and gives the network these entries, besides those of its
+/// document. Labels of hosts that say so (rofl-host --join) and of the document join the ring. It takes the entries back when
+/// it ends. If it is killed, they stay for a minute. Needs root.
+///
+/// With --show, a running one says what it knows.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hueplane exec flat -- hueplane rofl-ring
+  hueplane exec flat -- hueplane rofl-ring --label 0x10000000 --interval 500
+  hueplane exec flat -- hueplane rofl-ring --show -o json")]
+pub struct RoflRing {
+    /// The router's own label, which no other router and no host has [default: the first own label of the network's document;
+    /// without one, a label made of the MAC address of its first port]
+    #[arg(long, value_name = "LABEL")]
+    pub label: Option<HostLabel>,
+    /// Milliseconds between hellos, the same for all routers; a neighbour is lost after three and a half of them
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = whole::<u16>(50..=60_000))]
+    pub interval: u16,
+    /// Show neighbours, routers, labels and counters of the one that runs in this namespace
+    #[arg(long, conflicts_with_all = ["label", "interval"])]
+    pub show: bool,
     #[command(flatten)]
     pub output: Output,
 }

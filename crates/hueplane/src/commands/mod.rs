@@ -11,6 +11,7 @@ mod new;
 mod packet;
 mod plan;
 mod pwospf;
+mod ring;
 mod rofl;
 mod run;
 mod runner;
@@ -58,6 +59,7 @@ pub fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Exec(args) => live::exec(args, connection),
         Command::Pwospf(args) => pwospf::pwospf(args),
         Command::RoflHost(args) => rofl::rofl_host(args),
+        Command::RoflRing(args) => ring::rofl_ring(args),
         Command::SpliceHost(args) => splice::splice_host(args),
         Command::Attach(args) => live::attach(args, connection),
         Command::Detach(args) => live::detach(args, connection),

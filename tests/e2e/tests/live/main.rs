@@ -43,6 +43,7 @@ mod quota;
 mod reconcile;
 mod remote;
 mod report;
+mod ring;
 mod rofl;
 mod routing;
 mod splice;

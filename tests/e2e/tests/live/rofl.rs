@@ -55,28 +55,31 @@ fn documents(lab: &Lab, hosts: &[Host; 2], labels: &[String]) -> String {
 }
 
 /// `hueplane rofl-host` on a host.
-struct Endpoint(Child);
+pub struct Endpoint(Child);
 
 impl Endpoint {
     fn start(host: &Host, at: u8, label: &str, to: &str) -> Self {
-        let (router, last, other) = (own(at, 0), at + 1, 2 - at);
+        let last = at + 1;
+        let v6 = ["--teach", "--address", &format!("fd08::{last}/64"), "--to", &format!("fd08::/64={to}")];
+        Self::with(host, &own(at, 0), last, label, to, &v6)
+    }
+
+    /// The same for a router with this MAC address that speaks the ring's protocol: the host is 10.8.0.`last`, of 1 and 2.
+    pub fn joining(host: &Host, router: &str, last: u8, label: &str, to: &str) -> Self {
+        Self::with(host, router, last, label, to, &["--join"])
+    }
+
+    fn with(host: &Host, router: &str, last: u8, label: &str, to: &str, more: &[&str]) -> Self {
+        let other = 3 - last;
         let mut command = shell::command(&binary().to_string_lossy());
-        command.args(["rofl-host", "--interface", "eth0", "--router", &router, "--label", label, "--teach"]);
-        command.args(["--address", &format!("10.8.0.{last}/24"), "--address", &format!("fd08::{last}/64")]);
-        command.args([
-            "--to",
-            &format!("10.8.0.{other}={to}"),
-            "--to",
-            &format!("fd08::/64={to}"),
-            "-o",
-            "json",
-        ]);
-        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        command.args(["rofl-host", "--interface", "eth0", "--router", router, "--label", label]);
+        command.args(["--address", &format!("10.8.0.{last}/24"), "--to", &format!("10.8.0.{other}={to}")]);
+        command.args(more).args(["-o", "json"]).stdout(Stdio::piped()).stderr(Stdio::null());
         Self(host.space.spawn(&mut command))
     }
 
     /// Ends it. Returns what it counted.
-    fn end(mut self) -> Value {
+    pub fn end(mut self) -> Value {
         kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM).unwrap();
         let text = std::io::read_to_string(self.0.stdout.take().unwrap()).unwrap();
         assert!(self.0.wait().unwrap().success(), "{text}");
@@ -91,7 +94,7 @@ impl Drop for Endpoint {
     }
 }
 
-fn ping(host: &Host, to: &str, count: u32, more: &[&str]) -> bool {
+pub fn ping(host: &Host, to: &str, count: u32, more: &[&str]) -> bool {
     let output = host.ping_with(to.parse::<std::net::IpAddr>().unwrap(), count, more);
     output.stdout.contains(&format!("{count} packets transmitted, {count} received"))
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use hue_routing::ring::{Body, PAYLOAD_TYPE};
 use hue_tables::AnyPrefix;
 use hue_wire::ethernet::{EtherType, HEADER_BYTES, View};
 use hue_wire::rofl::{ETHERTYPE, FLAG_LINK, HEADER_BYTES as ROFL_BYTES, Label, Packet, ROUTE_MAX};
@@ -85,6 +86,26 @@ impl Endpoint {
         out.resize(HEADER_BYTES + packet.bytes(), 0);
         let written = out.get_mut(HEADER_BYTES..).and_then(|rest| packet.write(rest));
         written.map(drop).ok_or("too_long")
+    }
+
+    /// The frame that tells the router's routing daemon for how long the label is here, tenths of a second; 0 if it leaves.
+    pub fn here(&self, hold_ds: u16, out: &mut Vec<u8>) {
+        let payload = Body::Host { hold_ds }.bytes(self.label_bytes);
+        let packet = Packet {
+            flags: FLAG_LINK,
+            label_bytes: self.label_bytes,
+            budget: 1,
+            destination: 0,
+            source: self.label,
+            route: [0; ROUTE_MAX],
+            route_len: 0,
+            payload_type: PAYLOAD_TYPE,
+            payload: &payload,
+        };
+        head(out, self.router, self.own, ETHERTYPE);
+        out.resize(HEADER_BYTES + packet.bytes(), 0);
+        // There is room for it.
+        let _ = out.get_mut(HEADER_BYTES..).and_then(|rest| packet.write(rest));
     }
 
     /// The frame for the kernel that was in what the interface received.
@@ -197,6 +218,15 @@ mod tests {
         assert_eq!(bob.inwards(&wire, &mut out), Err("malformed"));
         wire[12] = 8;
         assert_eq!(bob.inwards(&wire, &mut out), Err("other"));
+    }
+
+    #[test]
+    fn a_label_says_that_it_is_here() {
+        let (alice, mut out) = (alice(), Vec::new());
+        alice.here(35, &mut out);
+        let packet = Packet::parse(&out[14..]).unwrap();
+        assert_eq!((&out[..6], packet.source, packet.flags), (&alice.router.0[..], alice.label, FLAG_LINK));
+        assert_eq!(Body::read(packet.payload, 4), Ok(Body::Host { hold_ds: 35 }));
     }
 
     #[test]

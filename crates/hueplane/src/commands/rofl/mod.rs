@@ -7,7 +7,7 @@ mod endpoint;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hue_host::addresses;
 use hue_host::links::Links;
@@ -31,6 +31,10 @@ const BATCH: usize = 64;
 const RING: u32 = 512;
 /// Least MTU of the TAP device (IPv6, RFC 8200 §5).
 const MTU_MIN: u32 = 1280;
+/// Time between two messages that the label is here.
+const JOIN_EACH: Duration = Duration::from_secs(1);
+/// How long the router believes one, tenths of a second: until the third one in a row is lost.
+const JOIN_HOLD_DS: u16 = 35;
 /// Longest time without a look at the interface.
 const WAIT: Duration = Duration::from_secs(1);
 
@@ -80,7 +84,8 @@ pub fn rofl_host(args: &RoflHost) -> Result<(), Failure> {
         addresses::add(links.socket(), index, *address, *len)?;
     }
     note(&format!("{} carries IP packets of up to {mtu} bytes over {}", args.tap, args.interface));
-    let mut host = Host { endpoint, counts: Counts::default(), out: Vec::new(), batch: Vec::new() };
+    let join = args.join.then(Instant::now);
+    let mut host = Host { endpoint, counts: Counts::default(), out: Vec::new(), batch: Vec::new(), join };
     let served = host.serve(Box::new(tap), wire, &mut pool, &stop);
     result(args.output.format, &host.counts, || text(&host.counts))?;
     served
@@ -115,6 +120,8 @@ struct Host {
     counts: Counts,
     out: Vec<u8>,
     batch: Vec<Packet>,
+    /// When to say next that the label is here.
+    join: Option<Instant>,
 }
 
 impl Host {
@@ -132,19 +139,38 @@ impl Host {
             if stop.read(&mut [0]).is_ok_and(|count| count > 0) {
                 break;
             }
+            if self.join.is_some_and(|due| due <= Instant::now()) {
+                self.join = Some(Instant::now() + JOIN_EACH);
+                self.say(JOIN_HOLD_DS, &mut *wire, pool)?;
+            }
             if !moved {
                 let sides = [tap.readiness(), wire.readiness()];
                 let mut waits: Vec<PollFd<'_>> =
                     sides.into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
                 waits.push(PollFd::new(stop.as_fd(), PollFlags::POLLIN));
-                let timeout = PollTimeout::try_from(WAIT).unwrap_or(PollTimeout::MAX);
+                let join = self.join.map(|due| due.saturating_duration_since(Instant::now()));
+                let timeout = PollTimeout::try_from(join.map_or(WAIT, |join| join.min(WAIT)))
+                    .unwrap_or(PollTimeout::MAX);
                 // An interrupted wait is a wait that ended.
                 let _ = poll(&mut waits, timeout);
             }
         }
+        if self.join.is_some() {
+            self.say(0, &mut *wire, pool)?;
+        }
         wire.close(pool);
         tap.close(pool);
         Ok(())
+    }
+
+    /// Tells the router for how long the label is here, tenths of a second.
+    fn say(&mut self, hold_ds: u16, wire: &mut dyn Port, pool: &mut Pool) -> Result<(), Failure> {
+        self.endpoint.here(hold_ds, &mut self.out);
+        let packet = pool.copy_in(&self.out, 0);
+        if let Some(Err(packet)) = packet.map(|packet| wire.send(pool, packet)) {
+            pool.give(packet.slot);
+        }
+        wire.flush(pool).map_err(broken)
     }
 
     /// Carries a batch from one side to the other. Returns whether there was something.
