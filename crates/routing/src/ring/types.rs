@@ -107,7 +107,7 @@ pub struct Output {
     pub packets: Vec<Sent>,
     /// To report.
     pub events: Vec<Event>,
-    /// Whether [`Router::entries`] may have changed.
+    /// Whether [`super::Router::entries`] may have changed.
     pub changed: bool,
 }
 
