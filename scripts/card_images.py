@@ -15,7 +15,7 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 PACKAGES = ["hue_kinds_pkg.sv", "hue_regs_pkg.sv", "hue_pkg.sv"]
 LIBRARY = ["common", "demux", "tables", "planes", "card"]
 LAYOUTS = {"tcam": 1, "dag36": 2, "sram": 3, "dir": 4}
-ZERO = ["mac_rows", "station_rows", "tunnel_rows", "route_rows", "local_rows", "level0_words", "level1_words", "level2_words", "level3_words", "sram_words", "cam_rows",
+ZERO = ["mac_rows", "station_rows", "pattern_rows", "tunnel_rows", "route_rows", "local_rows", "level0_words", "level1_words", "level2_words", "level3_words", "sram_words", "cam_rows",
         "slot_rows", "range_rows", "pair_rows", "rule_rows"]
 NAME_BYTES_MAX = 16
 

@@ -327,7 +327,8 @@ def planted(texts, top, borders, types, values):
         plants += own
         renamed = re.sub(rf"\bmodule\s+{name}\b", f"module {name}_inner", texts[file], count=1)
         texts[file] = around(module, border, own, top) + renamed
-    harness = texts[f"{top}.sv"].replace("u_dut.", "u_dut.u_inner.")
+    # Paths into the module, and into a second copy of it.
+    harness = re.sub(r"\b(u_dut|u_other)\.", r"\1.u_inner.", texts[f"{top}.sv"])
     end = harness.rindex("endmodule")
     made = harness[:end] + CHOICE.format(clock=borders[0].get("clock", "clk_i"))
     if any("sides" in border for border in borders):

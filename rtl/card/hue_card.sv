@@ -27,6 +27,7 @@ module hue_card
   parameter int unsigned SelectRows = 256,
   parameter int unsigned MacRows = 0,
   parameter int unsigned StationRows = 0,
+  parameter int unsigned PatternRows = 0,
   parameter int unsigned TunnelRows = 0,
   parameter int unsigned AttachRows = 256,
   parameter int unsigned RouteRows = 0,
@@ -179,7 +180,7 @@ module hue_card
 
   hue_regs #(
     .ClockKhz(ClockKhz), .BusBytes(BusBytes), .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .Nets(Nets),
-    .SelectRows(SelectRows), .MacRows(MacRows), .StationRows(StationRows), .TunnelRows(TunnelRows), .AttachRows(AttachRows), .RouteRows(RouteRows),
+    .SelectRows(SelectRows), .MacRows(MacRows), .StationRows(StationRows), .PatternRows(PatternRows), .TunnelRows(TunnelRows), .AttachRows(AttachRows), .RouteRows(RouteRows),
     .LocalRows(LocalRows), .HopRows(HopRows),
     .Level0Words(Level0Words), .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
     .SramWords(SramWords), .CamRows(CamRows), .SlotRows(SlotRows), .RangeRows(RangeRows), .PairRows(PairRows), .RuleRows(RuleRows),
@@ -405,7 +406,7 @@ module hue_card
 
   hue_stages #(
     .Kinds(Kinds), .Layout(Layout), .Planes(Planes), .Nets(Nets), .SelectRows(SelectRows), .MacRows(MacRows),
-    .StationRows(StationRows), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows), .Level0Words(Level0Words),
+    .StationRows(StationRows), .PatternRows(PatternRows), .RouteRows(RouteRows), .LocalRows(LocalRows), .HopRows(HopRows), .Level0Words(Level0Words),
     .Level1Words(Level1Words), .Level2Words(Level2Words), .Level3Words(Level3Words),
     .SramWords(SramWords), .SramLatency(SramLatency), .SramZero(SramZero), .CamRows(CamRows), .SlotRows(SlotRows), .RangeRows(RangeRows),
     .PairRows(PairRows), .RuleRows(RuleRows), .Tunnels(TunnelRows != 0)

@@ -35,6 +35,7 @@ module hue_regs #(
   parameter int unsigned PairRows = 0,
   parameter int unsigned RuleRows = 0,
   parameter int unsigned StationRows = 0,
+  parameter int unsigned PatternRows = 0,
   parameter int unsigned TunnelRows = 0,
   parameter int unsigned OutputBytes = 131072,
   // Up to 16 ASCII characters, the first in the low byte.
@@ -275,6 +276,7 @@ module hue_regs #(
       ADDR_CAM_ROWS:         reg_rdata = 32'(CamRows);
       ADDR_SLOT_ROWS:        reg_rdata = 32'(SlotRows);
       ADDR_STATION_ROWS:     reg_rdata = 32'(StationRows);
+      ADDR_PATTERN_ROWS:     reg_rdata = 32'(PatternRows);
       ADDR_POLICY_ROWS:      if (RangeRows != 0) reg_rdata = {8'd0, 8'($clog2(RuleRows)), 8'($clog2(PairRows)), 8'($clog2(RangeRows))};
       ADDR_TUNNEL_ROWS:      reg_rdata = 32'(TunnelRows);
       ADDR_LOOP_FRAMES:      reg_rdata = {loop_left_i, loop_came_i};

@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h00040009;
+  localparam logic [31:0] RESET_VERSION = 32'h0004000a;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -104,6 +104,8 @@ package hue_regs_pkg;
   localparam logic [31:0] RESET_LOOP_FRAMES = 32'h00000000;
   localparam logic [23:0] ADDR_POLICY_ROWS = 24'h000158;
   localparam logic [31:0] RESET_POLICY_ROWS = 32'h00000000;
+  localparam logic [23:0] ADDR_PATTERN_ROWS = 24'h00015c;
+  localparam logic [31:0] RESET_PATTERN_ROWS = 32'h00000000;
   localparam logic [23:0] ADDR_BURST_WORD = 24'h000180;
   localparam int unsigned COUNT_BURST_WORD = 16;
   localparam logic [31:0] RESET_BURST_WORD = 32'h00000000;
@@ -308,6 +310,9 @@ package hue_regs_pkg;
     logic [7:0]  ranges;
   } reg_policy_rows_t;
   typedef struct packed {
+    logic [31:0] rows;
+  } reg_pattern_rows_t;
+  typedef struct packed {
     logic [31:0] value;
   } reg_burst_word_t;
 
@@ -348,6 +353,9 @@ package hue_regs_pkg;
   localparam logic [7:0] TABLE_RANGE = 8'd35;
   localparam logic [7:0] TABLE_PAIR = 8'd36;
   localparam logic [7:0] TABLE_RULE = 8'd37;
+  localparam logic [7:0] TABLE_LANE = 8'd38;
+  localparam logic [7:0] TABLE_PATTERN = 8'd39;
+  localparam logic [7:0] TABLE_PATTERN_HOP = 8'd40;
   typedef struct packed {
     logic [7:0]  vport;
     logic [7:0]  net;
@@ -559,5 +567,19 @@ package hue_regs_pkg;
     logic [63:0] via_high;
     logic [63:0] via_low;
   } row_rule_t;
+  typedef struct packed {
+    logic [7:0]  mask;
+    logic [6:0]  offset;
+  } row_lane_t;
+  typedef struct packed {
+    logic [63:0] mask_high;
+    logic [63:0] mask_low;
+    logic [63:0] value_high;
+    logic [63:0] value_low;
+  } row_pattern_t;
+  typedef struct packed {
+    logic [15:0] hop;
+    logic [7:0]  net;
+  } row_pattern_hop_t;
 endpackage
 /* verilator lint_on UNUSEDPARAM */

@@ -73,6 +73,7 @@ module hue_scatter
     logic        note;
     logic [1:0]  tunnel;
     logic [1:0]  edit;      // EditNone unless forwarded
+    logic [1:0]  macs_on;   // which of the MAC addresses are written, destination first
     logic [95:0] macs;
     logic [7:0]  ttl;
     logic [15:0] checksum;
@@ -122,6 +123,7 @@ module hue_scatter
       r_q.len <= sent_len(v.note, v.len);
 `endif
       r_q.edit <= v.verdict == VerdictForward ? v.edit : EditNone;
+      r_q.macs_on <= v.edit != EditMacs ? '1 : {v.dst_mac != '0, v.src_mac != '0};
       r_q.macs <= {v.dst_mac, v.src_mac};
       r_q.ttl <= v.ttl;
       r_q.checksum <= v.checksum;
@@ -146,7 +148,7 @@ module hue_scatter
     edited = data_i;
     for (int unsigned b = 0; b < EditBytes; b++) begin
       if (r_q.index == 11'(b / BusBytes)) begin
-        if (b < MacBytes && r_q.edit != EditNone) edited[8*(b%BusBytes)+:8] = r_q.macs[8*((2*MacBytes-1-b)%MacBytes)+:8];
+        if (b < MacBytes && r_q.edit != EditNone && r_q.macs_on[b < MacBytes / 2]) edited[8*(b%BusBytes)+:8] = r_q.macs[8*((2*MacBytes-1-b)%MacBytes)+:8];
         if (b == HopLimitByte && r_q.edit == EditIpv6) edited[8*(b%BusBytes)+:8] = r_q.ttl;
         if (b == TtlByte && r_q.edit == EditIpv4) edited[8*(b%BusBytes)+:8] = r_q.ttl;
         if (b == ChecksumByte && r_q.edit == EditIpv4) edited[8*(b%BusBytes)+:8] = r_q.checksum[15:8];

@@ -201,6 +201,27 @@ package hue_kinds_pkg;
     endcase
   endfunction
 
+  // Kind `extract`: outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+  localparam int unsigned KIND_EXTRACT = 5;
+  localparam logic [4:0] EXTRACT_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
+  localparam logic [4:0] EXTRACT_RATE_LIMITED = 5'd2;  // The packet exceeds the network's rate limit.
+  localparam logic [4:0] EXTRACT_SHORT = 5'd3;  // The frame ends before the last byte of the key.
+  localparam logic [4:0] EXTRACT_NO_ENTRY = 5'd4;  // No entry matches.
+  localparam logic [4:0] EXTRACT_DROP_ENTRY = 5'd5;  // The entry says: drop.
+  localparam logic [4:0] EXTRACT_PUNT_ENTRY = 5'd6;  // The entry says: to the network's control plane.
+  localparam logic [4:0] EXTRACT_MTU = 5'd7;  // The frame exceeds the MTU of the port.
+  localparam logic [4:0] EXTRACT_FORWARD = 5'd8;  // Sent to the port of the entry, with the entry's MAC addresses if it has some; all other bytes stay.
+  localparam int unsigned EXTRACT_COUNT = 8;
+
+  // The verdict of an outcome. Code 0, no outcome, gives a drop.
+  function automatic logic [1:0] extract_verdict(logic [4:0] outcome);
+    case (outcome)
+      EXTRACT_FORWARD: return VERDICT_FORWARD;
+      EXTRACT_PUNT_ENTRY: return VERDICT_PUNT;
+      default: return VERDICT_DROP;
+    endcase
+  endfunction
+
   // Outcomes of the kind that has most of them, among those of an image: bit KIND_* of `kinds`.
   function automatic int unsigned outcomes_max(int unsigned kinds);
     int unsigned most;
@@ -209,6 +230,7 @@ package hue_kinds_pkg;
     if (kinds[KIND_IPV6] && IPV6_COUNT > most) most = IPV6_COUNT;
     if (kinds[KIND_L2] && L2_COUNT > most) most = L2_COUNT;
     if (kinds[KIND_DUAL] && DUAL_COUNT > most) most = DUAL_COUNT;
+    if (kinds[KIND_EXTRACT] && EXTRACT_COUNT > most) most = EXTRACT_COUNT;
     return most;
   endfunction
 endpackage

@@ -133,7 +133,8 @@ package hue_pkg;
   typedef enum logic [1:0] {
     EditNone = 2'd0,
     EditIpv4 = 2'd1,  // the MAC pair, TTL and header checksum
-    EditIpv6 = 2'd2   // the MAC pair and the hop limit
+    EditIpv6 = 2'd2,  // the MAC pair and the hop limit
+    EditMacs = 2'd3   // each of the MAC addresses that is not 0
   } edit_e;
 
   // Header in front of a frame on a CPU queue, in both directions. Big endian: the highest byte comes first.

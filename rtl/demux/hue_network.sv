@@ -3,12 +3,12 @@
 // Place: hue_select → **here** → hue_meter. A packet of a network that does not exist is unclaimed. One of a network
 // whose plane runs in software goes to the CPU. A packet of a gated network is dropped here, and one of a gated plane is dropped or
 // sent to the CPU, so that nothing in the plane moves for it.
-// The fronts of kinds ipv6 and l2 read the frame's head vector, which is fetched while the network's row is read. The front of kind ipv4 had
-// all it needs before. The row says whose question counts; a packet of kind dual becomes one of its family's kind (hue_dual_check).
+// The fronts of kinds ipv6, l2 and extract read the frame's head vector, which is fetched while the network's row is read; that of extract
+// takes several clocks. The front of kind ipv4 had all it needs before. The row says whose question counts; a packet of kind dual becomes one of its family's kind (hue_dual_check).
 // With groups of next hops, hue_toeplitz computes the packet's hash from the same vector.
 // Isolation: a packet gets the question of its own network's kind; the vectors come in the order of the packets.
 //
-// Latency: 3 clocks in which `en_i` is 1. Throughput: one packet a clock.
+// Latency: 3 clocks in which `en_i` is 1. Throughput: one packet a clock, or what hue_extract_check says.
 module hue_network
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -25,7 +25,8 @@ module hue_network
     input  tbl_req_t    tbl_req_i,
     output tbl_rsp_t    tbl_rsp_o,
     output logic        error_o,
-    output logic        wait_o,          // the host accesses the table in the next clock: `en_i` must be 0 then
+    output logic        wait_o,          // the host accesses a table in the next clock: `en_i` must be 0 then
+    output logic        stall_o,         // a front has not ended: `en_i` must be 0
     input  logic [31:0] gates_i,         // one bit per plane: 1 gated
     input  logic        gated_to_cpu_i,  // packets of gated planes: 1 to the CPU, 0 dropped
     input  logic        en_i,
@@ -69,10 +70,16 @@ module hue_network
   logic nobody, claimed, known;
   logic [63:0] time1_ns_q, time2_ns_q;
 
+  tbl_rsp_t table_rsp, lanes_rsp;
+  logic table_wait, lanes_wait, table_error, lanes_error;
+  assign tbl_rsp_o = table_rsp | lanes_rsp;
+  assign wait_o    = table_wait || lanes_wait;
+  assign error_o   = table_error || lanes_error;
   hue_table #(.Id(TABLE_NETWORK), .Rows(Nets), .Width(RowBits)) u_table (
-    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o,
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(table_rsp),
     .write_o(unused_write), .write_addr_o(unused_addr), .write_data_o(unused_data),
-    .wait_o, .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(data), .parity_o(unused_parity), .check_i(en_i && valid1_q), .error_o
+    .wait_o(table_wait), .en_i, .addr_i(packet_i.net[NetBits-1:0]), .data_o(data), .parity_o(unused_parity), .check_i(en_i && valid1_q),
+    .error_o(table_error)
   );
 
   always_ff @(posedge clk_i) begin
@@ -95,7 +102,7 @@ module hue_network
   end
 
   // ---- fronts
-  question_t ipv6_question, l2_question, question;
+  question_t ipv6_question, l2_question, extract_question, question;
   assign head_take_o = en_i && valid_i;
   if (Kinds[hue_kinds_pkg::KIND_IPV6]) begin : gen_ipv6
     ipv6_t ipv6, ipv6_q;
@@ -118,6 +125,22 @@ module hue_network
     };
   end else begin : gen_no_l2
     assign l2_question = '0;
+  end
+  if (Kinds[hue_kinds_pkg::KIND_EXTRACT]) begin : gen_extract
+    extract_t extract;
+    hue_extract_check #(.Nets(Nets)) u_check (
+      .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(lanes_rsp), .error_o(lanes_error), .wait_o(lanes_wait), .stall_o,
+      .en_i, .valid_i(valid_i && !packet_i.decided && 32'(packet_i.net) < Nets), .net_i(packet_i.net[NetBits-1:0]),
+      .head_i, .len_i(packet1_q.len), .extract_o(extract)
+    );
+    assign extract_question = '{
+      asks: extract.asks, outcome: extract.outcome, total: 16'(extract.payload), ttl: '0, checksum: '0, key: extract.key, source: '0,
+      hash: '0
+    };
+  end else begin : gen_no_extract
+    assign extract_question = '0;
+    assign lanes_rsp        = '0;
+    assign {lanes_error, lanes_wait, stall_o} = '0;
   end
   if ((Kinds & ~(1 << hue_kinds_pkg::KIND_IPV4)) == 0) begin : gen_no_head
     logic unused_head;
@@ -186,6 +209,7 @@ module hue_network
     case (row_q.kind)
       5'(hue_kinds_pkg::KIND_IPV6): question = ipv6_question;
       5'(hue_kinds_pkg::KIND_L2):   question = l2_question;
+      5'(hue_kinds_pkg::KIND_EXTRACT): question = extract_question;
       5'(hue_kinds_pkg::KIND_DUAL): question = HasDual ? dual_question : ipv4_question;
       default:                      question = ipv4_question;
     endcase

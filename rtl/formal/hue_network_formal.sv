@@ -4,8 +4,9 @@
 // Place: scripts/formal. Two copies run in lockstep and get the same packets of network A and the same accesses to its row. Every
 // other packet and access is independent in each copy, and so are the gates of other planes, and the head vectors of other packets.
 // A's row is `row_i` or not yet written, or A is beyond the card's networks. The harness has its own description of the result
-// (`becomes`). The image has the kinds ipv4, ipv6, l2 and dual; the fronts of ipv6 and l2, and the hash, are any/hue_ipv6_check.sv,
-// any/hue_l2_check.sv and any/hue_toeplitz.sv, unknown functions of the whole vector and of the length.
+// (`becomes`). The image has the kinds ipv4, ipv6, l2, dual and extract; the fronts of ipv6, l2 and extract, and the hash, are
+// any/hue_ipv6_check.sv, any/hue_l2_check.sv, any/hue_extract_check.sv and any/hue_toeplitz.sv, unknown functions of the whole vector and of
+// the length, and that of extract also of the network.
 module hue_network_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -44,7 +45,7 @@ module hue_network_formal
   row_network_t row_q;
 
   localparam int unsigned Kinds = 1 << hue_kinds_pkg::KIND_IPV4 | 1 << hue_kinds_pkg::KIND_IPV6 | 1 << hue_kinds_pkg::KIND_L2 |
-                                  1 << hue_kinds_pkg::KIND_DUAL;
+                                  1 << hue_kinds_pkg::KIND_DUAL | 1 << hue_kinds_pkg::KIND_EXTRACT;
   packet_t [1:0]     in, out;
   ipv4_t [1:0]       in_ipv4;
   hue_head_bytes_t [1:0] head;
@@ -55,7 +56,7 @@ module hue_network_formal
   tbl_rsp_t [1:0]    response;
   logic [1:0][31:0]  gates;
   logic [1:0][63:0]  time_ns;
-  logic [1:0]        valid, out_valid, waits, waits_q, error, mine;
+  logic [1:0]        valid, out_valid, waits, waits_q, stalls, error, mine;
   logic [2:0]        asked_q;  // clocks that A's access has waited
   always_comb begin
     for (int unsigned s = 0; s < 2; s++) begin
@@ -80,7 +81,7 @@ module hue_network_formal
 
   for (genvar s = 0; s < 2; s++) begin : g_side
     hue_network #(.Nets(Nets), .Kinds(Kinds), .HasGroups(1'b1), .Tunnels(Tunnels), .HasPolicies(Policies)) u_dut (
-      .clk_i, .rst_ni, .tbl_req_i(request[s]), .tbl_rsp_o(response[s]), .error_o(error[s]), .wait_o(waits[s]),
+      .clk_i, .rst_ni, .tbl_req_i(request[s]), .tbl_rsp_o(response[s]), .error_o(error[s]), .wait_o(waits[s]), .stall_o(stalls[s]),
       .gates_i(gates[s]), .gated_to_cpu_i(to_cpu_q), .en_i, .valid_i(valid[s]), .packet_i(in[s]), .ipv4_i(in_ipv4[s]), .time_ns_i,
       .head_take_o(take[s]), .head_i(head[s]),
       .valid_o(out_valid[s]), .packet_o(out[s]), .time_ns_o(time_ns[s])
@@ -104,6 +105,7 @@ module hue_network_formal
     ipv4_t        ipv4;
     question_t    ipv6;
     question_t    l2;
+    question_t    extract;
     row_network_t row;
     logic [63:0]  time_ns;
     logic [HashBits-1:0] ipv4_hash;
@@ -127,7 +129,8 @@ module hue_network_formal
     // A frame that a software plane returned may name a network that does not exist. An unclaimed packet stays unclaimed.
     if (p.decided) whose = p.verdict != VerdictUnclaimed && (p.verdict != VerdictForward || 32'(p.net) < Nets);
     else whose = r.valid && (r.software || r.kind inside {5'(hue_kinds_pkg::KIND_IPV4), 5'(hue_kinds_pkg::KIND_IPV6),
-                                                              5'(hue_kinds_pkg::KIND_L2), 5'(hue_kinds_pkg::KIND_DUAL)});
+                                                              5'(hue_kinds_pkg::KIND_L2), 5'(hue_kinds_pkg::KIND_DUAL),
+                                                              5'(hue_kinds_pkg::KIND_EXTRACT)});
     dual = whose && r.kind == 5'(hue_kinds_pkg::KIND_DUAL);
     six = dual && entry.ipv6.outcome != hue_kinds_pkg::IPV6_ETHERTYPE;
     becomes = '{
@@ -137,6 +140,7 @@ module hue_network_formal
       hop_count: whose ? r.hop_count : '0, dual: dual,
       kind: !whose ? '0 : six ? 5'(hue_kinds_pkg::KIND_IPV6) : dual ? 5'(hue_kinds_pkg::KIND_IPV4) : r.kind,
       question: !whose ? '0 : six || r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6 : r.kind == 5'(hue_kinds_pkg::KIND_L2) ? entry.l2 :
+                r.kind == 5'(hue_kinds_pkg::KIND_EXTRACT) ? entry.extract :
                 ipv4_question(entry.ipv4, r.forward_martians),
       flood: p.flood, ports: p.ports, note: p.note,
       policies: whose && r.policies, tunnel: whose && ((r.carries_ipip && entry.ipip) || (r.carries_vxlan && entry.vxlan))
@@ -171,10 +175,12 @@ module hue_network_formal
     end
   endfunction
 
-  // The fronts of kinds ipv6 and l2 for A's packet, from its vector and its length.
+  // The fronts of kinds ipv6, l2 and extract for A's packet, from its vector and its length. That of extract takes a clock more, and no
+  // packet that is decided, or of a network that the card does not have.
   ipv6_t     ipv6;
   l2_t       l2;
-  question_t ipv6_question, l2_question;
+  extract_t  extract;
+  question_t ipv6_question, l2_question, extract_question;
   hue_ipv6_check u_ipv6 (.head_i(head_q), .len_i(entry_q[1].packet.len), .ipv6_o(ipv6));
   hue_l2_check u_l2 (.head_i(head_q), .len_i(entry_q[1].packet.len), .l2_o(l2));
   assign ipv6_question = '{
@@ -184,6 +190,17 @@ module hue_network_formal
   assign l2_question = '{
     asks: l2.asks, outcome: l2.outcome, total: 16'(l2.payload), ttl: '0, checksum: '0, key: {l2.dst, l2.src, 32'd0},
     source: '0, hash: '0
+  };
+  localparam int unsigned NetBits = $clog2(Nets);
+  tbl_rsp_t unused_rsp;
+  logic     unused_error, unused_wait, unused_stall;
+  hue_extract_check #(.Nets(Nets)) u_extract (
+    .clk_i, .rst_ni, .tbl_req_i('0), .tbl_rsp_o(unused_rsp), .error_o(unused_error), .wait_o(unused_wait), .stall_o(unused_stall),
+    .en_i, .valid_i(of_a_i && !packet_a_i.decided && 32'(net_q) < Nets), .net_i(net_q[NetBits-1:0]),
+    .head_i(head_q), .len_i(entry_q[1].packet.len), .extract_o(extract)
+  );
+  assign extract_question = '{
+    asks: extract.asks, outcome: extract.outcome, total: 16'(extract.payload), ttl: '0, checksum: '0, key: extract.key, source: '0, hash: '0
   };
   // The type of tunnel that the vector of A's packet says, in an image with tunnels.
   logic ipip, vxlan;
@@ -222,13 +239,14 @@ module hue_network_formal
       entry_q[3] <= entry_q[2];
       entry_q[3].ipv4_hash <= ipv4_hash;
       entry_q[3].ipv6_hash <= ipv6_hash;
+      entry_q[3].extract <= extract_question;
       entry_q[2] <= entry_q[1];
       entry_q[2].ipv6 <= ipv6_question;
       entry_q[2].l2 <= l2_question;
       {entry_q[2].ipip, entry_q[2].vxlan} <= {ipip, vxlan};
       {entry_q[2].short_source, entry_q[2].long_source} <= {short_source, long_source};
       entry_q[1] <= '{
-        packet: in[0], ipv4: in_ipv4[0], ipv6: '0, l2: '0, row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i,
+        packet: in[0], ipv4: in_ipv4[0], ipv6: '0, l2: '0, extract: '0, row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i,
         ipv4_hash: '0, ipv6_hash: '0, ipip: 1'b0, vxlan: 1'b0, short_source: '0, long_source: '0
       };
     end
@@ -285,5 +303,5 @@ module hue_network_formal
     end
   end
   logic unused;
-  assign unused = ^error;
+  assign unused = ^{error, stalls, unused_rsp, unused_error, unused_wait, unused_stall};
 endmodule

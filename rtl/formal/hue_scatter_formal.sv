@@ -112,10 +112,11 @@ module hue_scatter_formal
   assign len = mark_q.note && mark_q.len > 14'd16 ? 14'd16 : mark_q.len;
   always_comb begin
     whole = body_q;
-    if (mark_q.verdict == VerdictForward && mark_q.edit inside {EditIpv4, EditIpv6}) begin
+    if (mark_q.verdict == VerdictForward && mark_q.edit != EditNone) begin
       for (int unsigned b = 0; b < 6; b++) begin
-        whole[8*b+:8] = mark_q.dst_mac[8*(5-b)+:8];
-        whole[8*(6+b)+:8] = mark_q.src_mac[8*(5-b)+:8];
+        // Kind extract keeps an address in whose place its entry has 0.
+        if (mark_q.edit != EditMacs || mark_q.dst_mac != '0) whole[8*b+:8] = mark_q.dst_mac[8*(5-b)+:8];
+        if (mark_q.edit != EditMacs || mark_q.src_mac != '0) whole[8*(6+b)+:8] = mark_q.src_mac[8*(5-b)+:8];
       end
     end
     if (mark_q.verdict == VerdictForward && mark_q.edit == EditIpv4) begin
@@ -131,7 +132,7 @@ module hue_scatter_formal
   always_comb begin
     assume (rst_ni == begun_q);
     // What the stages guarantee.
-    assume (verdict_i.edit inside {EditNone, EditIpv4, EditIpv6});
+    assume (verdict_i.edit inside {EditNone, EditIpv4, EditIpv6, EditMacs});
     if (begun_q && stalled_q) assume (valid_i && verdict_i == verdict_q);
     // A note is no frame's last copy.
     if (begun_q && valid_i && verdict_i.note) assume (verdict_i.more);

@@ -1,4 +1,4 @@
-// The kinds with routes (`ipv4`, `ipv6`, `dual`), second half: longest-prefix match, next hop, last checks, what is written into the frame.
+// The kinds with routes (`ipv4`, `ipv6`, `dual`), second half, and the end of kind `extract`: longest-prefix match, next hop, last checks, what is written into the frame.
 //
 // Place: hue_meter → **here** → verdict. In Rust: `decide` and `finish` in crates/planes/src/ipv4.rs and ipv6.rs. The front of a
 // packet's kind has already given its question (`question_t`); the order of the outcomes is that of spec/kinds. A packet of kind `dual` is
@@ -72,6 +72,9 @@ module hue_routes
   localparam int unsigned KeyBits = HasIpv6 ? 128 : 32;
   if (HasIpv6 && !Sram) begin : gen_check_kinds
     $fatal(1, "hue_routes: kind ipv6 needs layout sram");
+  end
+  if (Kinds[KIND_EXTRACT] && !(Sram && HasIpv6)) begin : gen_check_extract
+    $fatal(1, "hue_routes: kind extract needs layout sram and kind ipv6");
   end
   localparam bit HasDual = Kinds[KIND_DUAL];
   localparam bit HasGroups = SlotRows != 0;
@@ -481,7 +484,10 @@ module hue_routes
       if (verdict == VerdictPunt) verdict_o.port_out <= {1'b1, found.net[1:0]};
       if (verdict == VerdictForward) begin
         verdict_o.port_out <= found.decided ? found.port_out : hop.port;
-        if (!found.decided) verdict_o.edit <= found.kind == 5'(KIND_IPV6) ? EditIpv6 : EditIpv4;
+        if (!found.decided) begin
+          verdict_o.edit <= found.kind == 5'(KIND_IPV6) ? EditIpv6 : EditIpv4;
+          if (Kinds[KIND_EXTRACT] && found.kind == 5'(KIND_EXTRACT)) verdict_o.edit <= EditMacs;
+        end
       end
       verdict_o.flood    <= found.flood;
       verdict_o.ports    <= found.ports;

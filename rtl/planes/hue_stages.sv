@@ -1,7 +1,8 @@
 // The stages: compute the verdict on a frame from its header.
 //
 // Place: header gather → **here** → header scatter. Inside: hue_select (which network) → hue_network (the network's parameters) →
-// hue_meter (rate limit) → hue_routes (lookup, next hop, decision) → counters. With kind l2, hue_l2 (both addresses of a frame) is in front
+// hue_meter (rate limit) → hue_routes (lookup, next hop, decision) → counters. With kind extract, hue_extract (the network's entries)
+// follows hue_network. With kind l2, hue_l2 (both addresses of a frame) is in front
 // of the meter, and a second meter (storm limit) behind it. The order of frames is kept, and each frame gives one verdict.
 //
 // All stages move together (`en`). They stop while more than two verdicts wait to be taken; for one clock when the host
@@ -9,8 +10,8 @@
 // the counters are zero (a clock for each network and outcome). Accesses to ternary rows stop nothing.
 //
 // Latency: 25 clocks with layout tcam, 68 with dag36, and 24 plus the lookup's with sram and dir, when nothing stalls;
-// kind l2 adds 15, and groups of next hops add 7.
-// Throughput: one verdict a clock, or that of the lookup.
+// kind extract adds 2 and what its frames take, kind l2 adds 15, and groups of next hops add 7.
+// Throughput: one verdict a clock, or that of the lookup. Frames of kind extract take up to 19 clocks each.
 module hue_stages
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -23,6 +24,7 @@ module hue_stages
     parameter int unsigned SelectRows  = 32,
     parameter int unsigned MacRows     = 0,
     parameter int unsigned StationRows = 0,
+    parameter int unsigned PatternRows = 0,
     parameter int unsigned RouteRows   = 32,
     parameter int unsigned LocalRows   = 32,
     parameter int unsigned HopRows     = 32,
@@ -73,14 +75,15 @@ module hue_stages
 
   logic en;
   localparam bit HasL2 = Kinds[hue_kinds_pkg::KIND_L2];
-  logic select_valid, network_valid, station_valid, limit_valid, meter_valid, done_valid;
-  packet_t select_packet, network_packet, station_packet, limit_packet, meter_packet;
+  localparam bit HasExtract = Kinds[hue_kinds_pkg::KIND_EXTRACT];
+  logic select_valid, network_valid, entry_valid, station_valid, limit_valid, meter_valid, done_valid;
+  packet_t select_packet, network_packet, entry_packet, station_packet, limit_packet, meter_packet;
   ipv4_t select_ipv4;
-  logic [63:0] select_time, network_time, station_time;
+  logic [63:0] select_time, network_time, entry_time, station_time;
   hue_verdict_t done;
-  tbl_rsp_t select_rsp, network_rsp, station_rsp, meter_rsp, storm_rsp, routes_rsp, count_rsp, bytes_rsp, unclaimed_rsp, copies_rsp;
-  logic select_error, network_error, station_error, meter_error, storm_error, routes_error;
-  logic select_wait, network_wait, station_wait, meter_wait, storm_wait, routes_wait, routes_stall;
+  tbl_rsp_t select_rsp, network_rsp, entry_rsp, station_rsp, meter_rsp, storm_rsp, routes_rsp, count_rsp, bytes_rsp, unclaimed_rsp, copies_rsp;
+  logic select_error, network_error, entry_error, station_error, meter_error, storm_error, routes_error;
+  logic select_wait, network_wait, entry_wait, station_wait, meter_wait, storm_wait, routes_wait, network_stall, entry_stall, routes_stall;
   logic count_ready, bytes_ready, unclaimed_ready, copies_ready;
   logic [31:0] gates_q;
   logic gated_to_cpu_q;
@@ -103,12 +106,26 @@ module hue_stages
   assign head_ready_o = en;
 
   hue_network #(.Nets(Nets), .Kinds(Kinds), .HasGroups(SlotRows != 0), .Tunnels(Tunnels), .HasPolicies(RangeRows != 0)) u_network (
-    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(network_rsp), .error_o(network_error), .wait_o(network_wait),
+    .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(network_rsp), .error_o(network_error), .wait_o(network_wait), .stall_o(network_stall),
     .gates_i(gates_q), .gated_to_cpu_i(gated_to_cpu_q),
     .en_i(en), .valid_i(select_valid), .packet_i(select_packet), .ipv4_i(select_ipv4), .time_ns_i(select_time),
     .head_take_o, .head_i(head_bytes_i),
     .valid_o(network_valid), .packet_o(network_packet), .time_ns_o(network_time)
   );
+
+  if (HasExtract) begin : gen_extract
+    hue_extract #(.PatternRows(PatternRows)) u_extract (
+      .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(entry_rsp), .error_o(entry_error), .wait_o(entry_wait), .stall_o(entry_stall),
+      .en_i(en), .valid_i(network_valid), .packet_i(network_packet), .time_ns_i(network_time),
+      .valid_o(entry_valid), .packet_o(entry_packet), .time_ns_o(entry_time)
+    );
+  end else begin : gen_no_extract
+    logic unused_patterns;
+    assign unused_patterns = PatternRows == 0;
+    assign {entry_valid, entry_packet, entry_time} = {network_valid, network_packet, network_time};
+    assign entry_rsp = '0;
+    assign {entry_error, entry_wait, entry_stall} = '0;
+  end
 
   hue_meter #(.Nets(Nets)) u_meter (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(meter_rsp), .error_o(meter_error), .wait_o(meter_wait),
@@ -119,7 +136,7 @@ module hue_stages
   if (HasL2) begin : gen_l2
     hue_l2 #(.StationRows(StationRows)) u_l2 (
       .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(station_rsp), .error_o(station_error), .wait_o(station_wait),
-      .en_i(en), .valid_i(network_valid), .packet_i(network_packet), .time_ns_i(network_time),
+      .en_i(en), .valid_i(entry_valid), .packet_i(entry_packet), .time_ns_i(entry_time),
       .valid_o(station_valid), .packet_o(station_packet), .time_ns_o(station_time)
     );
     // The time of arrival goes around the first meter.
@@ -136,7 +153,7 @@ module hue_stages
   end else begin : gen_no_l2
     logic unused_rows;
     assign unused_rows = StationRows == 0;
-    assign {station_valid, station_packet, station_time} = {network_valid, network_packet, network_time};
+    assign {station_valid, station_packet, station_time} = {entry_valid, entry_packet, entry_time};
     assign {meter_valid, meter_packet} = {limit_valid, limit_packet};
     assign {station_rsp, storm_rsp} = '0;
     assign {station_error, station_wait, storm_error, storm_wait} = '0;
@@ -160,10 +177,10 @@ module hue_stages
   logic en_q, out_ready, leaves;
   logic [$clog2(OutDepth+1)-1:0] out_room;
   always_ff @(posedge clk_i) begin
-    en_q <= rst_ni && out_room > 1 && !select_wait && !network_wait && !station_wait && !meter_wait && !storm_wait &&
+    en_q <= rst_ni && out_room > 1 && !select_wait && !network_wait && !entry_wait && !station_wait && !meter_wait && !storm_wait &&
             !routes_wait && count_ready && bytes_ready && unclaimed_ready && copies_ready;
   end
-  assign en     = en_q && !routes_stall;
+  assign en     = en_q && !network_stall && !entry_stall && !routes_stall;
   assign leaves = en && done_valid;
   hue_fifo #(.Depth(OutDepth), .Bits($bits(hue_verdict_t))) u_out (
     .clk_i, .rst_ni, .valid_i(leaves), .ready_o(out_ready), .data_i(done),
@@ -221,9 +238,9 @@ module hue_stages
     assign copies_ready = 1'b1;
   end
 
-  assign tbl_rsp_o = select_rsp | network_rsp | station_rsp | meter_rsp | storm_rsp | routes_rsp | count_rsp | bytes_rsp |
+  assign tbl_rsp_o = select_rsp | network_rsp | entry_rsp | station_rsp | meter_rsp | storm_rsp | routes_rsp | count_rsp | bytes_rsp |
                      unclaimed_rsp | copies_rsp;
-  assign memory_error_o = select_error || network_error || station_error || meter_error || storm_error || routes_error;
+  assign memory_error_o = select_error || network_error || entry_error || station_error || meter_error || storm_error || routes_error;
 
   // ---- frames inside: at most one in each stage
   logic [6:0] frames_q;
@@ -239,7 +256,7 @@ module hue_stages
 `ifndef SYNTHESIS
   // The latency without the lookup's, with kind l2 and groups; the verdicts that wait; and lookups in flight (hue_routes). With layout dag36 it is
   // less: 68 + 15 + 4.
-  localparam int unsigned FramesMax = 24 + 15 + 7 + OutDepth + 64;
+  localparam int unsigned FramesMax = 24 + 2 + 15 + 7 + OutDepth + 64;
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
       if (leaves) assert (out_ready) else $error("hue_stages: no room for a verdict");

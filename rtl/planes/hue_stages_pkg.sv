@@ -51,6 +51,31 @@ package hue_stages_pkg;
     logic [47:0]  src;
   } l2_t;
 
+  // Bytes behind the header and the first VLAN tag of a frame with this EtherType.
+  function automatic logic [13:0] payload_of(logic [15:0] ethertype, logic [13:0] len);
+    logic [13:0] rest;
+    rest = len - 14'd14;
+    if (ethertype != 16'h8100 && ethertype != 16'h88a8) return rest;
+    return rest > 14'd4 ? rest - 14'd4 : '0;
+  endfunction
+
+  // What the front of kind extract gives: the outcome, or the question to the network's entries.
+  localparam int unsigned ExtractLanes = 16;
+  localparam int unsigned ExtractGroupBits = 5;
+  typedef struct packed {
+    logic         asks;
+    logic [4:0]   outcome;
+    logic [13:0]  payload;    // as that of l2_t, compared with the MTU of the entry's port
+    logic [127:0] key;        // lane 0 is the highest byte, and lanes that the network does not have are zero
+  } extract_t;
+
+  // What the network's row says to kind extract, in place of the root of routes.
+  typedef struct packed {
+    logic [18:0]                 gap;
+    logic [ExtractGroupBits-1:0] groups;  // of four entries
+    logic [11:0]                 base;    // of the network's run of rows, in each bank of PATTERN
+  } extract_settings_t;
+
   // What the network's row says to kind l2, in place of the root of routes.
   typedef struct packed {
     logic [15:0]         gap;
@@ -111,6 +136,13 @@ package hue_stages_pkg;
         no_neighbour: hue_kinds_pkg::IPV6_NO_NEIGHBOUR, mtu: hue_kinds_pkg::IPV6_MTU, forward: hue_kinds_pkg::IPV6_FORWARD
       };
     end
+    // An entry's row is of kind local (punt), glean (drop) or forward.
+    if (kind == 5'(hue_kinds_pkg::KIND_EXTRACT)) begin
+      return '{
+        is_local: hue_kinds_pkg::EXTRACT_PUNT_ENTRY, no_route: hue_kinds_pkg::EXTRACT_NO_ENTRY,
+        no_neighbour: hue_kinds_pkg::EXTRACT_DROP_ENTRY, mtu: hue_kinds_pkg::EXTRACT_MTU, forward: hue_kinds_pkg::EXTRACT_FORWARD
+      };
+    end
     return '{
       is_local: hue_kinds_pkg::IPV4_LOCAL, no_route: hue_kinds_pkg::IPV4_NO_ROUTE,
       no_neighbour: hue_kinds_pkg::IPV4_NO_NEIGHBOUR, mtu: hue_kinds_pkg::IPV4_MTU, forward: hue_kinds_pkg::IPV4_FORWARD
@@ -124,6 +156,7 @@ package hue_stages_pkg;
 `else
     if (kind == 5'(hue_kinds_pkg::KIND_IPV6)) return hue_kinds_pkg::ipv6_verdict(outcome);
     if (kind == 5'(hue_kinds_pkg::KIND_L2)) return hue_kinds_pkg::l2_verdict(outcome);
+    if (kind == 5'(hue_kinds_pkg::KIND_EXTRACT)) return hue_kinds_pkg::extract_verdict(outcome);
     return hue_kinds_pkg::ipv4_verdict(outcome);
 `endif
   endfunction

@@ -7,14 +7,15 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-use hue_card::Images;
+use hue_card::{Description, Images};
 use hue_demux::{Match, PortId, Row};
 use hue_lab::{Experiment, Measured, Offer, Rate, Source, Stream, Traffic};
+use hue_planes::extract::{self, Lane};
 use hue_planes::group::{Group, Member};
 use hue_planes::{Adjacency, Kind, Settings as PlaneSettings};
 use hue_ports::{Frame, OutputDir, Resolution};
 use hue_substrate::{Entries, Program, VirtualPort};
-use hue_tables::{AnyPrefix, Key, NextHop, Policies, Policy, Prefix, RouteBy, RowsByLength, Vid};
+use hue_tables::{AnyPrefix, Key, NextHop, Pattern, Policies, Policy, Prefix, RouteBy, RowsByLength, Vid};
 use hue_wire::ethernet::{self, EtherType};
 use hue_wire::{Mac, ip, ipv4, ipv6};
 use serde_json::{Value, json};
@@ -45,6 +46,8 @@ const GATEWAY4: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 1);
 const MEMBERS: u16 = 4;
 /// Routes by source of a network.
 const POLICIES: [u16; 2] = [8, 48];
+/// Networks of kind `extract`: bytes of a key, and entries. The last has as many of both as a network on the card may have.
+const BITS: [(u8, u16); 3] = [(6, 4), (6, 64), (16, 64)];
 
 /// What runs on the card at the same time.
 enum Mix {
@@ -54,6 +57,8 @@ enum Mix {
     Grouped(Kind),
     /// A network for each port, of a kind with routes, with so many routes by source and destination.
     BySource(Kind, u16),
+    /// A network of kind `extract` on all ports, whose keys have so many bytes, with so many entries.
+    Bits(u8, u16),
     /// `ipv4` from the first port to the second, `ipv6` from the second to the first, a switch on the others.
     All,
 }
@@ -64,37 +69,76 @@ struct Tables {
     v6: Vec<Prefix<u128>>,
 }
 
-/// Cycles a frame, and frames lost at 1 Gbit/s, for each kind of each image.
+/// Cycles a frame, and frames lost at 1 Gbit/s, for each kind of each image; see [`bits`] for `extract`.
 pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
-    let columns = [
-        "image",
-        "networks",
-        "routes a network",
-        "cycles a frame",
-        "cycles a frame at 4 × 1 Gbit/s",
-        "most Mpps",
-        "frames at 4 × 1 Gbit/s",
-        "lost",
-    ];
-    let mut section = Section::new(title, &columns);
-    let (Some(v4), Some(v6)) = (prefixes(V4_2026), prefixes(V6_2026)) else { return Ok(section) };
-    let tables = Tables { v4, v6 };
-    let folder = std::env::temp_dir().join(format!("hue-bench-card-{}", std::process::id()));
-    let frames = if settings.quick { FRAMES / 10 } else { FRAMES };
-    let rate = Rate::new(LINE_BITS).ok_or("no rate")?;
-    for (image, routes) in IMAGES.into_iter().zip(ROUTES) {
-        let has = images.load(image).and_then(|image| image.start()).and_then(hue_card::Card::new);
-        let has = has.map_err(|error| format!("{image}: {error}"))?.description().clone();
+    let (Some(v4), Some(v6)) = (prefixes(V4_2026), prefixes(V6_2026)) else {
+        return Ok(Section::new(title, &COLUMNS));
+    };
+    let mixes = |has: &Description| -> Vec<Mix> {
+        let plain = has.kinds.iter().copied().filter(|kind| *kind != Kind::Extract).map(Mix::Of);
         let mixed = (has.kinds.len() > 1).then_some(Mix::All);
         let by_source = [Kind::Ipv4, Kind::Ipv6]
             .into_iter()
             .flat_map(|kind| POLICIES.map(|count| Mix::BySource(kind, count)));
         let by_source = by_source.filter(|_| !has.policy_rows.is_none());
         let grouped = [Kind::Ipv4, Kind::Ipv6].into_iter().map(Mix::Grouped).filter(|_| has.group_slots > 0);
-        let all = has.kinds.iter().copied().map(Mix::Of).chain(grouped).chain(by_source).chain(mixed);
-        for mix in all {
+        plain.chain(grouped).chain(by_source).chain(mixed).collect()
+    };
+    let mut section = measured(images, settings, title, &Tables { v4, v6 }, mixes)?;
+    section.note(
+        "Frames of 64 bytes; a port's frames once, as fast as the card takes them, then at line rate. A network with routes is on one port and \
+         forwards to the next one; it has random routes of the tables of 2026-05-11, one next hop, and gets packets for random addresses of \
+         these routes; `dual` has half of them of each family, and as many packets. A switch has 200 hosts with static addresses behind each port. \
+         The mixture: `ipv4`, `ipv6` and a switch. With groups, all routes of a network lead to one group of next hops at the same port. With routes by source, each network has so many policies (`source_destination`), each from a \
+         /24 (`ipv6`: /48) to half of all destinations, and its packets come from all of these sources: a policy decides where the route is shorter.",
+    );
+    Ok(section)
+}
+
+/// The same for networks of kind `extract`.
+pub fn bits(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
+    let mixes = |has: &Description| -> Vec<Mix> {
+        let all = BITS.into_iter().filter(|_| has.kinds.contains(&Kind::Extract));
+        all.map(|(lanes, entries)| Mix::Bits(lanes, entries)).collect()
+    };
+    let none = Tables { v4: Vec::new(), v6: Vec::new() };
+    let mut section = measured(images, settings, title, &none, mixes)?;
+    section.note(
+        "Frames of 64 bytes, first as fast as the card takes them, then at line rate. The network has all ports. Its key is the first bytes of a \
+         frame. The last four entries say by the destination which port a frame leaves by; no frame matches those before.",
+    );
+    Ok(section)
+}
+
+const COLUMNS: [&str; 8] = [
+    "image",
+    "networks",
+    "routes a network",
+    "cycles a frame",
+    "cycles a frame at 4 × 1 Gbit/s",
+    "most Mpps",
+    "frames at 4 × 1 Gbit/s",
+    "lost",
+];
+
+/// Measures the mixes of each image.
+fn measured(
+    images: &Images,
+    settings: &Settings,
+    title: &str,
+    tables: &Tables,
+    mixes: impl Fn(&Description) -> Vec<Mix>,
+) -> Result<Section, String> {
+    let mut section = Section::new(title, &COLUMNS);
+    let folder = std::env::temp_dir().join(format!("hue-bench-card-{}", std::process::id()));
+    let frames = if settings.quick { FRAMES / 10 } else { FRAMES };
+    let rate = Rate::new(LINE_BITS).ok_or("no rate")?;
+    for (image, routes) in IMAGES.into_iter().zip(ROUTES) {
+        let has = images.load(image).and_then(|image| image.start()).and_then(hue_card::Card::new);
+        let has = has.map_err(|error| format!("{image}: {error}"))?.description().clone();
+        for mix in mixes(&has) {
             let mut rng = Rng::new(7);
-            let programs = mix.programs(&tables, routes, &mut rng).ok_or("no network")?;
+            let programs = mix.programs(tables, routes, &mut rng).ok_or("no network")?;
             write(&folder, &programs, frames, &mut rng)?;
             let run = |offer, line| -> Result<Measured, String> {
                 let card = loaded(images, image, &programs)?;
@@ -111,7 +155,7 @@ pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Sectio
             section.row(vec![
                 json!(image),
                 json!(mix.name()),
-                if matches!(mix, Mix::Of(Kind::L2)) { Value::Null } else { json!(routes) },
+                if matches!(mix, Mix::Of(Kind::L2) | Mix::Bits(..)) { Value::Null } else { json!(routes) },
                 round(cycles, 2),
                 round(wire_bits / (f64::from(PORTS) * LINE_BITS as f64 / (khz * 1e3)), 1),
                 round(khz / 1e3 / cycles, 1),
@@ -122,13 +166,6 @@ pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Sectio
     }
     let cleared = std::fs::remove_dir_all(&folder);
     cleared.map_err(|error| format!("{}: {error}", folder.display()))?;
-    section.note(
-        "Frames of 64 bytes; a port's frames once, as fast as the card takes them, then at line rate. A network with routes is on one port and \
-         forwards to the next one; it has random routes of the tables of 2026-05-11, one next hop, and gets packets for random addresses of \
-         these routes; `dual` has half of them of each family, and as many packets. A switch has 200 hosts with static addresses behind each port. \
-         The mixture: `ipv4`, `ipv6` and a switch. With groups, all routes of a network lead to one group of next hops at the same port. With routes by source, each network has so many policies (`source_destination`), each from a \
-         /24 (`ipv6`: /48) to half of all destinations, and its packets come from all of these sources: a policy decides where the route is shorter.",
-    );
     Ok(section)
 }
 
@@ -155,6 +192,7 @@ impl Mix {
             Self::BySource(kind, count) => {
                 format!("{PORTS} `{}`, {count} routes by source each", kind.name())
             }
+            Self::Bits(lanes, entries) => format!("1 `extract`, {lanes} bytes, {entries} entries"),
             Self::All => "1 `ipv4`, 1 `ipv6`, 1 `l2`".to_owned(),
         }
     }
@@ -174,6 +212,7 @@ impl Mix {
                     by_source(plain, *count)
                 })
                 .collect(),
+            Self::Bits(lanes, entries) => Some(vec![by_bits(*lanes, *entries)?]),
             Self::All => Some(vec![
                 router(Kind::Ipv4, [0, 1], tables, routes, rng)?,
                 router(Kind::Ipv6, [1, 0], tables, routes, rng)?,
@@ -277,6 +316,28 @@ fn switch(net: u16, ports: &[u8]) -> Option<Program> {
     program(net, Kind::L2, ports, select, hops, Entries::Exact(known))
 }
 
+/// A network on all ports that forwards by the first bytes of a frame.
+fn by_bits(lanes: u8, entries: u16) -> Option<Program> {
+    let lanes: Vec<Lane> = (0..lanes).map(|offset| Lane { offset, mask: 0xff }).collect();
+    let settings = extract::Settings::new(&lanes).ok()?;
+    let ports: Vec<u8> = (0..PORTS).collect();
+    let hops =
+        ports.iter().map(|&port| Adjacency::out_with(PortId::new(port), MTU_BYTES, None, None)).collect();
+    let value = |first: [u8; 6]| first.iter().fold(0u128, |value, byte| value << 8 | u128::from(*byte)) << 80;
+    let others = (0..entries.saturating_sub(PORTS.into())).map(|number| {
+        let [high, low] = number.to_be_bytes();
+        Some((Pattern::new(value([3, 0, 0, 0, high, low]), settings.mask()), NextHop::new(0)?))
+    });
+    let behind = ports.iter().map(|&port| {
+        let Mac(mac) = host(port, 0);
+        Some((Pattern::new(value(mac), settings.prefix_mask(40)), NextHop::new(port.into())?))
+    });
+    let all: Vec<_> = others.chain(behind).collect::<Option<_>>()?;
+    let select = |port| Match::Port(PortId::new(port));
+    let plain = program(1, Kind::Extract, &ports, select, hops, Entries::Ternary(all))?;
+    Some(Program { settings: PlaneSettings::Extract(settings), ..plain })
+}
+
 fn program(
     net: u16,
     kind: Kind,
@@ -338,7 +399,9 @@ fn write(folder: &Path, programs: &[Program], frames: usize, rng: &mut Rng) -> R
         let capture = out.writer(file).ok_or("no capture")?;
         // A router gets frames at its first port only.
         let here = |program: &&Program| match program.entries {
-            Entries::Exact(_) => program.ports.iter().any(|vport| vport.port.get() == port),
+            Entries::Exact(_) | Entries::Ternary(_) => {
+                program.ports.iter().any(|vport| vport.port.get() == port)
+            }
             _ => program.ports.first().is_some_and(|vport| vport.port.get() == port),
         };
         let program = programs.iter().find(here).ok_or("a port without a network")?;

@@ -71,8 +71,11 @@ const TABLES: [(&str, Table); 6] = [
     ("Speed of the twin", speed::twin),
 ];
 
-const KINDS: [(&str, Table); 2] =
-    [("Kinds, all four ports busy", kinds::kinds), ("Tunnels, all four ports busy", tunnels::tunnels)];
+const KINDS: [(&str, Table); 3] = [
+    ("Kinds, all four ports busy", kinds::kinds),
+    ("Any bits, all four ports busy", kinds::bits),
+    ("Tunnels, all four ports busy", tunnels::tunnels),
+];
 
 /// The tables of a command, and the images that it needs.
 type Command = (&'static str, &'static [(&'static str, Table)], &'static [&'static str]);

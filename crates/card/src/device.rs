@@ -5,7 +5,7 @@
 //! words and slots are written in bursts, with one register write each, and the result is read once at the end (ADR-0017); rows
 //! of other tables are written one by one.
 
-use hue_planes::Kind;
+use hue_planes::{Kind, extract};
 use hue_tables::PolicyRows;
 use hue_tables::cuckoo;
 use hue_tables::dag36::CARD_WORDS;
@@ -45,6 +45,12 @@ const TUNNEL_ROWS_MAX: u32 = 256;
 const ROWS_MAX: u32 = 1 << 24;
 /// Most slots of groups that an image can have.
 const SLOT_ROWS_MAX: u32 = 1 << 16;
+/// Rows of LANE of a network.
+pub const LANES: u32 = extract::LANES_MAX as u32;
+/// Most entries of a network on a card: with more, small frames would not pass at line rate, whatever the card's other networks do.
+const ENTRIES_MAX: u32 = 64;
+/// Largest table of entries (`hue_extract`).
+const PATTERN_ROWS_MAX: u32 = 4096;
 /// Largest tables of policies, as a power of two (`hue_policies`).
 const POLICY_BITS_MAX: u32 = 15;
 /// Most bytes that output queues can have.
@@ -127,6 +133,9 @@ pub struct Description {
     pub cam_rows: u32,
     /// MAC addresses of all networks that learn (kind `l2`).
     pub station_rows: u32,
+    /// Entries of all networks of kind `extract`.
+    #[serde(default)]
+    pub pattern_rows: u32,
     /// Tunnels of all networks.
     #[serde(default)]
     pub tunnel_rows: u32,
@@ -156,6 +165,12 @@ impl Description {
         (self.station_rows as u64 * STATIONS_USABLE_PERCENT / 100) as u32
     }
 
+    /// How many entries a network of kind `extract` may have.
+    #[must_use]
+    pub const fn entries_max(&self) -> u32 {
+        if self.pattern_rows < ENTRIES_MAX { self.pattern_rows } else { ENTRIES_MAX }
+    }
+
     /// Rows of a table of this image; 0 if the image does not have the table.
     #[must_use]
     pub fn rows(&self, table: Table) -> u32 {
@@ -182,6 +197,8 @@ impl Description {
             regs::CONFLICT => self.cam_rows,
             regs::FILL => u32::from(self.layout == Layout::Dir),
             regs::STATION => self.station_rows,
+            regs::LANE if self.pattern_rows > 0 => self.nets * LANES,
+            regs::PATTERN | regs::PATTERN_HOP => self.pattern_rows,
             regs::GROUP if self.group_slots > 0 => self.hop_rows,
             regs::SLOT => self.group_slots,
             regs::POLICY if !self.policy_rows.is_none() => self.nets,
@@ -477,6 +494,10 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         ..8 => 0,
         _ => number("rows of TUNNEL", regs::TUNNEL_ROWS, 0, TUNNEL_ROWS_MAX)?,
     };
+    let pattern_rows = match version.1 {
+        ..10 => 0,
+        _ => number("rows of PATTERN", regs::PATTERN_ROWS, 0, PATTERN_ROWS_MAX)?,
+    };
     let route_rows = number("route rows", regs::ROUTE_ROWS, ternary.0, ternary.1)?;
     let local_rows = number("local rows", regs::LOCAL_ROWS, ternary.0, ternary.1)?;
     let mut level_words = [0; 4];
@@ -491,6 +512,10 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         if !cuckoo::is_size(rows) {
             return Err(unknown(what, rows.to_string(), "0, or 1024 to 16384 by powers of two"));
         }
+    }
+    if pattern_rows > 0 && !(pattern_rows.is_power_of_two() && pattern_rows >= 8 && layout == Layout::Sram) {
+        let expected = "0, or a power of two from 8 with layout sram";
+        return Err(unknown("rows of PATTERN", pattern_rows.to_string(), expected));
     }
     if group_slots > 0 && !(group_slots.is_power_of_two() && layout == Layout::Sram) {
         let expected = "0, or a power of two with layout sram";
@@ -531,6 +556,7 @@ fn describe(registers: &mut impl Registers) -> Result<Description, CardError> {
         sram_words,
         cam_rows,
         station_rows,
+        pattern_rows,
         tunnel_rows,
         policy_rows,
         out_bytes,

@@ -24,6 +24,7 @@ mod memory;
 mod moving;
 mod network;
 mod offline;
+mod patterns;
 mod plan;
 mod planes;
 mod policies;

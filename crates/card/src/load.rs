@@ -25,6 +25,7 @@ use crate::generated::{
 };
 use crate::macs::{MacWrites, Macs};
 use crate::network::{Loaded, routed, row, wait_for_its_hops};
+use crate::patterns;
 use crate::plan::{self, NO_PLANE, Place, PlaneRows};
 use crate::policies::{self, Encoded};
 use crate::registers::Registers;
@@ -130,6 +131,7 @@ impl<R: Registers> Card<R> {
             return self.take_banks(vid);
         }
         self.take_policies(vid)?;
+        self.take_patterns(vid)?;
         let Self { device, networks, planes, .. } = self;
         let device = device.get_mut();
         let mut taken = vec![false; planes.len()];
@@ -178,6 +180,34 @@ impl<R: Registers> Card<R> {
         written.map_err(broken)
     }
 
+    /// Writes the entries of a network in software, if its kind has any.
+    fn take_patterns(&mut self, vid: Vid) -> Result<(), SubstrateError> {
+        let Self { device, networks, shared, .. } = self;
+        let (device, Some(shared)) = (device.get_mut(), shared) else { return Ok(()) };
+        let loaded = networks.get(&vid).ok_or(SubstrateError::Unknown(vid))?;
+        let program = loaded.program();
+        let has = loaded.held.as_ref().is_none_or(|held| held.patterns.is_some());
+        let Some(rows) = patterns::Encoded::of(program).filter(|_| !has) else { return Ok(()) };
+        check_patterns(program, device.description())?;
+        let (name, net) = (program.name.clone(), loaded.place.net);
+        let mut taken = shared.take_patterns(&rows, &name, device);
+        if taken.is_err() {
+            // Those of networks that were about to come. They take others when their turn is there.
+            let mark = device.mark().map_err(broken)?;
+            let coming = networks.values_mut().filter(|loaded| loaded.software);
+            let runs = coming.filter_map(|loaded| loaded.held.as_mut()?.patterns.take());
+            runs.for_each(|run| shared.leave_patterns(mark, run));
+            taken = shared.take_patterns(&rows, &name, device);
+        }
+        let run = taken?;
+        let written = patterns::write(&run, &rows, net, device)
+            .and_then(|()| patterns::point(net, Some(&rows), device));
+        if let Some(held) = networks.get_mut(&vid).and_then(|loaded| loaded.held.as_mut()) {
+            held.patterns = Some(run);
+        }
+        written.map_err(broken)
+    }
+
     /// Writes the routes and next hops of a network in software to the banks.
     fn take_banks(&mut self, vid: Vid) -> Result<(), SubstrateError> {
         let Self { device, networks, banks, .. } = self;
@@ -199,7 +229,7 @@ impl<R: Registers> Card<R> {
             banks.release_hops(hops);
             return Err(error);
         }
-        loaded.held = Some(Held { table: vid, hops, groups: Vec::new(), policies: None });
+        loaded.held = Some(Held { table: vid, hops, groups: Vec::new(), policies: None, patterns: None });
         Ok(())
     }
 
@@ -244,12 +274,16 @@ impl<R: Registers> Card<R> {
         self.settle_tunnels(None).map_err(broken)
     }
 
-    /// Gives back the rows of routes by source of a network that is in software now.
+    /// Gives back the rows of routes by source, and of entries, of a network that is in software now.
     pub(crate) fn leave_policies(&mut self, vid: Vid) -> Result<(), CardError> {
         let Self { device, networks, shared, .. } = self;
         let held = networks.get_mut(&vid).and_then(|loaded| loaded.held.as_mut());
-        if let Some((runs, shared)) = held.and_then(|held| held.policies.take()).zip(shared.as_mut()) {
+        let Some((held, shared)) = held.zip(shared.as_mut()) else { return Ok(()) };
+        if let Some(runs) = held.policies.take() {
             shared.leave_policies(device.get_mut().mark()?, runs);
+        }
+        if let Some(run) = held.patterns.take() {
+            shared.leave_patterns(device.get_mut().mark()?, run);
         }
         Ok(())
     }
@@ -492,6 +526,7 @@ impl<R: Registers> Card<R> {
             }
             if let Some(shared) = &self.shared {
                 shared.write_policies(switch, &change.program, device)?;
+                shared.write_patterns(switch, &change.program, change.place.net, device)?;
             }
             write_words(device, &switch.writes)?;
         }
@@ -540,6 +575,7 @@ impl<R: Registers> Card<R> {
                             hops: arrival.hops,
                             groups: Vec::new(),
                             policies: None,
+                            patterns: None,
                         });
                         let hop_base = held.as_ref().map_or(0, |held| held.hops.start);
                         let row = row(place, &program, hop_base, Roots::default());
@@ -552,7 +588,11 @@ impl<R: Registers> Card<R> {
                         }
                         let row = row(place, &program, switch.held.hops.start, switch.roots);
                         let policies = switch.held.policies.is_some();
-                        device.write_row(net, &NetworkRow { software, policies, ..row })?;
+                        let root = switch.held.patterns.as_ref().map_or(row.root, patterns::root);
+                        let lanes =
+                            patterns::Encoded::of(&program).filter(|_| switch.held.patterns.is_some());
+                        patterns::point(place.net, lanes.as_ref(), device)?;
+                        device.write_row(net, &NetworkRow { software, policies, root, ..row })?;
                         Some(shared.switched(switch))
                     }
                     _ => {
@@ -603,6 +643,7 @@ impl<R: Registers> Card<R> {
             write_claimed(device, macs, select, attach, claimed)?;
             for loaded in &gone {
                 device.write_row(u32::from(loaded.place.net), &NetworkRow::default())?;
+                patterns::point(loaded.place.net, None, device)?;
                 replace_stations(device, stations, loaded.place.net, loaded.program(), None)?;
             }
             Ok(())
@@ -729,8 +770,9 @@ pub fn has_kind(description: &Description, kind: Kind) -> bool {
         // Only these tables have keys of any width.
         Keys::V6 | Keys::Dual | Keys::Slices => description.layout == Layout::Sram,
         Keys::Mac => description.station_rows > 0,
-        // No image has a table of patterns or of flat labels.
-        Keys::Bits | Keys::Label => false,
+        Keys::Bits => description.pattern_rows > 0,
+        // No image has a table of flat labels.
+        Keys::Label => false,
         Keys::None => true,
     };
     has_rows && description.kinds.contains(&kind)
@@ -764,6 +806,7 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
     check_kind(program, description)?;
     check_groups(name, &program.groups, description)?;
     check_policies(program, description)?;
+    check_patterns(program, description)?;
     if program.gated {
         // An image of an earlier version does not know gates: it would let the network's packets pass.
         room(description, name, "clock gates of networks", 1, u32::from(description.version.1 >= 2))?;
@@ -804,6 +847,12 @@ fn check_policies(program: &Program, description: &Description) -> Result<(), Su
     })
 }
 
+/// Checks whether a program has as few entries as a network on a card may have.
+fn check_patterns(program: &Program, description: &Description) -> Result<(), SubstrateError> {
+    let count = program.entries.patterns().len();
+    room(description, &program.name, patterns::OF_ONE, count, description.entries_max())
+}
+
 /// Checks whether there is room for the MAC addresses that all networks on the card may have.
 fn check_stations<'a>(
     description: &Description,
@@ -818,10 +867,15 @@ fn check_stations<'a>(
     Ok(())
 }
 
-/// Refuses a network that learns and has tunnels: the card copies frames to its own ports only, so its floods would not reach them.
+/// Refuses a network that learns and has tunnels, because the card copies frames to its own ports only, so its floods would not reach
+/// them; and one with entries and tunnels, because what an entry does has no place for a tunnel.
 fn check_floods(description: &Description, program: &Program) -> Result<(), SubstrateError> {
-    let tunnels = if program.settings.learning().is_some() { program.tunnels().count() } else { 0 };
-    room(description, &program.name, "tunnels of a network that learns", tunnels, 0)
+    let what = match program.kind() {
+        Kind::L2 => "tunnels of a network that learns",
+        Kind::Extract => "tunnels of a network with entries",
+        _ => return Ok(()),
+    };
+    room(description, &program.name, what, program.tunnels().count(), 0)
 }
 
 /// Checks whether a plane with its own tables has enough rows.

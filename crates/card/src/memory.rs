@@ -13,6 +13,7 @@ use crate::card::Card;
 use crate::device::{Description, Layout};
 use crate::generated::SramRow;
 use crate::network::Loaded;
+use crate::patterns;
 use crate::plan::NO_PLANE;
 use crate::registers::Registers;
 use crate::routes::LEVELS;
@@ -130,6 +131,12 @@ impl<R: Registers> Card<R> {
             max: u64::from(max),
             network_max: None,
         });
+        let patterns = (description.pattern_rows > 0).then(|| CardBank {
+            name: patterns::ROWS.to_owned(),
+            used: shared.patterns_used(),
+            max: u64::from(description.pattern_rows),
+            network_max: Some(description.entries_max().into()),
+        });
         let share =
             |(vid, loaded): (&Vid, &Loaded)| Some(share_of(*vid, &shared.account(loaded.held.as_ref()?)?));
         let share_there = |(vid, account): (&Vid, &Account)| {
@@ -146,7 +153,7 @@ impl<R: Registers> Card<R> {
         CardMemory {
             layout: description.layout,
             unit: "words".to_owned(),
-            banks: memories.chain([hops]).chain(slots).chain(policies).collect(),
+            banks: memories.chain([hops]).chain(slots).chain(policies).chain(patterns).collect(),
             networks,
         }
     }

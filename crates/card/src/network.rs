@@ -11,6 +11,7 @@ use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 use crate::device::Device;
 use crate::error::CardError;
 use crate::generated::{HopRow, NetworkRow};
+use crate::patterns;
 use crate::plan::{self, NO_PLANE, Place};
 use crate::records::Mark;
 use crate::registers::Registers;
@@ -117,7 +118,9 @@ impl Loaded {
         let (carries_ipip, carries_vxlan) = self.ways.carries;
         let row = row(self.place, &self.program, hop_base, roots);
         let policies = !self.software && self.held.as_ref().is_some_and(|held| held.policies.is_some());
-        NetworkRow { software: self.software, carries_ipip, carries_vxlan, policies, ..row }
+        let run = self.held.as_ref().and_then(|held| held.patterns.as_ref());
+        let root = run.map_or(row.root, patterns::root);
+        NetworkRow { software: self.software, carries_ipip, carries_vxlan, policies, root, ..row }
     }
 
     /// The row of a next hop. One that leads to a tunnel which is not on the card is one that software resolves.
@@ -266,6 +269,8 @@ pub fn row(place: Place, program: &Program, hop_base: u32, roots: Roots) -> Netw
         plane: if place.plane == NO_PLANE { 0 } else { place.plane },
         root: match program.settings {
             Settings::L2(settings) => l2_settings(program, settings),
+            // No entries, until the network has a run of rows.
+            Settings::Extract(_) => 0,
             _ => roots.root,
         },
         // Neither an image nor a network has more than 65,536 rows of next hops.

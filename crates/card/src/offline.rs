@@ -85,9 +85,9 @@ impl Senders {
         for program in programs {
             for (port, vport) in program.ports.iter().zip(0u16..) {
                 let (number, vid) = (port.port.get(), program.vid.get());
-                match program.settings.learning() {
-                    Some(_) => _ = all.switches.insert(number, (vid, vport)),
-                    None => _ = all.routers.entry((number, port.mac)).or_insert(vid),
+                match program.kind() {
+                    Kind::L2 | Kind::Extract => _ = all.switches.insert(number, (vid, vport)),
+                    _ => _ = all.routers.entry((number, port.mac)).or_insert(vid),
                 }
             }
         }

@@ -237,9 +237,19 @@ pub fn hop(row: &Adjacency) -> HopRow {
     if row.kind() == AdjacencyKind::Group {
         return HopRow::default();
     }
+    // An entry that sends by a port which the card does not have: its network stays in software.
+    if row.kind() == AdjacencyKind::Port && row.port().get() >= TUNNEL_PORT {
+        return HopRow::default();
+    }
     let enters_tunnel = row.port().is_tunnel() && row.kind() == AdjacencyKind::Forward;
     HopRow {
-        kind: if enters_tunnel { AdjacencyKind::Glean } else { row.kind() } as u8,
+        kind: match row.kind() {
+            _ if enters_tunnel => AdjacencyKind::Glean,
+            // In networks with entries, the row of one that drops.
+            AdjacencyKind::Drop => AdjacencyKind::Glean,
+            AdjacencyKind::Port => AdjacencyKind::Forward,
+            kind => kind,
+        } as u8,
         port: if row.port().is_tunnel() { 0 } else { row.port().get() },
         mtu: row.mtu_bytes(),
         dst: row.dst().to_u64(),

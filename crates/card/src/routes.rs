@@ -30,6 +30,7 @@ use crate::device::{Description, Device, Layout};
 use crate::error::{CardError, NAME, broken};
 use crate::generated::{Level0Row, Level1Row, Level2Row, Level3Row, SramRow};
 use crate::groups::{GroupRun, Groups, write_slots};
+use crate::patterns::{self, Patterns};
 use crate::plan;
 use crate::policies::{self, Encoded, Policies, PolicyRuns};
 use crate::records::Mark;
@@ -73,6 +74,7 @@ pub struct Shared {
     hops: Rows,
     groups: Groups,
     policies: Policies,
+    patterns: Patterns,
     /// Words of each memory.
     words_max: Vec<u32>,
     /// Retired items, each with the mark after which no new record could refer to it.
@@ -104,6 +106,8 @@ pub struct Held {
     pub groups: Vec<GroupRun>,
     /// Runs of its routes by source, if the card decides its packets, or soon will.
     pub policies: Option<PolicyRuns>,
+    /// The run of its entries (kind `extract`), likewise.
+    pub patterns: Option<Range<u32>>,
 }
 
 /// Rows and slots that a change gives back.
@@ -112,6 +116,7 @@ struct Freed {
     hops: Range<u32>,
     slots: Vec<Range<u32>>,
     policies: Option<PolicyRuns>,
+    patterns: Option<Range<u32>>,
 }
 
 /// One network's new program, computed but not written.
@@ -132,6 +137,11 @@ impl Switch {
     /// Runs of routes by source that were allocated for this change.
     pub fn new_policies(&self) -> Option<&PolicyRuns> {
         policies_besides(&self.held, self.before.as_ref())
+    }
+
+    /// The run of entries that was allocated for this change.
+    fn new_patterns(&self) -> Option<&Range<u32>> {
+        patterns_besides(&self.held, self.before.as_ref())
     }
 }
 
@@ -246,6 +256,7 @@ impl Shared {
             hops: Rows::of_hops(of.hop_rows),
             groups: Groups::new(of.group_slots),
             policies: Policies::new(of.policy_rows),
+            patterns: Patterns::new(of.pattern_rows),
             words_max,
             waiting: Vec::new(),
         })
@@ -365,6 +376,11 @@ impl Shared {
         self.policies.used()
     }
 
+    /// Allocated rows of entries.
+    pub fn patterns_used(&self) -> u64 {
+        self.patterns.used()
+    }
+
     /// Bytes of route words: in use, and the maximum.
     pub fn bytes(&self) -> (u64, u64) {
         let used: u64 = (0..self.words_max.len()).map(|memory| self.levels.words_used(memory)).sum();
@@ -387,15 +403,15 @@ impl Shared {
             None => (self.allocate_hops(program, before, image)?, true),
         };
         let runs = match software {
-            true => Ok(None),
-            false => self.policies_of(program, before, image),
+            true => Ok((None, None)),
+            false => self.own_runs_of(program, before, image),
         };
         let mut writes = Vec::new();
         let before = before.map(|(_, held)| held.clone());
-        let mut held = Held { table: program.vid, hops, groups, policies: None };
+        let mut held = Held { table: program.vid, hops, groups, policies: None, patterns: None };
         let built = match runs {
             Ok(runs) => {
-                held.policies = runs;
+                (held.policies, held.patterns) = runs;
                 match self.follows() {
                     true => Ok((program.vid, Roots::NONE)),
                     false => {
@@ -417,6 +433,23 @@ impl Shared {
                 Err(error)
             }
         }
+    }
+
+    /// Runs for a program's routes by source, and for its entries. On an error none is taken.
+    fn own_runs_of(
+        &mut self,
+        program: &Program,
+        before: Option<(&Program, &Held)>,
+        image: &str,
+    ) -> Result<(Option<PolicyRuns>, Option<Range<u32>>), SubstrateError> {
+        // No kind has both.
+        if let Some(rows) = patterns::Encoded::of(program) {
+            let same = |old: &Program| old.entries == program.entries && old.settings == program.settings;
+            let kept = before.filter(|(old, _)| same(old)).and_then(|(_, held)| held.patterns.clone());
+            let run = kept.map_or_else(|| self.patterns.allocate(&rows, &program.name, image), Ok);
+            return Ok((None, Some(run?)));
+        }
+        Ok((self.policies_of(program, before, image)?, None))
     }
 
     /// Runs for a program's routes by source; those of the program before if it has the same ones.
@@ -446,6 +479,46 @@ impl Shared {
             Some((runs, rows)) => policies::write(runs, &rows, device),
             None => Ok(()),
         }
+    }
+
+    /// Writes the rows of a switch's entries that are new. No record can refer to them yet.
+    pub fn write_patterns<R: Registers>(
+        &self,
+        switch: &Switch,
+        program: &Program,
+        net: u8,
+        device: &mut Device<R>,
+    ) -> Result<(), CardError> {
+        match switch.new_patterns().zip(patterns::Encoded::of(program)) {
+            Some((run, rows)) => patterns::write(run, &rows, net, device),
+            None => Ok(()),
+        }
+    }
+
+    /// A run for the entries of a network that comes to the card. If there is no room, waits until rows of networks that left are
+    /// free, and tries once more.
+    ///
+    /// # Errors
+    /// `Room`, `Broken`.
+    pub fn take_patterns<R: Registers>(
+        &mut self,
+        rows: &patterns::Encoded,
+        name: &str,
+        device: &mut Device<R>,
+    ) -> Result<Range<u32>, SubstrateError> {
+        self.reclaim(device).map_err(broken)?;
+        let mut run = self.patterns.allocate(rows, name, &device.description().name);
+        if run.is_err() && !self.waiting.is_empty() {
+            self.reclaim_all(device).map_err(broken)?;
+            run = self.patterns.allocate(rows, name, &device.description().name);
+        }
+        run
+    }
+
+    /// After `mark`, no new record refers to this run.
+    pub fn leave_patterns(&mut self, mark: Mark, run: Range<u32>) {
+        let freed = Freed { patterns: Some(run), ..Freed::default() };
+        self.waiting.push((mark, Retired::default(), freed));
     }
 
     /// Runs for the routes by source of a network that comes to the card. If there is no room, waits until rows of networks that
@@ -493,7 +566,7 @@ impl Shared {
             });
             let Some(run) = same.or_else(|| self.groups.allocate(slots)) else {
                 let slots_new = slots_besides(&groups, before.map(|(_, held)| held));
-                self.free(Freed { hops, slots: slots_new, policies: None });
+                self.free(Freed { hops, slots: slots_new, ..Freed::default() });
                 return Err(self.groups.lacks(&program.name, image, slots.len()));
             };
             groups.push((*row, run));
@@ -693,6 +766,7 @@ impl Shared {
         self.hops.release(freed.hops);
         self.groups.release(freed.slots);
         freed.policies.into_iter().for_each(|runs| self.policies.release(runs));
+        freed.patterns.into_iter().for_each(|run| self.patterns.release(run));
     }
 
     /// Removes a table that no record can refer to, and its rows of next hops.
@@ -808,7 +882,7 @@ impl HopRows for Shared {
     fn wait(&mut self, mark: Mark, hops: Range<u32>, slots: Vec<Range<u32>>) {
         let retired = self.levels.take_retired();
         if !retired.is_empty() || !hops.is_empty() || !slots.is_empty() {
-            self.waiting.push((mark, retired, Freed { hops, slots, policies: None }));
+            self.waiting.push((mark, retired, Freed { hops, slots, ..Freed::default() }));
         }
     }
 
@@ -838,12 +912,18 @@ fn policies_besides<'h>(held: &'h Held, other: Option<&Held>) -> Option<&'h Poli
     held.policies.as_ref().filter(|runs| other.is_none_or(|other| other.policies.as_ref() != Some(runs)))
 }
 
+/// The run of a network's entries, unless `other` has it.
+fn patterns_besides<'h>(held: &'h Held, other: Option<&Held>) -> Option<&'h Range<u32>> {
+    held.patterns.as_ref().filter(|run| other.is_none_or(|other| other.patterns.as_ref() != Some(run)))
+}
+
 /// What `held` has and `other` does not. They have the same next hops and slots, unless those are `hops_new`.
 fn besides(held: Held, other: Option<&Held>, hops_new: bool) -> Freed {
-    let policies = policies_besides(&held, other).cloned();
+    let (policies, patterns) =
+        (policies_besides(&held, other).cloned(), patterns_besides(&held, other).cloned());
     match hops_new {
-        true => Freed { slots: slots_besides(&held.groups, other), hops: held.hops, policies },
-        false => Freed { policies, ..Freed::default() },
+        true => Freed { slots: slots_besides(&held.groups, other), hops: held.hops, policies, patterns },
+        false => Freed { policies, patterns, ..Freed::default() },
     }
 }
 

@@ -6,19 +6,22 @@ use std::collections::HashSet;
 
 use hue_demux::tunnel::IPIP_PEER;
 use hue_intent::{Network, NetworkPort, Tunnel};
-use hue_planes::Settings;
+use hue_planes::{Kind, Settings};
 use hue_wire::Mac;
 
 /// Why a network cannot run on the card because of tunnels, if it cannot; `carries`: it carries tunnels of others ([`carriers`]).
 ///
 /// The card copies a frame to its own ports only, so the copies of a switch for its tunnels would be missing. And what comes by a tunnel
 /// enters its network in software, whose meter would not count what the card's counts, so together they would let twice the limit
-/// pass (ADR 0067).
+/// pass (ADR 0067). Entries send frames as they are, and the card finds a tunnel by the MAC addresses that routes give (ADR 0076).
 #[must_use]
 pub fn bound_to_software(network: &Network, carries: bool) -> Option<&'static str> {
     let has_tunnels = network.spec.ports.iter().any(|port| port.tunnel().is_some());
     if has_tunnels && Settings::of(network.spec.plane.kind).learning().is_some() {
         return Some("it is a switch with tunnels, into which the card cannot flood");
+    }
+    if has_tunnels && network.spec.plane.kind == Kind::Extract {
+        return Some("its entries may send into tunnels, which those on the card cannot");
     }
     let limited = network.spec.rate_limit.is_some() && (has_tunnels || carries);
     limited.then_some("its rate limit also counts what comes by tunnels, which the card does not see")

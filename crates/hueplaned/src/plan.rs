@@ -40,6 +40,8 @@ pub fn card_site(description: &Description, ports: &[Name]) -> CardSite {
         table,
         macs: description.stations_max(),
         slots: description.group_slots,
+        entries: description.pattern_rows,
+        entries_each: description.entries_max(),
         policies: description.policy_rows,
         // One beat per clock.
         bps: u64::from(description.bus_bytes) * 8 * u64::from(description.clock_khz) * 1_000,

@@ -36,9 +36,9 @@ impl FrameKey {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self::of_ipv4(bytes).or_else(|| Self::of_ipv6(bytes)).unwrap_or_else(|| {
-            // A frame that is neither does not change on its path.
-            let (header, _) = bytes.split_at(bytes.len().min(14));
-            Self { frame: hash(&[bytes]), flow: hash(&[header]) }
+            // Of a frame that is neither, entries of kind `extract` may change the MAC addresses, and nothing changes more.
+            let (macs, rest) = bytes.split_at(bytes.len().min(12));
+            Self { frame: hash(&[rest]), flow: hash(&[macs, rest.get(..2).unwrap_or_default()]) }
         })
     }
 

@@ -24,6 +24,8 @@ use crate::entries::Entries;
 pub const PORTS_MAX: usize = 256;
 /// Longest name of a network or port, bytes.
 pub const NAME_BYTES_MAX: usize = 255;
+/// What is wrong with a group in a network whose entries compare bits: each says by itself what happens.
+pub(crate) const NO_GROUPS: &str = "a network of this kind has no groups";
 
 /// A virtual port: where a network touches a physical one, or the end of a tunnel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -441,6 +443,9 @@ impl Program {
         if let Some([row, _]) = rows.array_windows().find(|[one, other]| one == other) {
             return fault(*row, "its slots are given twice");
         }
+        if let Some(row) = rows.first().filter(|_| self.kind().limits().keys == Keys::Bits) {
+            return fault(*row, NO_GROUPS);
+        }
         for (row, slots) in &self.groups {
             if kind(*row) != Some(AdjacencyKind::Group) {
                 return fault(*row, "the next hop is no group");
@@ -606,11 +611,14 @@ pub fn check_hop(ports: &[VirtualPort], hop: &Adjacency) -> Result<(), &'static 
     }
 }
 
-/// The same for a network of a kind: only entries of a table of patterns can say that packets are dropped, and only those of
-/// labels have labels. Where packets with labels leave is checked with the other rows ([`Program::check`]).
+/// The same for a network of a kind: only entries of a table of patterns can say that packets are dropped, only those of
+/// labels have labels, and those of kind `extract` name no neighbours. Where packets with labels leave is checked with the other rows ([`Program::check`]).
 pub(crate) fn check_hop_of(kind: Kind, ports: &[VirtualPort], hop: &Adjacency) -> Result<(), &'static str> {
     if hop.kind() == AdjacencyKind::Drop && kind.limits().keys != Keys::Bits {
         return Err("a network of this kind has no rows that drop");
+    }
+    if kind == Kind::Extract && matches!(hop.kind(), AdjacencyKind::Forward | AdjacencyKind::Glean) {
+        return Err("a network of this kind has no neighbours");
     }
     if hop.kind() == AdjacencyKind::Labels && kind == Kind::Mpls {
         return Ok(());
@@ -708,7 +716,7 @@ mod tests {
 
     #[test]
     fn each_fault_is_named() {
-        let faults: [(&str, Plant); 24] = [
+        let faults: [(&str, Plant); 26] = [
             ("name ''", |p| p.name.clear()),
             ("expected 1 to 255 bytes", |p| p.name = "x".repeat(NAME_BYTES_MAX + 1)),
             ("weight 0", |p| p.weight = 0),
@@ -738,6 +746,11 @@ mod tests {
                 group(p, &[2, 1]);
                 p.groups.push(p.groups[0].clone());
             }),
+            ("group in row 3: a network of this kind has no groups", |p| {
+                p.settings = Settings::of(Kind::Extract);
+                group(p, &[2, 1]);
+            }),
+            ("a network of this kind has no neighbours", |p| p.settings = Settings::of(Kind::Extract)),
             ("keys of 128 bits", |p| p.entries = Entries::Lpm128(Vec::new())),
         ];
         for (text, plant) in faults {

@@ -20,7 +20,7 @@ use hue_tables::{AnyPrefix, Change, Key, NextHop, Prefix};
 
 use crate::SubstrateError;
 use crate::entries::{Entries, RouteKey};
-use crate::program::{ProgramError, VirtualPort, check_hop_of, check_members};
+use crate::program::{NO_GROUPS, ProgramError, VirtualPort, check_hop_of, check_members};
 
 /// The announcements of an update that were left out, by their places in the list of changes: those of 32-bit keys are
 /// followed by those of 128-bit keys.
@@ -159,6 +159,9 @@ impl Update<'_> {
         let fault = |row: NextHop, what| Err(ProgramError::Group { row: row.get(), what });
         if of.settings.learning().is_some() {
             return fault(*first, "the next hops of a network that learns are its ports");
+        }
+        if of.settings.kind().limits().keys == Keys::Bits {
+            return fault(*first, NO_GROUPS);
         }
         let mut changed: HashMap<NextHop, AdjacencyKind> =
             self.hops.iter().map(|(row, hop)| (*row, hop.kind())).collect();

@@ -10,6 +10,7 @@ module hue_card #(
   parameter int unsigned SelectRows = 256,
   parameter int unsigned MacRows = 0,
   parameter int unsigned StationRows = 0,
+  parameter int unsigned PatternRows = 0,
   parameter int unsigned TunnelRows = 0,
   parameter int unsigned AttachRows = 256,
   parameter int unsigned RouteRows = 0,

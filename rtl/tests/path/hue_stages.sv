@@ -17,6 +17,7 @@ module hue_stages
   parameter int unsigned SelectRows = 256,
   parameter int unsigned MacRows = 0,
   parameter int unsigned StationRows = 0,
+  parameter int unsigned PatternRows = 0,
   parameter int unsigned RouteRows = 0,
   parameter int unsigned LocalRows = 0,
   parameter int unsigned HopRows = 4096,
@@ -114,7 +115,7 @@ module hue_stages
   assign sram_req_o = '0;
   assign sram_state_o = '0;
   logic unused;
-  assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, head_bytes_i, Kinds, Layout, Planes, Nets, SelectRows, MacRows, StationRows, Tunnels, RouteRows, LocalRows,
+  assign unused = ^{head, tbl_req_i, gates_i, gated_to_cpu_i, head_bytes_i, Kinds, Layout, Planes, Nets, SelectRows, MacRows, StationRows, PatternRows, Tunnels, RouteRows, LocalRows,
                     HopRows, Level0Words, Level1Words, Level2Words, Level3Words, SramWords, SramLatency, SramZero, CamRows, SlotRows, RangeRows, PairRows, RuleRows,
                     sram_rdata_i, sram_fault_clear_i};
 

@@ -14,6 +14,7 @@ mod together;
 mod updates;
 mod world;
 mod world2;
+mod world5;
 mod world6;
 
 pub use compare::{Difference, Tally, card, compare, compare_on, offered};

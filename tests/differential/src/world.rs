@@ -10,7 +10,7 @@ use hue_tables::dir::{Dir, DirLimits};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
-use crate::{Random, world2, world6};
+use crate::{Random, world2, world5, world6};
 
 /// A frame to be offered.
 #[derive(Clone, Debug)]
@@ -73,13 +73,13 @@ pub fn mixed(random: &mut Random, kinds: &[Kind], count: usize, routes: usize) -
         }
     }
     if kinds.contains(&Kind::L2) && random.chance(70) {
-        switches(random, &mut programs);
+        whole_ports(random, kinds, &mut programs);
     }
     programs
 }
 
-/// Makes some networks switches. They have whole ports, which no other network has.
-fn switches(random: &mut Random, programs: &mut [Program]) {
+/// Makes some networks switches, or networks that forward by any bits. They have whole ports, which no other network has.
+fn whole_ports(random: &mut Random, kinds: &[Kind], programs: &mut [Program]) {
     let mut ports: Vec<usize> = (0..PORTS).filter(|_| random.chance(85)).collect();
     let mut count = 1 + random.below(2);
     for program in programs.iter_mut() {
@@ -93,7 +93,10 @@ fn switches(random: &mut Random, programs: &mut [Program]) {
             continue;
         }
         let own: Vec<usize> = ports.drain(..size).collect();
-        world2::turn(program, &own, random);
+        match kinds.contains(&Kind::Extract) && random.chance(50) {
+            true => world5::turn(program, &own, random),
+            false => world2::turn(program, &own, random),
+        }
         count -= 1;
     }
 }
@@ -260,6 +263,7 @@ fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize)
         _ => false,
     };
     let is_l2 = programs[network].kind() == Kind::L2 && random.chance(95);
+    let has_entries = programs[network].kind() == Kind::Extract && random.chance(95);
     let dst = match random.below(24) {
         0 => Mac::BROADCAST,
         1 => Mac(if is_ipv6 { [0x33, 0x33, 0, 0, 0, 5] } else { [1, 0, 0x5e, 0, 0, 5] }),
@@ -275,6 +279,13 @@ fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize)
     let filler: Vec<u8> = (0..length).map(|_| random.word() as u8).collect();
     if is_l2 {
         return world2::frame(random, port, &filler);
+    }
+    if has_entries {
+        let mut frame = world5::frame(random, &programs[network], &filler);
+        if random.chance(20) {
+            damage(random, &mut frame);
+        }
+        return frame;
     }
     if is_ipv6 {
         let mut frame = ethernet(dst, [0x86, 0xdd], &world6::packet(random, &filler));

@@ -9,12 +9,13 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x00040009;
+pub const VERSION_RESET: u32 = 0x0004000a;
 /// Rises when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK; 3: next
 /// hops of neighbours, in LOCAL; 4: the layout dir, with the tables CONFLICT and FILL; 5: kind l2, with the
 /// tables STATION, STORM, STORM_DEBT and COPIES; 6: kind dual, with a second root in NETWORK; 7: groups of
 /// next hops, with the tables GROUP and SLOT; 8: tunnels, with the tables TUNNEL, TUNNEL_NEAR and
-/// TUNNEL_COUNT; 9: routes by source, with the tables POLICY, RANGE, PAIR and RULE. Mask.
+/// TUNNEL_COUNT; 9: routes by source, with the tables POLICY, RANGE, PAIR and RULE; 10: kind extract, with
+/// the tables LANE, PATTERN and PATTERN_HOP. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Rises when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Since version 4, rows of NETWORK have the kind. Mask.
@@ -232,6 +233,9 @@ pub const POLICY_ROWS_PAIRS: u32 = 0x0000ff00;
 /// RULE has 2^rules rows. Mask.
 pub const POLICY_ROWS_RULES: u32 = 0x00ff0000;
 
+/// Rows of PATTERN: Size of PATTERN, in four banks, and of PATTERN_HOP; 0 without kind extract.
+pub const PATTERN_ROWS: u32 = 0x15c;
+
 /// Word of the burst: Writing adds a word to the burst. The number of the register gives bits 35 to 32 of
 /// the word, the data written gives the others. The write is not answered while there is no room, or while a
 /// command waits or runs. A later command waits for the word. So accesses keep their order.
@@ -427,6 +431,15 @@ pub const PAIR: Table = Table { name: "pair", id: 36, bits: 16 };
 
 /// Rules. Index: row.
 pub const RULE: Table = Table { name: "rule", id: 37, bits: 137 };
+
+/// Lanes of keys (extract). Index: network * 16 + lane.
+pub const LANE: Table = Table { name: "lane", id: 38, bits: 15 };
+
+/// Patterns of entries (extract). Index: bank * rows per bank + index.
+pub const PATTERN: Table = Table { name: "pattern", id: 39, bits: 256 };
+
+/// Actions of entries (extract). Index: as PATTERN.
+pub const PATTERN_HOP: Table = Table { name: "pattern_hop", id: 40, bits: 24 };
 
 /// Design select: A rule that gives the network of a frame. Group frames use ATTACH instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -1650,5 +1663,95 @@ impl Row for RuleRow {
 
     fn unpack(words: &Words) -> Self {
         Self { via_low: get(words, 0, 64), via_high: get(words, 64, 64), both: get(words, 128, 9) as u16 }
+    }
+}
+
+/// Lanes of keys (extract): Which bytes of a frame a network's key has, in their order. The first row whose
+/// mask is 0 ends the lanes; a network of another kind has none. Images without PATTERN do not have the
+/// table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct LaneRow {
+    /// Place of the byte in the frame.
+    pub offset: u8,
+    /// Which of its bits; 0: there is no such lane.
+    pub mask: u8,
+}
+
+impl Row for LaneRow {
+    const TABLE: Table = LANE;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "lane.offset", 0, 7, u64::from(self.offset))?;
+        put(&mut words, "lane.mask", 7, 8, u64::from(self.mask))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { offset: get(words, 0, 7) as u8, mask: get(words, 7, 8) as u8 }
+    }
+}
+
+/// Patterns of entries (extract): What an entry says about a key, whose first lane is in the highest bits.
+/// Entry e of a network is in bank e mod 4 of four, at the index that its root in NETWORK names plus e / 4;
+/// the first entry that matches counts. Root: bits 11 to 0 that index, bits 16 to 12 the number of groups of
+/// four entries.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct PatternRow {
+    /// The bits of the mask, 0 elsewhere: the lower half. A row with a bit that is not in the mask matches
+    /// nothing.
+    pub value_low: u64,
+    /// The upper half.
+    pub value_high: u64,
+    /// Which bits are compared: the lower half.
+    pub mask_low: u64,
+    /// The upper half.
+    pub mask_high: u64,
+}
+
+impl Row for PatternRow {
+    const TABLE: Table = PATTERN;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "pattern.value_low", 0, 64, self.value_low)?;
+        put(&mut words, "pattern.value_high", 64, 64, self.value_high)?;
+        put(&mut words, "pattern.mask_low", 128, 64, self.mask_low)?;
+        put(&mut words, "pattern.mask_high", 192, 64, self.mask_high)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self {
+            value_low: get(words, 0, 64),
+            value_high: get(words, 64, 64),
+            mask_low: get(words, 128, 64),
+            mask_high: get(words, 192, 64),
+        }
+    }
+}
+
+/// Actions of entries (extract): What the entry does. An entry of another network does nothing: there is no
+/// entry then.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct PatternHopRow {
+    /// The network that owns the entry.
+    pub net: u8,
+    /// Its next hop. In HOP, kind local is: punt; glean: drop.
+    pub hop: u16,
+}
+
+impl Row for PatternHopRow {
+    const TABLE: Table = PATTERN_HOP;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "pattern_hop.net", 0, 8, u64::from(self.net))?;
+        put(&mut words, "pattern_hop.hop", 8, 16, u64::from(self.hop))?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { net: get(words, 0, 8) as u8, hop: get(words, 8, 16) as u16 }
     }
 }

@@ -40,6 +40,15 @@ pub enum Lack {
         /// The image.
         image: String,
     },
+    /// It has more entries than a network on the card may have.
+    Entries {
+        /// How many it has.
+        has: u32,
+        /// How many it may have.
+        max: u32,
+        /// The image.
+        image: String,
+    },
     /// Its tunnels bind it to software, for this reason.
     Tunnels(&'static str),
     /// One of its ports does not belong to the card.
@@ -78,6 +87,9 @@ impl fmt::Display for Lack {
             Self::RouteBy { by, image } => {
                 write!(f, "image '{image}' has no routes by source (route_by {})", by.name())
             }
+            Self::Entries { has, max, image } => {
+                write!(f, "it has {has} entries, but a network on image '{image}' has at most {max}")
+            }
             Self::Tunnels(why) => f.write_str(why),
             Self::Port(port) => write!(f, "its port '{port}' is not a port of the card"),
             Self::Large { what, needs, max, image } => {
@@ -97,18 +109,24 @@ impl fmt::Display for Lack {
 type Needs = [(&'static str, u64); RESOURCES];
 
 /// How many there are.
-const RESOURCES: usize = 8;
+const RESOURCES: usize = 9;
 
 /// The resources that a network needs, and the limits for one network or for all together.
 fn needs(card: &CardSite, demand: &Demand) -> (Needs, [u64; RESOURCES]) {
     let (needs, [a_max, b_max, c_max]) = needs_of_routes(card, demand);
     // A network that learns has no routes, and its next hops are its ports.
     let [a, b, c] = needs.map(|(what, count)| (what, if demand.macs == 0 { count } else { 0 }));
+    // One with entries has next hops, but no routes.
+    let a = if demand.entries == 0 { a } else { (a.0, 0) };
+    let entries = (ENTRY_ROWS, demand.entries.next_multiple_of(ENTRIES_TOGETHER).into());
     let [ranges, pairs, rules] = rows_of_policies(demand.policies);
     let (macs, slots) = ((MACS, demand.macs.into()), (GROUP_SLOTS, demand.slots.into()));
-    let needs = [a, b, c, macs, slots, ranges, pairs, rules];
+    let needs = [a, b, c, macs, slots, ranges, pairs, rules, entries];
     let [ranges, pairs, rules] = rows_of_policies(card.policies).map(|(_, max)| max);
-    (needs, [a_max, b_max, c_max, card.macs.into(), card.slots.into(), ranges, pairs, rules])
+    (
+        needs,
+        [a_max, b_max, c_max, card.macs.into(), card.slots.into(), ranges, pairs, rules, card.entries.into()],
+    )
 }
 
 /// The same without those of networks that learn.
@@ -139,6 +157,12 @@ fn needs_of_routes(card: &CardSite, demand: &Demand) -> ([(&'static str, u64); 3
 const MACS: &str = "MAC addresses";
 /// The resource of networks with groups of next hops.
 const GROUP_SLOTS: &str = "slots of groups of next hops";
+/// The resource of networks with entries (kind `extract`).
+const ENTRY_ROWS: &str = "rows of entries";
+/// Its place among the others.
+const ENTRY_ROWS_AT: usize = 8;
+/// Entries that a card compares together. A network has whole groups of them.
+const ENTRIES_TOGETHER: u32 = 4;
 /// Place of the resources of networks that route by source among the others.
 const POLICIES_AT: usize = 5;
 
@@ -177,6 +201,9 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     }
     if !demand.route_by.is_default() && card.policies.is_none() {
         return Some(Lack::RouteBy { by: demand.route_by, image: image() });
+    }
+    if demand.entries > card.entries_each {
+        return Some(Lack::Entries { has: demand.entries, max: card.entries_each, image: image() });
     }
     if let Some(port) = demand.ports.iter().find(|port| !card.ports.contains(*port)) {
         return Some(Lack::Port(port.clone()));
@@ -299,6 +326,9 @@ impl<'s> CardRoom<'s> {
         if card.slots > 0 {
             uses.push((GROUP_SLOTS, self.taken[4], card.slots.into()));
         }
+        if card.entries > 0 {
+            uses.push((ENTRY_ROWS, self.taken[ENTRY_ROWS_AT], card.entries.into()));
+        }
         let policies = self.taken.into_iter().skip(POLICIES_AT).zip(rows_of_policies(card.policies));
         uses.extend(policies.filter(|(_, (_, max))| *max > 0).map(|(used, (what, max))| (what, used, max)));
         uses
@@ -316,6 +346,7 @@ pub fn shared_rows(card: &CardSite, demands: &[&Demand]) -> Vec<(Vec<u64>, u64)>
             (takes(1), hops.into()),
             (takes(3), card.macs.into()),
             (takes(4), card.slots.into()),
+            (takes(ENTRY_ROWS_AT), card.entries.into()),
         ]);
         let policies = rows_of_policies(card.policies).into_iter().enumerate();
         rows.extend(policies.map(|(which, (_, max))| (takes(POLICIES_AT + which), max)));

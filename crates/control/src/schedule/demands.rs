@@ -85,6 +85,7 @@ impl Demand {
             neighbours: count(neighbours),
             hops: count(program.next_hops.len()),
             slots: count(program.groups.iter().map(|(_, slots)| slots.len()).sum::<usize>()),
+            entries: count(program.entries.patterns().len()),
             policies: program.policy_rows(),
             macs: count(program.addresses_max()),
             shape: None,

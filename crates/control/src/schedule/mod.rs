@@ -97,6 +97,10 @@ pub struct CardSite {
     pub macs: u32,
     /// Slots of groups of next hops, of all networks together.
     pub slots: u32,
+    /// Rows for entries of networks of kind `extract`, of all networks together.
+    pub entries: u32,
+    /// How many entries one of them may have.
+    pub entries_each: u32,
     /// Rows for routes by source, of all networks together; all 0 if the image has none.
     pub policies: PolicyRows,
     /// Bandwidth in bits per second.
@@ -167,6 +171,8 @@ pub struct Demand {
     pub hops: u32,
     /// Slots of groups of next hops.
     pub slots: u32,
+    /// Entries of a network of kind `extract`; 0 for others.
+    pub entries: u32,
     /// Rows for its routes by source.
     pub policies: PolicyRows,
     /// Most MAC addresses, static and learnt ones, of a network that learns; it has no routes. 0 for others.

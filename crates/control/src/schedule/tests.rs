@@ -25,6 +25,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
         hops: 4,
         macs: 0,
         slots: 0,
+        entries: 0,
         policies: PolicyRows::default(),
         shape: None,
         now: None,
@@ -122,6 +123,20 @@ fn a_network_that_tunnels_bind_stays_in_software_until_they_do_not() {
 }
 
 #[test]
+fn a_network_with_entries_needs_rows_of_the_card() {
+    let with = |entries, name: &str| Demand { kind: Kind::Extract, entries, ..demand(name, 400) };
+    let mut site = site(1, 100, 4);
+    let card = site.card.as_mut().unwrap();
+    (card.kinds, card.entries, card.entries_each) = (vec![Kind::Extract], 64, 40);
+    let many = schedule(&site, &[with(41, "red")], SchedulerKind::Greedy);
+    assert_eq!(many.networks[0].why_not, "it has 41 entries, but a network on image 'test' has at most 40");
+    let both = schedule(&site, &[with(37, "red"), with(25, "blue")], SchedulerKind::Greedy);
+    let lacks: Vec<&str> =
+        both.networks.iter().filter(|one| one.side == Side::Soft).map(|one| &*one.why_not).collect();
+    assert_eq!(lacks, ["it needs 40 rows of entries, but the card has 36 of 64 left"]);
+}
+
+#[test]
 fn a_network_with_groups_needs_slots_of_the_card() {
     let with = |slots, name: &str| Demand { slots, ..demand(name, 400) };
     let demands = [with(256, "spread"), with(0, "plain")];
@@ -205,6 +220,8 @@ fn site(cores: u16, core_mbps: u64, places: u32) -> Site {
             table: TableSite::Shared { words: 10_000, hops: 500 },
             macs: 1_000,
             slots: 0,
+            entries: 0,
+            entries_each: 0,
             policies: PolicyRows::default(),
             bps: 10_000 * M,
             drained: false,
@@ -461,6 +478,8 @@ prop_compose! {
                 networks_max, table, macs, slots, drained, bps: mbps * M,
                 image: "test".to_owned(),
                 kinds: vec![Kind::Ipv4],
+                entries: 0,
+                entries_each: 0,
             }),
             ports, move_cost_bps,
         }

@@ -686,7 +686,7 @@ fn the_doctor_says_which_image_has_which_kinds() {
     let images = hue_testdata::images(&["default", "kinds"]);
     let (ok, found) = said(images.to_str().unwrap());
     assert!(
-        ok && found.contains("default: ipv4;") && found.contains("kinds: ipv4, ipv6, l2, dual"),
+        ok && found.contains("default: ipv4;") && found.contains("kinds: ipv4, ipv6, l2, dual, extract"),
         "{found}"
     );
     // A folder without images, and one with half of an image.

@@ -173,7 +173,7 @@ impl Kind {
             Self::Ipv6 => &["soft", "card"],
             Self::L2 => &["soft", "card"],
             Self::Dual => &["soft", "card"],
-            Self::Extract => &["soft"],
+            Self::Extract => &["soft", "card"],
             Self::Kernel => &["soft"],
             Self::Process => &["soft"],
             Self::Rofl => &["soft"],

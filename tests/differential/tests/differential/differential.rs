@@ -99,6 +99,27 @@ fn random_networks_and_frames_agree() {
     experiments(&IMAGES, 10, FRAMES);
 }
 
+/// Kind `extract`, which few images have: its golden cases, and random networks.
+#[test]
+fn networks_that_forward_by_any_bits_agree() {
+    let image = image("kinds");
+    let of = description(&image);
+    for case in golden(&[Kind::Extract]) {
+        if let Err(difference) = compare(&image, &case.programs, &case.frames, 0) {
+            panic!("{}: {difference}", case.name);
+        }
+    }
+    let mut seen: BTreeMap<Seen, u64> = BTreeMap::new();
+    for seed in first_seed()..first_seed() + 10 {
+        for (outcome, count) in experiment(&image, &of, seed, FRAMES) {
+            *seen.entry(outcome).or_default() += count;
+        }
+    }
+    let outcomes = Kind::Extract.outcomes().iter().map(|one| (Some(Kind::Extract), one.name));
+    let missing: Vec<_> = outcomes.filter(|outcome| !seen.contains_key(outcome)).collect();
+    assert!(missing.is_empty() || first_seed() != 0, "the experiments never saw {missing:?}");
+}
+
 /// More than a million packets over all images; one test for each image, so that they run in parallel.
 mod every_image_agrees {
     macro_rules! images {
@@ -549,6 +570,9 @@ fn planted_bugs_of_the_card_are_found() {
             ("sram", "planes/hue_ipv6_check.sv", planted("IPV6_ORDER")),
             ("sram", "planes/hue_dual_check.sv", planted("DUAL_ROOT")),
             ("sram", "planes/hue_dual_check.sv", planted("DUAL_FAMILY")),
+            ("kinds", "planes/hue_extract_check.sv", planted("EXTRACT_END")),
+            ("kinds", "planes/hue_extract.sv", planted("EXTRACT_MASK")),
+            ("kinds", "planes/hue_extract.sv", planted("EXTRACT_ORDER")),
             ("sram", "planes/hue_l2_check.sv", planted("L2_TAG")),
             ("sram", "planes/hue_l2.sv", planted("L2_NETWORK")),
             ("sram", "planes/hue_l2.sv", planted("L2_STICKY")),

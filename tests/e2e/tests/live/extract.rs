@@ -178,11 +178,65 @@ fn beside_a_card_such_a_network_runs_in_software() {
     };
     assert_eq!(arrive(), 20);
     let why = daemon.cli.json(&["get", "placements", &name]).to_string();
-    assert!(why.contains("kind extract does not run on card"), "{why}");
+    assert!(why.contains("image default has no kind extract"), "{why}");
     let moved = daemon.cli.run(&["migrate", &name, "--to", "card"]);
     assert!(moved.code != 0 && moved.stderr.contains("kind extract"), "{moved}");
     for to in ["soft", "card"] {
         let _ = daemon.cli.run(&["migrate", four.name(), "--to", to]).expect_ok();
         assert_eq!(arrive(), 20);
     }
+}
+
+/// Moves between card and software, and other entries on the card, while frames flow: none is lost, and the user sees the same.
+#[test]
+fn such_a_network_moves_between_card_and_software() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let hosts = l2::hosts(&lab, 2);
+    let name = lab.name("bits");
+    let own = [2, 0, 0, 0, 0x50, 1];
+    // The first entry decides; then as many as there may be, and one more.
+    let entries = |rewrites: bool, count: usize| -> Vec<String> {
+        let source = if rewrites { format!(", source: \"{}\"", text(own)) } else { String::new() };
+        let first = format!("{{{}, port: v1{source}}}", to(hosts[1].mac));
+        let others = (1..count).map(|at| format!("{{match: \"0x03{at:02x}000000000000\", action: punt}}"));
+        [first].into_iter().chain(others).collect()
+    };
+    let documents =
+        |rewrites: bool, count: usize| [node(&lab, "kinds"), document(&lab, &entries(rewrites, count))];
+    let daemon = start(&lab, &["kinds"], &documents(false, 64));
+    let moves = |to: &str| {
+        let report = daemon.cli.json(&["migrate", &name, "--to", to]);
+        for fault in ["lost", "doubled", "reordered"] {
+            assert_eq!(report[fault], 0, "{report}");
+        }
+        runs_on(&daemon, &name, to);
+    };
+    let forwarded = || daemon.cli.stats(&name)["forwarded"].as_u64().unwrap_or(0);
+    runs_on(&daemon, &name, "card");
+    let watch = Sniffer::start(&hosts[1].space, "eth0", is_ours);
+    let rewritten =
+        Sniffer::start(&hosts[1].space, "eth0", move |frame| is_ours(frame) && frame[6..12] == own);
+    let flood = Flood::start(&hosts[0].space, vec![frame(hosts[1].mac, hosts[0].mac, 9)], 500);
+    until("frames flow", 20, || flood.sent() > 100);
+    moves("soft");
+    moves("card");
+    let _ = daemon.cli.apply(&all(&documents(true, 64)), &[]);
+    let at = flood.sent();
+    until("more frames flow", 20, || flood.sent() > at + 100);
+    let sent = flood.stop();
+    until("all are forwarded", 20, || forwarded() == sent);
+    assert_eq!(watch.stop().wanted, sent);
+    let rewritten = rewritten.stop().wanted;
+    assert!(rewritten > 50 && rewritten < sent, "{rewritten} of {sent}");
+
+    // One more entry than the card takes.
+    let _ = daemon.cli.apply(&all(&documents(true, 65)), &[]);
+    runs_on(&daemon, &name, "soft");
+    let why = daemon.cli.json(&["get", "placements", &name]).to_string();
+    assert!(why.contains("needs 65 entries of one network: image kinds has 64"), "{why}");
+    let refused = daemon.cli.run(&["migrate", &name, "--to", "card"]);
+    assert!(refused.code != 0, "{refused}");
 }

@@ -200,7 +200,8 @@ fn says(path: &str, what: &str) -> bool {
 
 /// Whether RTL has an instance of a module.
 fn instantiates(code: &str, module: &str) -> bool {
-    without_comments(code).contains(&format!(" {module} u_"))
+    let code = without_comments(code);
+    code.contains(&format!(" {module} u_")) || code.contains(&format!(" {module} #("))
 }
 
 /// Whether the guide's table of fields has a row for a setting that names the kind.
@@ -302,6 +303,7 @@ fn an_incomplete_kind_is_noticed() {
     assert!(uses("spec:\n  plane: {kind: nosuch, x: 1}", "nosuch") && uses("    kind: nosuch\n", "nosuch"));
     assert!(!uses("# plane: {kind: nosuch}\nkind: nosuch2\nplane: {kind: other}", "nosuch"));
     assert!(instantiates("    hue_nosuch_check u_check (.head_i);", "hue_nosuch_check"));
+    assert!(instantiates("    hue_nosuch_check #(.Nets(Nets)) u_check (", "hue_nosuch_check"));
     let others =
         " // hue_nosuch_check u_check (\n hue_nosuch_check_formal u_check (\n no_hue_nosuch_check u_check (";
     assert!(!instantiates(others, "hue_nosuch_check"));

@@ -3,7 +3,7 @@
 //! Flow: [`crate::LiveCard::attach`] → a move that is under way ends → **here**: the rings, wake-ups and seats of the new
 //! control → it loads its networks; those that were on the card stay there → it replaces the card.
 
-use hue_planes::UnclaimedCounters;
+use hue_planes::{Keys, UnclaimedCounters};
 use hue_substrate::Program;
 use hue_substrate::wake::Poller;
 use hue_tables::Vid;
@@ -91,7 +91,7 @@ impl Runner {
     }
 }
 
-/// Whether two programs differ in nothing but their tables.
+/// Whether two programs differ in nothing but tables that follow software's. Those of patterns do not.
 fn same_but_table(one: &Program, other: &Program) -> bool {
     let Program {
         vid,
@@ -99,9 +99,9 @@ fn same_but_table(one: &Program, other: &Program) -> bool {
         settings,
         ports,
         rows,
-        next_hops: _,
+        next_hops,
         groups: _,
-        entries: _,
+        entries,
         rate_limit,
         weight,
         policies,
@@ -111,4 +111,6 @@ fn same_but_table(one: &Program, other: &Program) -> bool {
         == (&other.vid, &other.name, &other.settings, &other.ports, &other.rows)
         && (rate_limit, weight, policies, gated)
             == (&other.rate_limit, &other.weight, &other.policies, &other.gated)
+        && entries.patterns() == other.entries.patterns()
+        && (entries.keys() != Keys::Bits || *next_hops == other.next_hops)
 }

@@ -8,6 +8,7 @@ mod debts;
 mod gates;
 mod mapped;
 mod memory;
+mod patterns;
 mod policies;
 mod weights;
 
