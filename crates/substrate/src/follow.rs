@@ -32,14 +32,21 @@ pub struct FrameKey {
 }
 
 impl FrameKey {
-    /// The key of a frame.
+    /// The key of a frame of a network of this kind.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn of(kind: Kind, bytes: &[u8]) -> Self {
         Self::of_ipv4(bytes).or_else(|| Self::of_ipv6(bytes)).unwrap_or_else(|| {
-            // Of a frame that is neither, entries of kind `extract` may change the MAC addresses, and nothing changes more.
-            let (macs, rest) = bytes.split_at(bytes.len().min(12));
-            Self { frame: hash(&[rest]), flow: hash(&[macs, rest.get(..2).unwrap_or_default()]) }
+            // A frame that is neither does not change on its path, but for its MAC addresses, by an entry of kind `extract`.
+            let (header, _) = bytes.split_at(bytes.len().min(14));
+            let kept = if kind == Kind::Extract { bytes.get(12..).unwrap_or_default() } else { bytes };
+            Self { frame: hash(&[kept]), flow: hash(&[header]) }
         })
+    }
+
+    /// The flow of a frame, which does not depend on the kind.
+    #[must_use]
+    pub fn flow_of(bytes: &[u8]) -> u64 {
+        Self::of(Kind::Ipv4, bytes).flow
     }
 
     fn of_ipv4(bytes: &[u8]) -> Option<Self> {
@@ -223,22 +230,37 @@ mod tests {
 
     #[test]
     fn a_frame_keeps_its_name_on_its_way() {
-        let key = FrameKey::of(&packet(64, 1, 7, 2, 0));
-        assert_eq!(key, FrameKey::of(&packet(63, 2, 7, 2, 14)), "MACs, TTL, checksum, padding");
-        let other = FrameKey::of(&packet(64, 1, 8, 2, 0));
+        let key = FrameKey::of(Kind::Ipv4, &packet(64, 1, 7, 2, 0));
+        assert_eq!(key, FrameKey::of(Kind::Ipv4, &packet(63, 2, 7, 2, 14)), "MACs, TTL, checksum, padding");
+        let other = FrameKey::of(Kind::Ipv4, &packet(64, 1, 8, 2, 0));
         assert!(other.frame != key.frame && other.flow == key.flow);
-        assert_ne!(FrameKey::of(&packet(64, 1, 7, 3, 0)).flow, key.flow);
+        assert_ne!(FrameKey::of(Kind::Ipv4, &packet(64, 1, 7, 3, 0)).flow, key.flow);
         // Frames that are not IPv4, or too short for it, get keys too.
         for bytes in [&[1; 60][..], &[1; 5], &[], &packet(64, 1, 7, 2, 0)[..30]] {
-            assert_eq!(FrameKey::of(bytes), FrameKey::of(bytes));
-            assert_ne!(FrameKey::of(bytes).frame, key.frame);
+            assert_eq!(FrameKey::of(Kind::Ipv4, bytes), FrameKey::of(Kind::Ipv4, bytes));
+            assert_ne!(FrameKey::of(Kind::Ipv4, bytes).frame, key.frame);
         }
         // An impossible total length does not make different frames equal.
         let mut short = packet(64, 1, 7, 2, 0);
         short[17] = 3;
         let mut shorter = short.clone();
         shorter[20] ^= 1;
-        assert_ne!(FrameKey::of(&short).frame, FrameKey::of(&shorter).frame);
+        assert_ne!(FrameKey::of(Kind::Ipv4, &short).frame, FrameKey::of(Kind::Ipv4, &shorter).frame);
+    }
+
+    #[test]
+    fn a_frame_that_is_not_ip_has_its_senders_unless_an_entry_may_change_them() {
+        let frame = |sender: u8, rest: u8| {
+            let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, sender, 0x88, 0xb5, rest];
+            bytes.resize(60, 7);
+            bytes
+        };
+        for (kind, differ) in [(Kind::L2, true), (Kind::Extract, false)] {
+            let key = |sender, rest| FrameKey::of(kind, &frame(sender, rest));
+            assert_eq!(key(1, 5).frame != key(2, 5).frame, differ);
+            assert_ne!(key(1, 5).frame, key(1, 6).frame);
+            assert!(key(1, 5).flow == key(1, 6).flow && key(1, 5).flow != key(2, 5).flow);
+        }
     }
 
     fn packet6(hop_limit: u8, label: u8, dst: u8, pad: usize) -> Vec<u8> {
@@ -253,27 +275,27 @@ mod tests {
 
     #[test]
     fn an_ipv6_frame_keeps_its_name_on_its_way() {
-        let key = FrameKey::of(&packet6(64, 1, 2, 0));
-        assert_eq!(key, FrameKey::of(&packet6(63, 1, 2, 14)), "MACs, hop limit, padding");
-        let other = FrameKey::of(&packet6(64, 2, 2, 0));
+        let key = FrameKey::of(Kind::Ipv4, &packet6(64, 1, 2, 0));
+        assert_eq!(key, FrameKey::of(Kind::Ipv4, &packet6(63, 1, 2, 14)), "MACs, hop limit, padding");
+        let other = FrameKey::of(Kind::Ipv4, &packet6(64, 2, 2, 0));
         assert!(other.frame != key.frame && other.flow == key.flow);
-        assert_ne!(FrameKey::of(&packet6(64, 1, 3, 0)).flow, key.flow);
+        assert_ne!(FrameKey::of(Kind::Ipv4, &packet6(64, 1, 3, 0)).flow, key.flow);
         // Each other byte of the packet counts.
         for at in (14..62).filter(|at| *at != 21) {
             let mut changed = packet6(64, 1, 2, 0);
             changed[at] ^= 1;
-            assert_ne!(FrameKey::of(&changed).frame, key.frame, "byte {at}");
+            assert_ne!(FrameKey::of(Kind::Ipv4, &changed).frame, key.frame, "byte {at}");
         }
         // Any bytes have a key: cut short, with an impossible length, a jumbogram.
         for len in 0..62 {
-            assert_ne!(FrameKey::of(&packet6(64, 1, 2, 0)[..len]).frame, key.frame);
+            assert_ne!(FrameKey::of(Kind::Ipv4, &packet6(64, 1, 2, 0)[..len]).frame, key.frame);
         }
         for length in [[0xff, 0xff], [0, 0]] {
             let mut odd = packet6(64, 1, 2, 0);
             odd[18..20].copy_from_slice(&length);
             let mut odder = odd.clone();
             odder[61] ^= 1;
-            assert_ne!(FrameKey::of(&odd).frame, FrameKey::of(&odder).frame);
+            assert_ne!(FrameKey::of(Kind::Ipv4, &odd).frame, FrameKey::of(Kind::Ipv4, &odder).frame);
         }
     }
 

@@ -180,7 +180,7 @@ impl Witness {
         if copies == 0 {
             return false;
         }
-        let key = FrameKey::of(bytes);
+        let key = FrameKey::of(self.kind, bytes);
         if self.over {
             // It is not a second copy of the earlier one.
             if let Some(frame) = self.frames.get_mut(&key.frame) {
@@ -208,7 +208,7 @@ impl Witness {
     /// A frame that the network sends from software enters the card with this tag. Returns whether it is followed. A
     /// frame of the network's control plane is first seen here; any other frame has arrived before, at `time_ns` in software.
     pub fn handed_over(&mut self, from_control: bool, tag: u32, bytes: &[u8], time_ns: u64) -> bool {
-        let key = FrameKey::of(bytes);
+        let key = FrameKey::of(self.kind, bytes);
         if from_control {
             return !self.over && self.enter(key, tag, 1);
         }
@@ -363,7 +363,7 @@ impl Witness {
     pub fn lost_between(&mut self, bytes: &[u8], time_ns: u64, loss: Loss) {
         match time_ns < self.since_ns {
             true => self.lost_unseen(loss, 1),
-            false => self.lose(FrameKey::of(bytes).frame, loss.name()),
+            false => self.lose(FrameKey::of(self.kind, bytes).frame, loss.name()),
         }
     }
 
@@ -547,13 +547,13 @@ mod tests {
         witness.left(tag(1, 5), 2, Ok(()), 13);
         // In software: the third to two ports, and one of them twice.
         let bytes = frame(MAC, 2, 64, 5);
-        witness.ended_in_software(FrameKey::of(&bytes).frame, Ending::Copied(2));
+        witness.ended_in_software(FrameKey::of(Kind::L2, &bytes).frame, Ending::Copied(2));
         assert!((70..73).all(|tag| witness.handed_over(false, tag, &bytes, 9)));
         (70..73).zip([1, 3, 3]).for_each(|(tag, port)| witness.left(tag, port, Ok(()), 20));
         witness.close(30);
         assert!(!witness.is_done(), "the fourth is inside");
         let last = frame(MAC, 3, 64, 5);
-        witness.ended_in_software(FrameKey::of(&last).frame, Ending::Left);
+        witness.ended_in_software(FrameKey::of(Kind::L2, &last).frame, Ending::Left);
         assert!(witness.is_done());
         let proof = witness.proof();
         assert_eq!((proof.lost, proof.doubled, proof.reordered), (named([(OUTPUT_FULL, 1)]), 1, 0));
@@ -597,7 +597,7 @@ mod tests {
     fn every_ending_is_in_order() {
         let mut witness = witness();
         (0..9).for_each(|number| assert!(arrives(&mut witness, number, 5, 5)));
-        let key = |number| FrameKey::of(&frame(MAC, number, 63, 5)).frame;
+        let key = |number| FrameKey::of(Kind::Ipv4, &frame(MAC, number, 63, 5)).frame;
         witness.left(tag(0, 5), 0, Err(Loss::PortFull), 10);
         witness.ended_in_card(tag(1, 5), Cause::Dropped(Outcome::Checksum.code()));
         witness.ended_in_card(tag(2, 5), Cause::Refused);
@@ -644,7 +644,8 @@ mod tests {
         // Frames that are not IPv4 are followed too.
         all[12..14].copy_from_slice(&[8, 6]);
         assert!(witness.arrived(2, 2, &all, 5));
-        witness.ended_in_software(FrameKey::of(&all).frame, Ending::Punted(Outcome::Options.into()));
+        witness
+            .ended_in_software(FrameKey::of(Kind::Ipv4, &all).frame, Ending::Punted(Outcome::Options.into()));
         assert!(witness.is_copying(), "the card reports this");
         witness.ended_in_card(2, Cause::Copied);
         witness.close(9);

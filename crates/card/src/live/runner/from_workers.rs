@@ -119,7 +119,7 @@ impl Runner {
             None => {
                 let sent = self.send(nets, number, tag, packet);
                 let late = self.transfer.as_ref().and_then(|transfer| transfer.late.as_ref());
-                if late.is_some_and(|late| late.flow == FrameKey::of(packet.bytes(&self.pool)).flow) {
+                if late.is_some_and(|late| late.flow == FrameKey::flow_of(packet.bytes(&self.pool))) {
                     self.send_late();
                 }
                 sent
@@ -137,7 +137,7 @@ impl Runner {
                 self.send_late();
                 let (queue, header) = self.way(nets, number);
                 if let Some(transfer) = &mut self.transfer {
-                    let flow = FrameKey::of(packet.bytes(&self.pool)).flow;
+                    let flow = FrameKey::flow_of(packet.bytes(&self.pool));
                     let bytes = [&header, packet.bytes(&self.pool)].concat();
                     transfer.late = Some(Late { queue, tag, flow, bytes });
                 }

@@ -27,7 +27,8 @@ impl Worker {
     #[cold]
     fn key_of(&self, (vid, since_ns): (Vid, u64), slot: usize, packet: &Packet) -> Option<FrameKey> {
         let network = self.networks.get(slot).filter(|network| network.vid == vid);
-        network.filter(|_| packet.time_ns >= since_ns).map(|_| FrameKey::of(packet.bytes(&self.pool)))
+        network.filter(|_| packet.time_ns >= since_ns)?;
+        Some(FrameKey::of(self.engine.networks.get(slot)?.kind(), packet.bytes(&self.pool)))
     }
 
     /// Reports the end of a frame, if it was followed.
