@@ -42,8 +42,8 @@ pub struct Lane {
 pub struct Settings {
     /// Those of the lanes; 0 behind them.
     offsets: [u8; LANES_MAX],
-    /// Those of the lanes; 0 behind them.
-    masks: [u8; LANES_MAX],
+    /// Those of the lanes, the first one's highest; 0 behind them.
+    mask: u128,
     lanes: u8,
     /// Bytes that a frame must have.
     reach: u8,
@@ -92,13 +92,13 @@ impl Settings {
             reach = reach.max(offset + 1);
         }
         let is_contiguous = lanes.windows(2).all(|pair| pair[0].offset + 1 == pair[1].offset);
-        Ok(Self { offsets, masks, lanes: lanes.len() as u8, reach, is_contiguous })
+        Ok(Self { offsets, mask: u128::from_be_bytes(masks), lanes: lanes.len() as u8, reach, is_contiguous })
     }
 
     /// The lanes, in order.
     pub fn lanes(&self) -> impl Iterator<Item = Lane> + '_ {
-        let all = self.offsets.iter().zip(&self.masks);
-        all.map(|(offset, mask)| Lane { offset: *offset, mask: *mask }).take(self.bytes())
+        let all = self.offsets.iter().zip(self.mask.to_be_bytes());
+        all.map(|(offset, mask)| Lane { offset: *offset, mask }).take(self.bytes())
     }
 
     /// Bytes of the key.
@@ -110,7 +110,7 @@ impl Settings {
     /// The bits of the key that come from frames.
     #[must_use]
     pub const fn mask(&self) -> u128 {
-        u128::from_be_bytes(self.masks)
+        self.mask
     }
 
     /// A key in hexadecimal digits, two for each lane.
@@ -165,11 +165,11 @@ pub fn digits(key: u128, bytes: usize) -> String {
 impl Default for Settings {
     fn default() -> Self {
         const LANES: u8 = 8;
-        let (mut offsets, mut masks) = ([0; LANES_MAX], [0; LANES_MAX]);
+        let mut offsets = [0; LANES_MAX];
         for at in 0..LANES {
-            (offsets[usize::from(at)], masks[usize::from(at)]) = (at, 0xff);
+            offsets[usize::from(at)] = at;
         }
-        Self { offsets, masks, lanes: LANES, reach: LANES, is_contiguous: true }
+        Self { offsets, mask: !(u128::MAX >> (8 * LANES)), lanes: LANES, reach: LANES, is_contiguous: true }
     }
 }
 

@@ -265,7 +265,9 @@ fn rewrite(
         Below::Entry | Below::Other => EtherType::MPLS,
     };
     let Some((header, rest)) = ethernet::Header::over_mut(frame) else { return };
-    *header = ethernet::Header::new(hop.dst(), hop.src(), ethertype);
+    // One copy of both addresses: two stores of parts of a word, and a load of it, would wait for each other.
+    header.macs = *hop.macs();
+    header.ethertype = ethertype.0.into();
     if labels.label_count() == 0 {
         if ttl == Ttl::Uniform {
             lower(rest, below, left);

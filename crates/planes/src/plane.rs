@@ -75,9 +75,10 @@ pub trait Plane: 'static {
         None
     }
 
-    /// Of kinds that cache pointers: what the packet says about the way back.
+    /// Of kinds that cache pointers: what a packet, whose frame may have been rewritten for its next hop, says about the way
+    /// back.
     #[inline(always)]
-    fn heard(_: &Self::Carried) -> Option<Heard<'_>> {
+    fn heard(_frame: &[u8], _: Self::Carried) -> Option<Heard> {
         None
     }
 
@@ -281,13 +282,35 @@ pub struct Caching {
     pub ageing_ns: u64,
 }
 
+/// Most labels that a packet says something about.
+pub const HEARD_MAX: usize = 4;
+
 /// What a packet says about the way back: these labels are behind the neighbour that sent it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Heard<'a> {
-    /// The labels.
-    pub labels: &'a [u128],
+pub struct Heard {
+    labels: [u128; HEARD_MAX],
+    count: usize,
     /// The neighbour's MAC address, on the port at which the packet arrived.
     pub neighbour: Mac,
+}
+
+impl Heard {
+    /// These labels, of which those beyond [`HEARD_MAX`] are left out, are behind this neighbour.
+    #[must_use]
+    pub fn new(from: impl Iterator<Item = u128>, neighbour: Mac) -> Self {
+        let mut heard = Self { labels: [0; HEARD_MAX], count: 0, neighbour };
+        for (place, label) in heard.labels.iter_mut().zip(from) {
+            *place = label;
+            heard.count += 1;
+        }
+        heard
+    }
+
+    /// The labels.
+    #[must_use]
+    pub fn labels(&self) -> &[u128] {
+        self.labels.get(..self.count).unwrap_or_default()
+    }
 }
 
 /// The outcome of one packet and why.

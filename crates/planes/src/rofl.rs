@@ -18,8 +18,10 @@ use thiserror::Error;
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
 use crate::generated::Kind;
 pub use crate::generated::rofl::{FAMILIES, KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
-use crate::plane::{Answer, Caching, Explanation, Heard, Looked, Nearest};
+use crate::plane::{Answer, Caching, Explanation, HEARD_MAX, Heard, Looked, Nearest};
 use crate::reason::Reason;
+
+const _: () = assert!(ROUTE_MAX <= HEARD_MAX);
 
 /// The plane of this kind.
 pub struct Plane;
@@ -146,7 +148,7 @@ impl crate::Plane for Plane {
     const KIND: Kind = Kind::Rofl;
     const NOTHING: Checked = Checked {
         key: 0,
-        route: [0; ROUTE_MAX],
+        label_bytes: 0,
         route_len: 0,
         budget: 0,
         to_closest: false,
@@ -182,10 +184,15 @@ impl crate::Plane for Plane {
     }
 
     #[inline(always)]
-    fn heard(checked: &Checked) -> Option<Heard<'_>> {
-        let labels = checked.route.get(..usize::from(checked.route_len))?;
-        let neighbour = checked.macs.source;
-        (!labels.is_empty() && neighbour.is_unicast()).then_some(Heard { labels, neighbour })
+    fn heard(frame: &[u8], checked: Checked) -> Option<Heard> {
+        if checked.route_len == 0 || !checked.macs.source.is_unicast() {
+            return None;
+        }
+        let labels = frame.get(ethernet::HEADER_BYTES + rofl::HEADER_BYTES..)?;
+        let size = usize::from(checked.label_bytes);
+        // Behind those of destination and sender.
+        let route = labels.chunks_exact(size.max(1)).skip(2).take(checked.route_len.into());
+        Some(Heard::new(route.filter_map(|bytes| rofl::label(bytes, size)), checked.macs.source))
     }
 
     fn caching(settings: Settings) -> Option<Caching> {
@@ -227,8 +234,8 @@ impl crate::Plane for Plane {
 pub struct Checked {
     /// The destination's label.
     pub key: Label,
-    /// Labels of the source route.
-    route: [Label; ROUTE_MAX],
+    label_bytes: u8,
+    /// How many labels the source route has.
     route_len: u8,
     budget: u8,
     /// Whether the router with the closest label takes it, if nobody has the destination's.
@@ -265,16 +272,10 @@ pub fn check(frame: &[u8], settings: Settings) -> Result<Checked, Outcome> {
     if header.has(rofl::FLAG_LINK) {
         return Err(Outcome::Link);
     }
-    let size = settings.label_bytes();
-    let label = |place: usize| labels.get(place * size..).and_then(|rest| rofl::label(rest, size));
-    let Some(key) = label(0) else { return Err(Outcome::BadLength) };
-    let mut route = [0; ROUTE_MAX];
-    for (at, one) in route.iter_mut().enumerate().take(usize::from(header.route)) {
-        *one = label(2 + at).unwrap_or_default();
-    }
+    let Some(key) = rofl::label(labels, settings.label_bytes()) else { return Err(Outcome::BadLength) };
     Ok(Checked {
         key,
-        route,
+        label_bytes: settings.label_bytes,
         route_len: header.route,
         budget: header.budget,
         to_closest: header.has(rofl::FLAG_CLOSEST),
@@ -351,16 +352,21 @@ mod tests {
 
     #[test]
     fn only_packets_with_a_route_teach() {
+        let mut frame = vec![0; 14];
+        frame.extend([0x10, 16, 9, 2, 0, 0, 0, 0]);
+        frame.extend([1, 2, 7, 8].map(u128::to_be_bytes).concat());
         let of = |route_len, source| Checked {
-            route: [7, 8, 0, 0],
+            label_bytes: 16,
             route_len,
             macs: ethernet::Macs { destination: Mac::ZERO, source: Mac(source) },
             ..<Plane as crate::Plane>::NOTHING
         };
-        let heard =
-            |checked: &Checked| <Plane as crate::Plane>::heard(checked).map(|one| one.labels.to_vec());
-        assert_eq!(heard(&of(2, [2, 0, 0, 0, 0, 1])), Some(vec![7, 8]));
-        assert_eq!(heard(&of(0, [2, 0, 0, 0, 0, 1])), None);
-        assert_eq!(heard(&of(1, [3, 0, 0, 0, 0, 1])), None, "a group sends nothing");
+        let heard = |checked: Checked| {
+            <Plane as crate::Plane>::heard(&frame, checked).map(|one| one.labels().to_vec())
+        };
+        assert_eq!(heard(of(2, [2, 0, 0, 0, 0, 1])), Some(vec![7, 8]));
+        assert_eq!(heard(of(1, [2, 0, 0, 0, 0, 1])), Some(vec![7]));
+        assert_eq!(heard(of(0, [2, 0, 0, 0, 0, 1])), None);
+        assert_eq!(heard(of(1, [3, 0, 0, 0, 0, 1])), None, "a group sends nothing");
     }
 }

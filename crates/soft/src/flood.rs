@@ -101,7 +101,7 @@ impl Copies {
                     }
                     P::back(self.bytes.get_mut(start..).unwrap_or_default(), carried, answer)
                 };
-                let outcome = P::Match::settle(network, carried, outcome, at, left);
+                let outcome = P::Match::settle(network, bytes, carried, outcome, at, left);
                 egress = if outcome.has_one_egress() { hop } else { frame.port };
                 if !outcome.is_forward() {
                     self.bytes.truncate(start);

@@ -1,8 +1,8 @@
 //! The packets of a kind in a batch: checks, collection for the lookup, lookup, decision.
 //!
 //! Flow: [`engine`](crate::engine) sorts frames by kind → [`Collect::check`] → one batched lookup → finish. A kind has one
-//! [`Line`] of packets, or one for each family ([`LinesByFamily`]). Packets of kinds that learn are not collected: each is
-//! finished before the next one of its kind is looked up. Memory is allocated when the engine is made.
+//! [`Line`] of packets, or one for each family ([`LinesByFamily`]). A table of a network's own, which packets may change, is
+//! searched when each packet is finished, in their order. Memory is allocated when the engine is made.
 
 use hue_demux::{PortId, Target};
 use hue_planes::{Plane, Reason, TwoFamilies};
@@ -361,7 +361,8 @@ fn finish_one<P: Plane<Match: InLine<P>>>(
             None => back_rest::<P>(network, bytes, carried, word, at),
         }
     };
-    let outcome = P::Match::settle(network, carried, outcome, at, left);
+    let bytes = frame.bytes(buffer).unwrap_or_default();
+    let outcome = P::Match::settle(network, bytes, carried, outcome, at, left);
     let egress = if outcome.has_one_egress() { hop } else { frame.port };
     network.counters.count(outcome);
     frame.fate = Fate::Network { vid, vport, outcome, egress };

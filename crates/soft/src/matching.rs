@@ -41,7 +41,7 @@ pub(crate) trait Matching<P: Plane> {
     /// What happens after the decision: enters what the packet teaches, and charges the limit on floods. Returns the
     /// final outcome.
     #[inline(always)]
-    fn settle(_: &mut Network, _: P::Carried, outcome: Reason, _: At, _: Self::Left) -> Reason {
+    fn settle(_: &mut Network, _: &[u8], _: P::Carried, outcome: Reason, _: At, _: Self::Left) -> Reason {
         outcome
     }
 
@@ -263,7 +263,14 @@ impl<P: Plane<Match = Self, Key = MacKey>> Matching<P> for Exact {
     }
 
     #[inline(always)]
-    fn settle(network: &mut Network, carried: P::Carried, outcome: Reason, at: At, is_known: bool) -> Reason {
+    fn settle(
+        network: &mut Network,
+        _: &[u8],
+        carried: P::Carried,
+        outcome: Reason,
+        at: At,
+        is_known: bool,
+    ) -> Reason {
         if is_known && !outcome.is_flood() {
             return outcome;
         }
@@ -402,8 +409,15 @@ impl<P: Plane<Match = Self, Key = u128>> Matching<P> for Nearest {
 
     /// Enters the way back to the labels that the packet names, but not to those that the network has entries for.
     #[inline(always)]
-    fn settle(network: &mut Network, carried: P::Carried, outcome: Reason, at: At, (): ()) -> Reason {
-        if let Some(heard) = P::heard(&carried)
+    fn settle(
+        network: &mut Network,
+        bytes: &[u8],
+        carried: P::Carried,
+        outcome: Reason,
+        at: At,
+        (): (),
+    ) -> Reason {
+        if let Some(heard) = P::heard(bytes, carried)
             && P::teaches(outcome)
         {
             let arrival = network.hops.get(at.vport);
@@ -411,7 +425,7 @@ impl<P: Plane<Match = Self, Key = u128>> Matching<P> for Nearest {
             let shape = &mut *network.shape;
             if let Some(pointers) = shape.pointers.as_mut() {
                 let is_entry = |label| shape.labels.as_ref().is_some_and(|table| table.has(label));
-                for label in heard.labels.iter().copied().filter(|label| !is_entry(*label)) {
+                for label in heard.labels().iter().copied().filter(|label| !is_entry(*label)) {
                     pointers.learn(label, hop, at.time_ns);
                 }
             }
@@ -441,8 +455,15 @@ impl<P: Plane<Match = Self, Key = u128>> Matching<P> for Nearest {
 }
 
 impl<P: Plane<Match = Self, Key = u128>> InLine<P> for Nearest {
-    /// A packet may teach a pointer to the destination of the next one.
-    const ONE_BY_ONE: bool = true;
+    /// A packet may teach a pointer to the destination of the next one: each answer is searched when its packet is finished.
+    const ONE_BY_ONE: bool = false;
+
+    #[inline(always)]
+    fn prefetch(network: &Network, carried: P::Carried) {
+        if let Some(table) = &network.shape.labels {
+            table.prefetch(P::key(carried));
+        }
+    }
 }
 
 /// The closest label of a network's entries and pointers.

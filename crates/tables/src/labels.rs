@@ -3,13 +3,16 @@
 //!
 //! Flow: program → [`LabelTable::new`] → planes; packets → [`Pointers::learn`] → planes. The closest label is the one from
 //! which the clockwise way to the key, `(key - label) mod 2^128`, is the shortest. It is the largest label that is not above the
-//! key or, if there is none, the largest label: both structures are sorted and searched by halves, without allocation.
+//! key or, if there is none, the largest label: both structures are sorted, and searched without allocation. A table has an
+//! index by the first bits of labels, about one label for each of its places: labels are hashes (§2 of the source), so two reads
+//! find most of them. Labels that somebody has chosen to lie together are searched by halves from there.
 //! Labels are left-aligned: of shorter ones the low bits are 0 in all labels and keys, which changes no order of distances.
 //!
 //! Invariants: a [`LabelTable`] never changes; a network that gets other entries gets another table. [`Pointers`] have one owner,
 //! never hold more than their limit, and none that has expired is found. Source: M. Caesar et al., ROFL: Routing on Flat Labels
 //! (SIGCOMM 2006) §2 and §3.
 
+use crate::mem::lookup::prefetch;
 use crate::types::NextHop;
 
 /// The clockwise way from a label to a key: 0 if they are equal.
@@ -19,20 +22,32 @@ pub const fn clockwise(label: u128, key: u128) -> u128 {
     key.wrapping_sub(label)
 }
 
-/// The place of the closest label of a sorted list.
+/// The place of the closest label of a sorted list, of which so many are not above the key.
 #[inline(always)]
-fn closest(labels: &[u128], key: u128) -> Option<usize> {
-    let above = labels.partition_point(|label| *label <= key);
+const fn closest(not_above: usize, len: usize) -> Option<usize> {
     // Behind the lowest label, the ring continues at the highest one.
-    if above == 0 { labels.len().checked_sub(1) } else { Some(above - 1) }
+    if not_above == 0 { len.checked_sub(1) } else { Some(not_above - 1) }
 }
 
 /// A network's entries: see the head of this file.
 #[derive(Clone, Debug, Default)]
 pub struct LabelTable {
-    /// Ascending.
+    /// Ascending, then [`STEP`] of `u128::MAX`, which are no entries.
     labels: Box<[u128]>,
     hops: Box<[u16]>,
+    /// The index: for each value of the first bits, how many labels have a lower one.
+    starts: Box<[u16]>,
+    /// How far the upper half of a label is shifted to the right to give its place in the index.
+    shift: u32,
+}
+
+/// How many labels are compared at once, without a branch.
+const STEP: usize = 4;
+
+/// The place of a label in an index.
+#[inline(always)]
+const fn index_of(label: u128, shift: u32) -> usize {
+    ((label >> 64) as u64 >> shift) as usize
 }
 
 impl LabelTable {
@@ -46,16 +61,62 @@ impl LabelTable {
         let mut sorted: Vec<(u128, NextHop)> = entries.iter().copied().take(Self::ENTRIES_MAX).collect();
         sorted.sort_by_key(|(label, _)| *label);
         sorted.dedup_by_key(|(label, _)| *label);
-        let (labels, hops): (Vec<_>, Vec<_>) =
+        let (mut labels, hops): (Vec<_>, Vec<_>) =
             sorted.into_iter().map(|(label, hop)| (label, hop.get())).unzip();
-        Self { labels: labels.into(), hops: hops.into() }
+        let bits = labels.len().next_power_of_two().ilog2().max(1);
+        let shift = u64::BITS - bits;
+        let lower = |place| labels.partition_point(|label| index_of(*label, shift) < place) as u16;
+        let starts = (0..1 << bits).map(lower).collect();
+        labels.extend([u128::MAX; STEP]);
+        Self { labels: labels.into(), hops: hops.into(), starts, shift }
+    }
+
+    /// How many labels are not above a key, or fewer: none that differs from it in the first bits is missing.
+    #[inline(always)]
+    fn start(&self, key: u128) -> usize {
+        // A table without labels, which `default` makes, has no index either.
+        self.starts.get(index_of(key, self.shift)).copied().unwrap_or_default().into()
+    }
+
+    /// How many labels are not above a key.
+    #[inline(always)]
+    fn not_above(&self, key: u128) -> usize {
+        let start = self.start(key);
+        let Some(next) = self.labels.get(start..).and_then(|rest| rest.first_chunk::<STEP>()) else {
+            return 0;
+        };
+        let count = next.iter().map(|label| usize::from(*label <= key)).sum::<usize>();
+        if count == STEP {
+            return self.not_above_from(start, key);
+        }
+        start + count
+    }
+
+    /// The same if more labels than a step have these first bits.
+    #[inline(never)]
+    fn not_above_from(&self, start: usize, key: u128) -> usize {
+        let end =
+            self.starts.get(index_of(key, self.shift) + 1).map_or(self.hops.len(), |end| usize::from(*end));
+        let rest = self.labels.get(start..end).unwrap_or_default();
+        start + rest.partition_point(|label| *label <= key)
+    }
+
+    /// Asks the cache for what a search for this key reads. A search soon afterwards does not wait for memory.
+    #[inline(always)]
+    pub fn prefetch(&self, key: u128) {
+        let start = self.start(key);
+        let (labels, hops) = (self.labels.as_ptr(), self.hops.as_ptr());
+        // The closest label is the one before, or one of the next.
+        prefetch(labels.wrapping_add(start).wrapping_sub(1).cast());
+        prefetch(labels.wrapping_add(start + STEP - 1).cast());
+        prefetch(hops.wrapping_add(start).cast());
     }
 
     /// The closest label, and the word of its next hop.
     #[inline]
     #[must_use]
     pub fn closest(&self, key: u128) -> Option<(u128, u16)> {
-        let at = closest(&self.labels, key)?;
+        let at = closest(self.not_above(key), self.hops.len())?;
         Some((*self.labels.get(at)?, *self.hops.get(at)?))
     }
 
@@ -63,7 +124,7 @@ impl LabelTable {
     #[inline]
     #[must_use]
     pub fn has(&self, label: u128) -> bool {
-        self.labels.binary_search(&label).is_ok()
+        self.closest(label).is_some_and(|(closest, _)| closest == label)
     }
 }
 
@@ -125,7 +186,8 @@ impl<T: Copy + PartialEq> Pointers<T> {
     #[inline]
     #[must_use]
     pub fn closest(&self, key: u128, now_ns: u64) -> Option<(u128, &T)> {
-        let mut at = closest(&self.labels, key)?;
+        let not_above = self.labels.partition_point(|label| *label <= key);
+        let mut at = closest(not_above, self.labels.len())?;
         // Expired ones are few: the next packet that is learnt from removes them all.
         for _ in 0..self.rows.len() {
             let row = self.rows.get(at)?;
@@ -268,7 +330,15 @@ mod tests {
         let hop = NextHop::new(0).unwrap();
         let all: Vec<_> = (0..=LabelTable::ENTRIES_MAX as u128).map(|label| (label, hop)).collect();
         let last = LabelTable::ENTRIES_MAX as u128 - 1;
-        assert_eq!(LabelTable::new(&all).closest(u128::MAX), Some((last, 0)));
+        let together = LabelTable::new(&all);
+        assert_eq!(together.closest(u128::MAX), Some((last, 0)));
+        for key in (0..=last).step_by(97) {
+            assert_eq!(
+                together.closest(key),
+                Some((key, 0)),
+                "labels that lie together are searched by halves"
+            );
+        }
         let mut full = Pointers::new(2, 10);
         assert_eq!([1, 2, 3, 2].map(|label| full.learn(label, (), 5)), [true, true, false, true]);
         assert!(full.closest(9, 15).is_none(), "they have expired");

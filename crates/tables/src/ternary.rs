@@ -1,10 +1,11 @@
 //! A table of ternary entries: of those whose pattern a key has, the first one in their order.
 //!
 //! Flow: program → [`TernaryTable::new`] → planes. A table never changes: a network that gets other entries gets another
-//! table. Layout: the entries with the same mask are a group, a hash table with open addressing that is at most half full, so
-//! exact entries of any number take one probe, and each further mask takes one more. Groups are in the order of their first
-//! entries, so a search ends as soon as no later group can have an earlier entry. A probe compares the whole value: a collision
-//! costs time and never gives a wrong entry. The hash has random keys: nobody can choose values that collide.
+//! table. Layout: the entries with the same mask are a group, a hash table with open addressing that is at most half full. Its
+//! buckets are cache lines of two entries, which are compared without a branch: nine of ten exact entries of a full table take
+//! one probe, and each further mask takes one more. Groups are in the order of their first entries, so a search ends as soon as
+//! no later group can have an earlier entry. A probe compares the whole value: a collision costs time and never gives a wrong
+//! entry. The hash has random keys: nobody can choose values that collide.
 //!
 //! Source: V. Srinivasan, S. Suri, G. Varghese, Packet Classification Using Tuple Space Search (SIGCOMM 1999).
 
@@ -109,9 +110,18 @@ struct Group {
     mask: u128,
     /// The first of them.
     first: u32,
-    /// A power of two, at least twice as many as entries.
-    slots: Box<[Slot]>,
+    /// A power of two, with at least twice as many places as entries.
+    buckets: Box<[Bucket]>,
 }
+
+/// A cache line. Entries come first; the next bucket has those that found no place.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Bucket([Slot; WAYS]);
+
+/// Entries in a bucket.
+const WAYS: usize = 2;
+const _: () = assert!(size_of::<Bucket>() == 64);
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -164,9 +174,9 @@ impl TernaryTable {
     #[inline(always)]
     pub fn prefetch(&self, key: u128) {
         if let Some(group) = self.groups.first()
-            && let Some(slot) = group.slots.get(group.home(key & group.mask, &self.keys))
+            && let Some(bucket) = group.buckets.get(group.home(key & group.mask, &self.keys))
         {
-            prefetch(std::ptr::from_ref(slot).cast());
+            prefetch(std::ptr::from_ref(bucket).cast());
         }
     }
 
@@ -206,26 +216,29 @@ impl TernaryTable {
         self.groups.len()
     }
 
-    /// Memory of the slots, bytes.
+    /// Memory of the buckets, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.groups.iter().map(|group| size_of_val(&*group.slots)).sum()
+        self.groups.iter().map(|group| size_of_val(&*group.buckets)).sum()
     }
 }
 
 impl Group {
     fn new(mask: u128, entries: &[Slot], keys: &[u64; 3]) -> Self {
-        let count = (2 * entries.len()).next_power_of_two().max(2);
+        let count = (2 * entries.len()).div_ceil(WAYS).next_power_of_two();
         let first = entries.first().map_or(EMPTY, |slot| slot.order);
-        let mut group = Self { mask, first, slots: vec![NO_SLOT; count].into_boxed_slice() };
+        let mut group =
+            Self { mask, first, buckets: vec![Bucket([NO_SLOT; WAYS]); count].into_boxed_slice() };
         for entry in entries {
             let mut at = group.home(entry.value, keys);
-            while let Some(slot) = group.slots.get_mut(at) {
-                if slot.order == EMPTY {
-                    *slot = *entry;
-                }
-                // The same pattern again: the first one counts.
-                if slot.value == entry.value {
+            // Half of the places are empty, so the search ends.
+            while let Some(Bucket(slots)) = group.buckets.get_mut(at) {
+                let is_its = |slot: &&mut Slot| slot.order == EMPTY || slot.value == entry.value;
+                if let Some(slot) = slots.iter_mut().find(is_its) {
+                    // The same pattern again: the first one counts.
+                    if slot.order == EMPTY {
+                        *slot = *entry;
+                    }
                     break;
                 }
                 at = (at + 1) & (count - 1);
@@ -236,7 +249,8 @@ impl Group {
 
     /// Whether an entry is one of this group.
     fn has(&self, entry: &Slot) -> bool {
-        entry.order != EMPTY && self.slots.iter().any(|slot| slot.order == entry.order)
+        let mut slots = self.buckets.iter().flat_map(|Bucket(slots)| slots);
+        entry.order != EMPTY && slots.any(|slot| slot.order == entry.order)
     }
 
     #[inline(always)]
@@ -244,19 +258,21 @@ impl Group {
         let (low, high) = (value as u64, (value >> 64) as u64);
         let product = u128::from(low ^ first) * u128::from(high ^ second);
         let hash = ((product >> 64) as u64 ^ product as u64).wrapping_mul(third | 1) >> 32;
-        hash as usize & (self.slots.len() - 1)
+        hash as usize & (self.buckets.len() - 1)
     }
 
-    /// The entry with a value. The search ends, since half of the slots are empty.
+    /// The entry with a value. The search ends, since half of the places are empty.
     #[inline(always)]
     fn find(&self, value: u128, keys: &[u64; 3]) -> Slot {
         let mut at = self.home(value, keys);
         loop {
-            let slot = self.slots.get(at).copied().unwrap_or(NO_SLOT);
-            if slot.value == value || slot.order == EMPTY {
-                return slot;
+            let Some(Bucket([first, second])) = self.buckets.get(at) else { return NO_SLOT };
+            // An empty place has the value 0. If that is the one, no entry has it: it would be here.
+            let found = if first.value == value { first } else { second };
+            if found.value == value || second.order == EMPTY {
+                return if found.value == value { *found } else { NO_SLOT };
             }
-            at = (at + 1) & (self.slots.len() - 1);
+            at = (at + 1) & (self.buckets.len() - 1);
         }
     }
 }

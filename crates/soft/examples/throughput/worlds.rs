@@ -166,9 +166,10 @@ fn program(id: Vid, kind: Kind, routes: &Routes) -> Program {
     }
 }
 
-/// A label of every network of kind `rofl`, by its number.
+/// A label of every network of kind `rofl`, by its number: anywhere on the ring, as hashes are.
 fn label(number: u16) -> u128 {
-    u128::MAX / u128::from(LABELS) * u128::from(number)
+    let mut random = Random((u64::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    u128::from(random.next()) << 64 | u128::from(random.next())
 }
 
 /// A label of every network of kind `mpls`, by its number.
@@ -216,9 +217,9 @@ fn packet(random: &mut Random, vid: u16, kind: Kind, routes: &Routes) -> (PortId
         }
         Kind::Rofl => {
             bytes[12..22].copy_from_slice(&[0x88, 0xb5, 0x10, 16, 64, 0, 8, 0, 0, 10]);
-            let behind = u128::from(random.next()) % (u128::MAX / u128::from(LABELS));
-            let to = label(random.below(LABELS.into()) as u16).wrapping_add(behind);
-            bytes[22..38].copy_from_slice(&to.to_be_bytes());
+            for place in bytes[22..38].chunks_exact_mut(8) {
+                place.copy_from_slice(&random.next().to_be_bytes());
+            }
         }
         Kind::Mpls => {
             let label = swapped(random.below(SWAPS.into()) as u16);
