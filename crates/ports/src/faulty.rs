@@ -8,7 +8,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::{ClassLosses, ClassRule, Driver, DriverCounters, Packet, Pool, Port, PortError};
+use crate::{ClassLosses, ClassRule, Driver, DriverCounters, Ending, Packet, Pool, Port, PortError};
 
 /// How far back a packet may fall, packets.
 pub const DISTANCE_MAX: u32 = 8;
@@ -205,6 +205,10 @@ impl<P: Port> Faulty<P> {
 impl<P: Port> Port for Faulty<P> {
     fn driver(&self) -> Driver {
         self.port.driver()
+    }
+
+    fn ending(&self) -> Ending {
+        self.port.ending()
     }
 
     fn receive(

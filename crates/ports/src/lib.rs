@@ -42,8 +42,8 @@ pub use output::{CaptureWriter, OutputDir};
 pub use packet::{Offered, PacketSocket};
 pub use pool::{HEADROOM_BYTES, Packet, Pool, Region, SLOT_BYTES, Slot};
 pub use port::{
-    CLASS_GROUP, CLASS_MAX, CLASS_NONE, CLASS_OTHER, ClassLosses, ClassRule, Driver, DriverCounters, Port,
-    release_all,
+    CLASS_GROUP, CLASS_MAX, CLASS_NONE, CLASS_OTHER, ClassLosses, ClassRule, Driver, DriverCounters, Ending,
+    Port, release_all,
 };
 pub use replay::{CapturePort, Pace};
 pub use shared::{RingReader, RingWriter, SharedMemory, ring_bytes};

@@ -176,10 +176,27 @@ pub fn release_all<'p>(ports: impl IntoIterator<Item = &'p mut Box<dyn Port>>) {
     });
 }
 
+/// How a port that is not used any more gives back what it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// At once.
+    Quick,
+    /// [`Port::close`] is quick, but the kernel waits when the port is dropped: until no processor uses it, and for whoever
+    /// changes interfaces at that time.
+    SlowDrop,
+    /// The kernel waits in [`Port::release`], and writes into the pool's slots until it returns.
+    SlowRelease,
+}
+
 /// A source and destination of frames.
 pub trait Port: Send {
     /// Its driver.
     fn driver(&self) -> Driver;
+
+    /// How it ends.
+    fn ending(&self) -> Ending {
+        Ending::Quick
+    }
 
     /// Appends up to `limit` packets, received at `now_ns`, to `into`. Returns how many; 0 means that there are none
     /// at the moment.
@@ -262,6 +279,10 @@ pub trait Port: Send {
 impl<P: Port + ?Sized> Port for Box<P> {
     fn driver(&self) -> Driver {
         (**self).driver()
+    }
+
+    fn ending(&self) -> Ending {
+        (**self).ending()
     }
 
     fn receive(

@@ -12,7 +12,7 @@ use std::ffi::c_ulong;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use crate::{Driver, DriverCounters, Packet, Pool, Port, PortError, sys};
+use crate::{Driver, DriverCounters, Ending, Packet, Pool, Port, PortError, sys};
 
 const TUNSETIFF: c_ulong = 0x4004_54ca;
 const TUNSETPERSIST: c_ulong = 0x4004_54cb;
@@ -184,6 +184,10 @@ fn is_full(error: &io::Error) -> bool {
 impl Port for Tap {
     fn driver(&self) -> Driver {
         Driver::Tap
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::SlowDrop
     }
 
     fn receive(

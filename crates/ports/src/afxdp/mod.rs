@@ -25,7 +25,7 @@ use share::Share;
 use crate::pool::Region;
 use crate::sys::{self, Readiness};
 use crate::{
-    ClassLosses, ClassRule, Driver, DriverCounters, HEADROOM_BYTES, Keep, Opened, Packet, Pool, Port,
+    ClassLosses, ClassRule, Driver, DriverCounters, Ending, HEADROOM_BYTES, Keep, Opened, Packet, Pool, Port,
     PortError, Slot,
 };
 
@@ -486,6 +486,10 @@ fn attach(
 impl Port for AfXdp {
     fn driver(&self) -> Driver {
         Driver::AfXdp { zero_copy: self.zero_copy }
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::SlowRelease
     }
 
     fn receive(

@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use receive::{Next, Receiver};
 
 use crate::pool::Region;
-use crate::{Driver, DriverCounters, Keep, Packet, Pool, Port, PortError, sys};
+use crate::{Driver, DriverCounters, Ending, Keep, Packet, Pool, Port, PortError, sys};
 
 /// Maximum number of packets in one system call.
 const BATCH: usize = 64;
@@ -232,6 +232,10 @@ fn bind(socket: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
 impl Port for PacketSocket {
     fn driver(&self) -> Driver {
         Driver::Packet
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::SlowDrop
     }
 
     fn receive(

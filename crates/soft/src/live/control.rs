@@ -419,8 +419,12 @@ impl Live {
         let Some(port) = self.ports.get_mut(&id) else { return };
         port.open = false;
         let home = port.home;
+        let (closed, free) = sync_channel(1);
+        let tell = move || {
+            let _ = closed.send(()); // we wait for it
+        };
         // A worker that has ended has already closed it.
-        let _ = self.ask(home, move |worker| worker.remove_port(id));
+        let _ = self.ask(home, move |worker| worker.remove_port(id, Box::new(tell)));
         // The other workers first take what this worker received on the port, before frames that arrive there later
         // on another path, such as a card.
         for other in (0..self.workers.len()).filter(|worker| *worker != home) {
@@ -430,6 +434,7 @@ impl Live {
             (entry.state.up, entry.state.error) = (false, None);
         }
         let _ = self.steer();
+        let _ = free.recv(); // an error if the port was not open
     }
 
     /// State of a port; `None` if it was never added.
@@ -456,7 +461,9 @@ impl Live {
 
     /// Closes all TAPs of a network, if there are any.
     pub fn remove_taps(&mut self, vid: Vid) {
-        let _ = self.ask_home(vid, move |worker| worker.remove_taps(vid));
+        let (closed, all_closed) = sync_channel(1);
+        let _ = self.ask_home(vid, move |worker| worker.remove_taps(vid, &closed));
+        let _ = all_closed.recv(); // an error, when the last one is
     }
 
     /// Limits the table memory that a loaded network's lookups can reach, in bytes. Existing routes stay.

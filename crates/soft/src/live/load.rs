@@ -5,6 +5,7 @@
 //! is installed on all workers before it gets any frame; one that is unloaded is removed from design select first.
 
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
 use hue_demux::PortId;
 use hue_planes::group::Slots;
@@ -252,9 +253,11 @@ impl Substrate for Live {
         })?;
         self.tunnels_stale = true;
         self.steer().map_err(broken)?;
+        let (closed, all_closed) = sync_channel(1);
         for vid in vids.iter().copied() {
             for worker in 0..self.workers() {
-                self.ask(worker, move |worker| worker.remove(vid)).map_err(broken)?;
+                let closed = closed.clone();
+                self.ask(worker, move |worker| worker.remove(vid, &closed)).map_err(broken)?;
             }
             self.networks.remove(&vid);
             self.on_nics.on.remove(&vid);
@@ -262,6 +265,8 @@ impl Substrate for Live {
             self.settings.remove(&vid);
             self.totals.write().networks.remove(&vid);
         }
+        drop(closed);
+        let _ = all_closed.recv(); // an error, when the last TAP is
         self.police().map_err(broken)
     }
 

@@ -22,7 +22,7 @@ fn an_interface_that_goes_comes_back() {
     let mut daemon = Daemon::start(&lab, &all(&documents));
     red.warm_up();
     blue.warm_up();
-    let steady = Flow::start(&blue.left, &blue.right, 1000, 100);
+    let steady = Flow::start(&blue.left, &blue.right, 5_000, 100);
     let cut = Flow::start(&red.left, &red.right, 500, 100);
     for _ in 0..2 {
         lab.unplug(1);

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use hue_demux::PortId;
 use hue_planes::group::Slots;
@@ -20,6 +21,7 @@ use super::super::control::PortEvent;
 use super::super::network::{LiveNetwork, NO_TAP, PuntLimit, Queued, Waiting};
 use super::super::steering::Steering;
 use super::super::totals::{PortEntry, PortState, port_totals, port_words};
+use super::retire::Then;
 use super::{LivePort, LiveTap, NO_PORT, RECEIVE_MAX, RECEIVE_OPEN_MAX, TAP_TOKENS, Worker};
 use crate::explain::State;
 use crate::network::{Hops, Network};
@@ -49,7 +51,7 @@ impl Worker {
         open: impl FnOnce(&mut Pool) -> Result<Box<dyn Port>, PortError>,
         block: Arc<Block>,
     ) -> Result<Driver, PortError> {
-        self.remove_port(id);
+        self.remove_port(id, Box::new(|| {}));
         let mut port = open(&mut self.pool)?;
         let driver = port.driver();
         // All other ports have rings in memory; asking a TAP costs a system call.
@@ -84,18 +86,17 @@ impl Worker {
         Ok(driver)
     }
 
-    /// Closes a port; does nothing if it is not here.
-    pub fn remove_port(&mut self, id: PortId) {
+    /// Stops to use a port and closes it; `then` follows. It is dropped if the port is not here.
+    pub fn remove_port(&mut self, id: PortId, then: Then) {
         let at = usize::from(self.port_at[id.index()]);
         if at >= self.ports.len() {
-            return;
+            return self.follow_closing(id, then);
         }
         self.ask_port(at);
-        let mut live = self.ports.swap_remove(at);
+        let live = self.ports.swap_remove(at);
         if let Some(fd) = live.port.readiness() {
             self.poller.remove(fd);
         }
-        live.port.close(&mut self.pool);
         self.port_at[id.index()] = NO_PORT;
         if let Some(moved) = self.ports.get(at) {
             self.port_at[moved.id.index()] = at as u16;
@@ -106,6 +107,7 @@ impl Worker {
                 queued.packet.class = 0;
             }
         }
+        self.retire(Some(id), live.port, then);
     }
 
     /// Closes ports that failed in this round, and reports them to control.
@@ -115,17 +117,21 @@ impl Worker {
             if self.port_at[id.index()] == NO_PORT {
                 continue; // its failure is handled already
             }
-            self.remove_port(id);
             if let Some(entry) = self.registry.write().ports.get_mut(&id) {
                 (entry.state.up, entry.state.error) = (false, Some(error.to_string()));
             }
             let event = PortEvent { id, gone: error.is_gone(), error: error.to_string() };
-            let _ = self.failures.send(event); // control has ended, and the worker ends soon
+            let failures = self.failures.clone();
+            let tell = move || {
+                let _ = failures.send(event); // control has ended, and the worker ends soon
+            };
+            self.remove_port(id, Box::new(tell));
         }
     }
 
     /// Replaces the packet memory, none of which may be in use.
     pub fn set_pool(&mut self, pool: Pool) -> Result<(), &'static str> {
+        self.end_closing(false);
         if !self.ports.is_empty() {
             return Err("a port uses the current memory");
         }
@@ -228,7 +234,7 @@ impl Worker {
                         live.vport = vport;
                     }
                 }
-                orphans.into_iter().for_each(|tap| self.close_tap(tap));
+                orphans.into_iter().for_each(|tap| self.close_tap(tap, Box::new(|| {})));
                 let mut plane = Network::new(&program, self.engine.networks.get(slot));
                 plane.take(hops, patterns, labels);
                 self.engine.networks[slot] = plane;
@@ -259,10 +265,10 @@ impl Worker {
         }
     }
 
-    /// Forgets a network and the frames it has here.
-    pub fn remove(&mut self, vid: Vid) {
+    /// Forgets a network and the frames it has here. Drops the copies of `closed` when its TAPs are closed.
+    pub fn remove(&mut self, vid: Vid, closed: &SyncSender<()>) {
         let Some(slot) = self.slot(vid) else { return };
-        self.remove_taps(vid);
+        self.remove_taps(vid, closed);
         // Earlier losses must not count for the next network with this VID.
         self.ask_ports();
         self.publish();
@@ -409,7 +415,7 @@ impl Worker {
     pub fn add_tap(&mut self, vid: Vid, vport: u16, port: Box<dyn Port>) -> std::io::Result<()> {
         let Some(slot) = self.slot(vid) else { return Ok(()) };
         let Some(old) = self.networks[slot].taps.get(usize::from(vport)).copied() else { return Ok(()) };
-        self.close_tap(old);
+        self.close_tap(old, Box::new(|| {}));
         let at = match self.taps.iter().position(Option::is_none) {
             Some(free) => free,
             None => {
@@ -427,22 +433,23 @@ impl Worker {
         Ok(())
     }
 
-    /// Closes all TAPs of a network.
-    pub fn remove_taps(&mut self, vid: Vid) {
+    /// Closes all TAPs of a network. Drops the copies of `closed` when they are.
+    pub fn remove_taps(&mut self, vid: Vid, closed: &SyncSender<()>) {
         let Some(slot) = self.slot(vid) else { return };
         for vport in 0..self.networks[slot].taps.len() {
             let tap = std::mem::replace(&mut self.networks[slot].taps[vport], NO_TAP);
-            self.close_tap(tap);
+            let closed = closed.clone();
+            self.close_tap(tap, Box::new(move || drop(closed)));
         }
     }
 
-    fn close_tap(&mut self, at: u32) {
-        let Some(mut live) = self.taps.get_mut(at as usize).and_then(Option::take) else { return };
+    fn close_tap(&mut self, at: u32, then: Then) {
+        let Some(live) = self.taps.get_mut(at as usize).and_then(Option::take) else { return };
         if let Some(fd) = live.port.readiness() {
             self.poller.remove(fd);
         }
-        live.port.close(&mut self.pool);
         self.ready_taps.retain(|other| *other != at);
+        self.retire(None, live.port, then);
     }
 
     /// Starts to show frames to a capture.
@@ -470,7 +477,11 @@ impl Worker {
             live.port.close(&mut self.pool);
             self.port_at[live.id.index()] = NO_PORT;
         }
-        (0..self.taps.len()).for_each(|at| self.close_tap(at as u32));
+        self.end_closing(true);
+        for tap in &mut self.taps.drain(..).flatten() {
+            let mut port = tap.port;
+            port.close(&mut self.pool);
+        }
         self.publish();
     }
 }

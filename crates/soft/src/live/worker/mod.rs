@@ -15,6 +15,7 @@ mod follow;
 mod hosts;
 mod inside;
 mod learnt;
+pub(super) mod retire;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ use hue_tables::{Reader, Vid};
 
 pub(crate) use self::change::Installation;
 pub use self::inside::Inside;
+use self::retire::Closing;
 use self::watch::Watch;
 use super::block::Block;
 use super::control::PortEvent;
@@ -161,6 +163,8 @@ pub(crate) struct Worker {
     batch: Batch,
     arrivals: Vec<Packet>,
     broken: Vec<(PortId, PortError)>,
+    /// Ports that threads close.
+    closing: Vec<Closing>,
     jobs: Receiver<Job>,
     wake: Arc<Wake>,
     poller: Poller,
@@ -209,6 +213,7 @@ impl Worker {
             },
             arrivals: Vec::with_capacity(RECEIVE_OPEN_MAX),
             broken: Vec::new(),
+            closing: Vec::new(),
             jobs,
             wake,
             poller,
@@ -275,6 +280,9 @@ impl Worker {
         if !self.broken.is_empty() {
             self.take_down_broken();
         }
+        if !self.closing.is_empty() {
+            self.end_closing(false);
+        }
         if self.now_ns.saturating_sub(self.published_ns) >= PUBLISH_NS {
             self.publish();
         }
@@ -325,8 +333,12 @@ impl Worker {
         if !self.broken.is_empty() {
             self.take_down_broken();
         }
+        if !self.closing.is_empty() {
+            self.end_closing(false);
+        }
         let blind = |live: &LivePort| live.port.readiness().is_none() && !live.port.ended();
-        let nap = match self.ports.iter().any(|live| live.unflushed || blind(live)) {
+        let is_waiting = !self.closing.is_empty();
+        let nap = match is_waiting || self.ports.iter().any(|live| live.unflushed || blind(live)) {
             true => NAP_SHORT,
             false => NAPS[self.naps.min(NAPS.len() - 1)],
         };

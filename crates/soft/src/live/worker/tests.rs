@@ -1,11 +1,12 @@
 //! Tests of a worker, run round by round in the test's own thread: shares, limits, allocations.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::{Adjacency, Kind, Loss, Rate, RateLimit, Settings, ipv4::Outcome};
-use hue_ports::{MemoryHandle, MemoryPort, Pool};
+use hue_ports::{Driver, DriverCounters, Ending, MemoryHandle, MemoryPort, Packet, Pool, Port, PortError};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{Limits, NextHop, Vid};
 use hue_wire::Mac;
@@ -248,8 +249,8 @@ fn networks_come_and_go_while_others_have_frames() {
     for id in 1..=4 {
         solo.queue(0, &packet(mac(id, 0), [10, 1, 1, 1], 64), 10);
     }
-    solo.worker.remove(vid(2));
-    solo.worker.remove(vid(1));
+    solo.worker.remove(vid(2), &sync_channel(1).0);
+    solo.worker.remove(vid(1), &sync_channel(1).0);
     solo.run();
     for id in [3, 4] {
         assert_eq!(solo.check(id).outcomes.forwarded(), 10, "network {id}");
@@ -344,4 +345,94 @@ fn a_warm_worker_does_not_allocate() {
     }
     assert!(solo.check(1).from_control_packets > 10 && solo.check(1).to_control_packets > 10);
     assert!(solo.check(1).outcomes.received() > 2 * BATCH_MAX as u64);
+}
+
+/// A port that is closed when the test says so.
+struct Slow {
+    port: MemoryPort,
+    ending: Ending,
+    gate: Receiver<()>,
+    released: bool,
+}
+
+impl Port for Slow {
+    fn driver(&self) -> Driver {
+        self.port.driver()
+    }
+
+    fn ending(&self) -> Ending {
+        self.ending
+    }
+
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        now_ns: u64,
+        into: &mut Vec<Packet>,
+        limit: usize,
+    ) -> Result<usize, PortError> {
+        self.port.receive(pool, now_ns, into, limit)
+    }
+
+    fn send(&mut self, pool: &mut Pool, packet: Packet) -> Result<(), Packet> {
+        self.port.send(pool, packet)
+    }
+
+    fn flush(&mut self, pool: &mut Pool) -> Result<(), PortError> {
+        self.port.flush(pool)
+    }
+
+    fn release(&mut self) {
+        if self.ending == Ending::SlowRelease && !std::mem::replace(&mut self.released, true) {
+            let _ = self.gate.recv();
+        }
+    }
+
+    fn close(&mut self, pool: &mut Pool) {
+        self.release();
+        self.port.close(pool);
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.port.readiness()
+    }
+
+    fn counters(&self) -> DriverCounters {
+        self.port.counters()
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        if self.ending == Ending::SlowDrop {
+            let _ = self.gate.recv();
+        }
+    }
+}
+
+#[test]
+fn a_port_that_the_kernel_closes_slowly_stalls_nobody() {
+    const P2: PortId = PortId::new(2);
+    for ending in [Ending::SlowDrop, Ending::SlowRelease] {
+        let mut solo = Solo::new(&[program(1, 1)], 256, 64);
+        let ((open, gate), (told, closed)) = (channel(), channel());
+        let (port, _handle) = MemoryPort::pair("slow", 64).unwrap();
+        let slow = Slow { port, ending, gate, released: false };
+        solo.worker.add_port(P2, |_| Ok(Box::new(slow)), Arc::new(Block::new(PORT_WORDS))).unwrap();
+        // Who closes it while it is being closed waits too.
+        for _ in 0..2 {
+            let told = told.clone();
+            solo.worker.remove_port(P2, Box::new(move || told.send(()).unwrap()));
+        }
+        solo.queue(0, &packet(mac(1, 0), [10, 1, 1, 1], 64), 30);
+        solo.run();
+        assert_eq!(solo.check(1).outcomes.forwarded(), 30, "{ending:?}");
+        assert!(closed.try_recv().is_err(), "{ending:?}: the kernel has not closed it");
+        open.send(()).unwrap();
+        solo.worker.end_closing(true);
+        assert_eq!((closed.try_recv(), closed.try_recv()), (Ok(()), Ok(())), "{ending:?}");
+        let told = told.clone();
+        solo.worker.remove_port(P2, Box::new(move || told.send(()).unwrap()));
+        assert!(closed.try_recv().is_err(), "nothing follows for a port that is not here");
+    }
 }
