@@ -13,4 +13,5 @@ mod labels;
 mod planted;
 mod replay;
 mod slices;
+mod swaps;
 mod switches;
