@@ -282,7 +282,7 @@ pub struct Caching {
     pub ageing_ns: u64,
 }
 
-/// Most labels that a packet says something about.
+/// Most labels that a packet says something about: as many as a source route has.
 pub const HEARD_MAX: usize = 4;
 
 /// What a packet says about the way back: these labels are behind the neighbour that sent it.
@@ -295,7 +295,7 @@ pub struct Heard {
 }
 
 impl Heard {
-    /// These labels, of which those beyond [`HEARD_MAX`] are left out, are behind this neighbour.
+    /// The first four of these labels are behind this neighbour.
     #[must_use]
     pub fn new(from: impl Iterator<Item = u128>, neighbour: Mac) -> Self {
         let mut heard = Self { labels: [0; HEARD_MAX], count: 0, neighbour };
