@@ -136,6 +136,7 @@ impl Together {
             firsts[at] = used;
             used += cases[at].ports;
         }
+        assert!(usize::from(used) + usize::from(free) <= PortId::PHYSICAL, "more ports than a node has");
         let mut taken = BTreeSet::new();
         let mut vid = |random: &mut Random| loop {
             let vid = Vid::new(1 + random.below(usize::from(Vid::MAX) - 1) as u16).unwrap();
