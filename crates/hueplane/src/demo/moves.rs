@@ -10,7 +10,7 @@ use hueplaned::api::{
 use serde::Serialize;
 
 use super::lab::Lab;
-use super::plan::{Network, ON_CARD, Plan};
+use super::plan::{CARD_PORTS, Network, ON_CARD, Plan};
 use crate::failure::Failure;
 use crate::local::daemon::Daemon;
 use crate::local::probe::{self, Ping, Pinged};
@@ -128,7 +128,7 @@ fn step(
 }
 
 /// Loads another image, and in the end the first one again, while hosts of the card's networks communicate. In between, the first
-/// network of each further kind that the other image has moves to the card. The image is then loaded once more, with these
+/// network of each further kind that the other image has moves to the card, if its ports are the card's. The image is then loaded once more, with these
 /// networks on the card, and they move back.
 pub fn images(
     daemon: &Daemon,
@@ -138,7 +138,9 @@ pub fn images(
     other: &ImageInfo,
 ) -> Result<String, Failure> {
     let first_of = |kind: &String| plan.networks.iter().position(|network| network.kind.name() == kind);
-    let further: Vec<usize> = other.kinds.iter().filter_map(first_of).filter(|at| *at >= ON_CARD).collect();
+    let is_at_card = |at: &usize| plan.networks[*at].hosts.iter().all(|host| host.port < CARD_PORTS);
+    let further = other.kinds.iter().filter_map(first_of).filter(|at| *at >= ON_CARD);
+    let further: Vec<usize> = further.filter(is_at_card).collect();
     let talks = |(at, _): &(usize, _)| *at < ON_CARD || further.contains(at);
     let hosts = lab.hosts.iter().zip(&plan.networks).enumerate().filter(talks);
     let hosts: Vec<_> = hosts.map(|(_, one)| one).collect();
