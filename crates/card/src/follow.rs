@@ -141,7 +141,7 @@ impl<R: Registers> Card<R> {
             device.write_row(u32::from(loaded.place.net), &loaded.row(shared.roots(vid)))?;
         }
         shared.wait_from_now(device)?;
-        self.leave_policies(vid)?;
+        self.leave_runs(vid)?;
         self.settle_tunnels(None)
     }
 }

@@ -5,7 +5,7 @@
 //! finally, in a hold of the card, the rows that refer to it: each frame sees either the old networks or the new
 //! ones.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use hue_demux::PortId;
 use hue_planes::group::Slots;
@@ -28,6 +28,7 @@ use crate::network::{Loaded, routed, row, wait_for_its_hops};
 use crate::patterns;
 use crate::plan::{self, NO_PLANE, Place, PlaneRows};
 use crate::policies::{self, Encoded};
+use crate::records::Mark;
 use crate::registers::Registers;
 use crate::routes::{Held, HopRows, Roots, Shared, Switch, write_words};
 use crate::rows::Row;
@@ -162,16 +163,9 @@ impl<R: Registers> Card<R> {
         let Some(rows) = Encoded::of(program).filter(|_| !has) else { return Ok(()) };
         check_policies(program, device.description())?;
         let (name, net) = (program.name.clone(), loaded.place.net);
-        let mut taken = shared.take_policies(&rows, &name, device);
-        if taken.is_err() {
-            // Those of networks that were about to come. They take others when their turn is there.
-            let mark = device.mark().map_err(broken)?;
-            let coming = networks.values_mut().filter(|loaded| loaded.software);
-            let runs = coming.filter_map(|loaded| loaded.held.as_mut()?.policies.take());
-            runs.for_each(|runs| shared.leave_policies(mark, runs));
-            taken = shared.take_policies(&rows, &name, device);
-        }
-        let runs = taken?;
+        let take = |shared: &mut Shared, device: &mut _| shared.take_policies(&rows, &name, device);
+        let own = |held: &mut Held| held.policies.take();
+        let runs = take_runs(shared, device, networks, take, own, Shared::leave_policies)?;
         let written =
             policies::write(&runs, &rows, device).and_then(|()| policies::point(net, &runs, device));
         if let Some(held) = networks.get_mut(&vid).and_then(|loaded| loaded.held.as_mut()) {
@@ -190,16 +184,9 @@ impl<R: Registers> Card<R> {
         let Some(rows) = patterns::Encoded::of(program).filter(|_| !has) else { return Ok(()) };
         check_patterns(program, device.description())?;
         let (name, net) = (program.name.clone(), loaded.place.net);
-        let mut taken = shared.take_patterns(&rows, &name, device);
-        if taken.is_err() {
-            // Those of networks that were about to come. They take others when their turn is there.
-            let mark = device.mark().map_err(broken)?;
-            let coming = networks.values_mut().filter(|loaded| loaded.software);
-            let runs = coming.filter_map(|loaded| loaded.held.as_mut()?.patterns.take());
-            runs.for_each(|run| shared.leave_patterns(mark, run));
-            taken = shared.take_patterns(&rows, &name, device);
-        }
-        let run = taken?;
+        let take = |shared: &mut Shared, device: &mut _| shared.take_patterns(&rows, &name, device);
+        let own = |held: &mut Held| held.patterns.take();
+        let run = take_runs(shared, device, networks, take, own, Shared::leave_patterns)?;
         let written = patterns::write(&run, &rows, net, device)
             .and_then(|()| patterns::point(net, Some(&rows), device));
         if let Some(held) = networks.get_mut(&vid).and_then(|loaded| loaded.held.as_mut()) {
@@ -269,13 +256,13 @@ impl<R: Registers> Card<R> {
         }
         written.map_err(broken)?;
         if software {
-            self.leave_policies(vid).map_err(broken)?;
+            self.leave_runs(vid).map_err(broken)?;
         }
         self.settle_tunnels(None).map_err(broken)
     }
 
     /// Gives back the rows of routes by source, and of entries, of a network that is in software now.
-    pub(crate) fn leave_policies(&mut self, vid: Vid) -> Result<(), CardError> {
+    pub(crate) fn leave_runs(&mut self, vid: Vid) -> Result<(), CardError> {
         let Self { device, networks, shared, .. } = self;
         let held = networks.get_mut(&vid).and_then(|loaded| loaded.held.as_mut());
         let Some((held, shared)) = held.zip(shared.as_mut()) else { return Ok(()) };
@@ -845,6 +832,27 @@ fn check_policies(program: &Program, description: &Description) -> Result<(), Su
     needs.try_for_each(|((what, needed), (_, max))| {
         room(description, &program.name, what, needed as usize, max)
     })
+}
+
+/// Takes rows for a network that comes to the card. If there is no room, those of networks that were about to come are given back
+/// first: these take others when their turn is there.
+fn take_runs<R: Registers, T>(
+    shared: &mut Shared,
+    device: &mut Device<R>,
+    networks: &mut BTreeMap<Vid, Loaded>,
+    take: impl Fn(&mut Shared, &mut Device<R>) -> Result<T, SubstrateError>,
+    own: impl Fn(&mut Held) -> Option<T>,
+    leave: impl Fn(&mut Shared, Mark, T),
+) -> Result<T, SubstrateError> {
+    let taken = take(shared, device);
+    if taken.is_ok() {
+        return taken;
+    }
+    let mark = device.mark().map_err(broken)?;
+    let coming = networks.values_mut().filter(|loaded| loaded.software);
+    let runs = coming.filter_map(|loaded| own(loaded.held.as_mut()?));
+    runs.for_each(|runs| leave(shared, mark, runs));
+    take(shared, device)
 }
 
 /// Checks whether a program has as few entries as a network on a card may have.

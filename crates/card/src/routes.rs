@@ -506,13 +506,7 @@ impl Shared {
         name: &str,
         device: &mut Device<R>,
     ) -> Result<Range<u32>, SubstrateError> {
-        self.reclaim(device).map_err(broken)?;
-        let mut run = self.patterns.allocate(rows, name, &device.description().name);
-        if run.is_err() && !self.waiting.is_empty() {
-            self.reclaim_all(device).map_err(broken)?;
-            run = self.patterns.allocate(rows, name, &device.description().name);
-        }
-        run
+        self.take_runs(device, |shared, image| shared.patterns.allocate(rows, name, image))
     }
 
     /// After `mark`, no new record refers to this run.
@@ -532,13 +526,21 @@ impl Shared {
         name: &str,
         device: &mut Device<R>,
     ) -> Result<PolicyRuns, SubstrateError> {
+        self.take_runs(device, |shared, image| shared.policies.allocate(rows, name, image))
+    }
+
+    fn take_runs<R: Registers, T>(
+        &mut self,
+        device: &mut Device<R>,
+        allocate: impl Fn(&mut Self, &str) -> Result<T, SubstrateError>,
+    ) -> Result<T, SubstrateError> {
         self.reclaim(device).map_err(broken)?;
-        let mut runs = self.policies.allocate(rows, name, &device.description().name);
-        if runs.is_err() && !self.waiting.is_empty() {
-            self.reclaim_all(device).map_err(broken)?;
-            runs = self.policies.allocate(rows, name, &device.description().name);
+        let runs = allocate(self, &device.description().name);
+        if runs.is_ok() || self.waiting.is_empty() {
+            return runs;
         }
-        runs
+        self.reclaim_all(device).map_err(broken)?;
+        allocate(self, &device.description().name)
     }
 
     /// After `mark`, no new record refers to these runs.

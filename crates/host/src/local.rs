@@ -82,6 +82,12 @@ pub fn own_peer(socket: &impl AsFd) -> io::Result<u32> {
     u32::try_from(peer.pid()).map_err(io::Error::other)
 }
 
+/// Whether the process at the other end is root's, or of this process's user.
+#[must_use]
+pub fn is_trusted(socket: &impl AsFd) -> bool {
+    getsockopt(socket, PeerCredentials).is_ok_and(|peer| peer.uid() == 0 || peer.uid() == geteuid().as_raw())
+}
+
 /// What identifies a file, whatever its name; `None` if there is none.
 #[must_use]
 pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {

@@ -118,6 +118,15 @@ pub fn text(text: &str) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
+/// Appends a table to a text, behind an empty line; a sentence if it has no rows.
+pub fn section(out: &mut String, title: &str, names: &[(&str, Align)], rows: &[Vec<String>]) {
+    out.push('\n');
+    match rows {
+        [] => out.push_str(&format!("no {title}\n")),
+        rows => out.push_str(&columns(names, rows)),
+    }
+}
+
 /// Says something to the operator of a program that runs until a signal.
 pub fn note(program: &str, text: &str) {
     anstream::eprintln!("{} {text}", styled(DIM, format!("{program}:")));

@@ -10,25 +10,8 @@ use crate::Random;
 
 /// Makes a network a switch on these ports, each of them whole.
 pub(crate) fn turn(program: &mut Program, ports: &[usize], random: &mut Random) {
-    let first = program.ports[0].clone();
     let mtu_bytes = random.pick(&[1500, 1500, 68, 600, 9202]);
-    let port = |port: &usize| {
-        let mac = Mac([2, 0, 0, 0xcc, first.mac.0[4], *port as u8]);
-        hue_substrate::VirtualPort {
-            name: format!("v{port}"),
-            port: PortId::new(*port as u8),
-            mac,
-            mtu_bytes,
-            tunnel: None,
-        }
-    };
-    program.ports = ports.iter().map(port).collect();
-    let row = |(port, vport): (&usize, u16)| Row {
-        vid: program.vid,
-        vport,
-        select: Match::Port(PortId::new(*port as u8)),
-    };
-    program.rows = ports.iter().zip(0u16..).map(row).collect();
+    take_ports(program, ports, 0xcc, mtu_bytes);
     program.next_hops = program.ports.iter().map(|port| Adjacency::out(port.port, mtu_bytes)).collect();
     let fixed =
         (0..random.below(3)).map(|n| (host(7 - n), NextHop::new(random.below(ports.len()) as u16).unwrap()));
@@ -75,4 +58,23 @@ pub(crate) fn frame(random: &mut Random, port: usize, filler: &[u8]) -> Vec<u8> 
         frame.resize(14 + mtu - 1 + random.below(7), 0x5a);
     }
     frame
+}
+
+/// Gives a network these ports, each of them whole. `mark` is in their MAC addresses.
+pub(crate) fn take_ports(program: &mut Program, ports: &[usize], mark: u8, mtu_bytes: u16) {
+    let tag = program.ports[0].mac.0[4];
+    let port = |port: &usize| hue_substrate::VirtualPort {
+        name: format!("v{port}"),
+        port: PortId::new(*port as u8),
+        mac: Mac([2, 0, 0, mark, tag, *port as u8]),
+        mtu_bytes,
+        tunnel: None,
+    };
+    let row = |(port, vport): (&usize, u16)| Row {
+        vid: program.vid,
+        vport,
+        select: Match::Port(PortId::new(*port as u8)),
+    };
+    program.rows = ports.iter().zip(0u16..).map(row).collect();
+    program.ports = ports.iter().map(port).collect();
 }

@@ -1,6 +1,5 @@
 //! Networks and frames of kind `extract` in a random world.
 
-use hue_demux::{Match, PortId, Row};
 use hue_planes::extract::{LANES_MAX, Lane, OFFSET_MAX};
 use hue_planes::{Adjacency, Rate, RateLimit, Settings, extract};
 use hue_substrate::{Entries, Program};
@@ -8,28 +7,15 @@ use hue_tables::{NextHop, Pattern};
 use hue_wire::Mac;
 
 use crate::Random;
+use crate::world2::take_ports;
 
 /// How many entries networks have: up to those that one on a card may have.
 const ENTRIES: [usize; 6] = [0, 1, 5, 17, 63, 64];
 
 /// Makes a network one of this kind on these ports, each of them whole.
 pub(crate) fn turn(program: &mut Program, ports: &[usize], random: &mut Random) {
-    let first = program.ports[0].clone();
     let mtu_bytes = random.pick(&[1500, 1500, 68, 600, 9202]);
-    let port = |port: &usize| hue_substrate::VirtualPort {
-        name: format!("v{port}"),
-        port: PortId::new(*port as u8),
-        mac: Mac([2, 0, 0, 0xcd, first.mac.0[4], *port as u8]),
-        mtu_bytes,
-        tunnel: None,
-    };
-    program.ports = ports.iter().map(port).collect();
-    let row = |(port, vport): (&usize, u16)| Row {
-        vid: program.vid,
-        vport,
-        select: Match::Port(PortId::new(*port as u8)),
-    };
-    program.rows = ports.iter().zip(0u16..).map(row).collect();
+    take_ports(program, ports, 0xcd, mtu_bytes);
     let mut hops = vec![Adjacency::drop(), Adjacency::local()];
     for port in &program.ports {
         let mac = |random: &mut Random, last| random.chance(50).then_some(Mac([2, 0xce, 0, 0, 0, last]));

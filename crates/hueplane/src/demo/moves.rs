@@ -10,7 +10,7 @@ use hueplaned::api::{
 use serde::Serialize;
 
 use super::lab::Lab;
-use super::plan::{CARD_PORTS, Network, ON_CARD, Plan};
+use super::plan::{Network, ON_CARD, Plan};
 use crate::failure::Failure;
 use crate::local::daemon::Daemon;
 use crate::local::probe::{self, Ping, Pinged};
@@ -128,8 +128,8 @@ fn step(
 }
 
 /// Loads another image, and in the end the first one again, while hosts of the card's networks communicate. In between, the first
-/// network of each further kind that the other image has moves to the card, if its ports are the card's. The image is then loaded once more, with these
-/// networks on the card, and they move back.
+/// network of each further kind that the other image has moves to the card, if its ports are the card's. The image is then loaded
+/// once more, with these networks on the card, and they move back.
 pub fn images(
     daemon: &Daemon,
     plan: &Plan,
@@ -137,10 +137,7 @@ pub fn images(
     report: &mut CardReport,
     other: &ImageInfo,
 ) -> Result<String, Failure> {
-    let first_of = |kind: &String| plan.networks.iter().position(|network| network.kind.name() == kind);
-    let is_at_card = |at: &usize| plan.networks[*at].hosts.iter().all(|host| host.port < CARD_PORTS);
-    let further = other.kinds.iter().filter_map(first_of).filter(|at| *at >= ON_CARD);
-    let further: Vec<usize> = further.filter(is_at_card).collect();
+    let further = plan.further(&other.kinds);
     let talks = |(at, _): &(usize, _)| *at < ON_CARD || further.contains(at);
     let hosts = lab.hosts.iter().zip(&plan.networks).enumerate().filter(talks);
     let hosts: Vec<_> = hosts.map(|(_, one)| one).collect();

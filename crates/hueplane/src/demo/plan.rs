@@ -164,6 +164,14 @@ impl Plan {
         self.networks.iter().enumerate().find(|(_, network)| network.is_switch())
     }
 
+    /// The first network of each of these kinds, if it is none of those that begin on the card, and its ports are the card's.
+    pub fn further(&self, kinds: &[String]) -> Vec<usize> {
+        let first_of = |kind: &String| self.networks.iter().position(|network| network.kind.name() == kind);
+        let is_at_card = |at: &usize| self.networks[*at].hosts.iter().all(|host| host.port < CARD_PORTS);
+        let firsts = kinds.iter().filter_map(first_of).filter(|at| *at >= ON_CARD);
+        firsts.filter(is_at_card).collect()
+    }
+
     /// Number of the node's ports.
     pub fn ports(&self) -> usize {
         let hosts = self.networks.iter().flat_map(|network| &network.hosts);
@@ -473,6 +481,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn networks_move_to_the_card_if_their_ports_are_its() {
+        let plan = Plan::new(15);
+        let kinds = Kind::OFFERED.map(|kind| kind.name().to_owned());
+        let kinds: Vec<String> = kinds.into_iter().filter(|kind| *kind != "mpls").collect();
+        let names: Vec<&str> = plan.further(&kinds).iter().map(|at| &*plan.networks[*at].name).collect();
+        assert_eq!(names, ["olive", "purple", "pink", "gold", "coral"]);
     }
 
     #[test]

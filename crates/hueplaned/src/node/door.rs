@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use hue_host::ControlNamespace;
+use hue_host::local::is_trusted;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{getsockopt, sockopt};
 
 use crate::labels::{FromDaemon, LINE_BYTES_MAX, Offer, address};
 
@@ -131,9 +131,7 @@ impl Keeper {
     /// Takes a routing daemon that comes.
     fn accept(&mut self, tell: &impl Fn(News)) {
         while let Some((stream, _)) = self.listener.as_ref().and_then(|listener| listener.accept().ok()) {
-            let asker = getsockopt(&stream, sockopt::PeerCredentials).map(|asker| asker.uid());
-            let is_allowed = asker.is_ok_and(|asker| asker == 0 || asker == nix::unistd::geteuid().as_raw());
-            let error = match (is_allowed, &self.client) {
+            let error = match (is_trusted(&stream), &self.client) {
                 (false, _) => "only root may tell a network's labels",
                 (true, Some(_)) => "another routing daemon of this network is there",
                 (true, None) => "",

@@ -81,6 +81,24 @@ fn address(router: usize, link: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, link as u8, router as u8 + 1)
 }
 
+/// The links of a random topology in which each of so many routers can reach every other one.
+pub fn topology(random: &mut Random, routers: usize) -> Vec<Vec<usize>> {
+    let mut links: Vec<Vec<usize>> =
+        (1..routers).map(|router| vec![router, random.below(router as u64) as usize]).collect();
+    for _ in 0..random.below(routers as u64) {
+        let (a, b) = (random.below(routers as u64) as usize, random.below(routers as u64) as usize);
+        if a != b {
+            links.push(vec![a, b]);
+        }
+    }
+    if random.chance(50) {
+        // A link of several routers.
+        let many: BTreeSet<usize> = (0..4).map(|_| random.below(routers as u64) as usize).collect();
+        links.push(many.into_iter().collect());
+    }
+    links
+}
+
 /// The number that an interface of a router has for the stub; links have their own number and 1.
 const STUB: u32 = 1000;
 
@@ -114,20 +132,7 @@ impl World {
     pub fn random(seed: u64) -> Self {
         let mut random = Random(seed ^ 0x7077);
         let count = 2 + random.below(8) as usize;
-        let mut links: Vec<Vec<usize>> =
-            (1..count).map(|router| vec![router, random.below(router as u64) as usize]).collect();
-        for _ in 0..random.below(count as u64) {
-            let (a, b) = (random.below(count as u64) as usize, random.below(count as u64) as usize);
-            if a != b {
-                links.push(vec![a, b]);
-            }
-        }
-        if random.chance(50) {
-            // A link of several routers.
-            let many: BTreeSet<usize> = (0..4).map(|_| random.below(count as u64) as usize).collect();
-            links.push(many.into_iter().collect());
-        }
-        Self::new(seed, &links)
+        Self::new(seed, &topology(&mut random, count))
     }
 
     fn configure(&mut self, router: usize) {

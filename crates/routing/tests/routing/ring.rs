@@ -6,25 +6,14 @@ use std::time::Duration;
 use hue_routing::ring::{Config, Drop, Place, Port, Router, exercise};
 use hue_wire::Mac;
 
-use crate::pwospf_world::Random;
+use crate::pwospf_world::{Random, topology};
 use crate::ring_world::{World, label};
 
 /// Routers with random labels on a random topology in which every one can reach every other one.
 fn random(seed: u64) -> (World, usize) {
     let mut random = Random(seed ^ 0x726f);
     let count = 2 + random.below(7) as usize;
-    let mut links: Vec<Vec<usize>> =
-        (1..count).map(|router| vec![router, random.below(router as u64) as usize]).collect();
-    for _ in 0..random.below(count as u64) {
-        let (a, b) = (random.below(count as u64) as usize, random.below(count as u64) as usize);
-        if a != b {
-            links.push(vec![a, b]);
-        }
-    }
-    if random.chance(50) {
-        let many: BTreeSet<usize> = (0..4).map(|_| random.below(count as u64) as usize).collect();
-        links.push(many.into_iter().collect());
-    }
+    let links = topology(&mut random, count);
     let mut labels = BTreeSet::new();
     while labels.len() < count {
         labels.insert(label(1 + 1000 * random.below(20) as u32));

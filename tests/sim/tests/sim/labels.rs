@@ -9,6 +9,8 @@ use hue_substrate::planted::{Bug, plant};
 use hue_wire::rofl::{ETHERTYPE, Packet, ROUTE_MAX};
 use hueplaned::node::by_hand::ByHand;
 
+use super::fates::Fates;
+
 /// Passes without work after which nothing moves.
 const IDLE_PASSES: usize = 60;
 const PORTS: [&str; 2] = ["p0", "p1"];
@@ -125,10 +127,7 @@ fn frame(port: usize, destination: u32, route: Option<u32>, number: u32) -> Vec<
 struct World {
     node: ByHand,
     random: Random,
-    /// By the number of a frame: what may become of it.
-    open: BTreeMap<u32, Vec<Fate>>,
-    /// By port of departure: the latest frame of each port of arrival.
-    latest: BTreeMap<(usize, usize), u32>,
+    fates: Fates<Fate>,
     number: u32,
     /// How many frames were sent and punted.
     seen: [u32; 2],
@@ -140,7 +139,7 @@ impl World {
         let at = self.number as usize % PORTS.len();
         let to = label(&mut self.random);
         assert!(self.node.send(PORTS[at], &frame(at, to, None, self.number)), "the wire is full");
-        self.open.insert(self.number, tables.iter().map(|labels| oracle(labels, to)).collect());
+        self.fates.open(self.number, tables.iter().map(|labels| oracle(labels, to)).collect());
     }
 
     fn collect(&mut self) -> Result<(), String> {
@@ -163,16 +162,9 @@ impl World {
         for (frame, fate) in ends {
             let packet = Packet::parse(&frame[14..]).ok_or(format!("damaged: {frame:02x?}"))?;
             let number = u32::from_be_bytes(packet.payload.try_into().unwrap());
-            let fates = self.open.remove(&number).ok_or(format!("{number} leaves twice"))?;
-            if !fates.contains(&fate) {
-                return Err(format!("{number}: {fate:?}, not {fates:?}"));
-            }
+            self.fates.end(number, &fate)?;
             if let Fate::Sent(to, _) = fate {
-                let from = number as usize % PORTS.len();
-                let before = self.latest.insert((to, from), number).unwrap_or(0);
-                if before >= number {
-                    return Err(format!("{number} comes after {before}"));
-                }
+                self.fates.left(number, number as usize % PORTS.len(), to)?;
             }
         }
         Ok(())
@@ -189,12 +181,7 @@ impl World {
         }
         settle(&mut self.node, IDLE_PASSES);
         self.collect()?;
-        let lost = self.open.iter().find(|(_, fates)| !fates.contains(&Fate::Dropped));
-        if let Some((number, fates)) = lost {
-            return Err(format!("{number} is lost: {fates:?}"));
-        }
-        self.open.clear();
-        Ok(())
+        self.fates.all_ended(&Fate::Dropped)
     }
 }
 
@@ -208,8 +195,7 @@ fn play(seed: u64) -> Result<[u32; 2], String> {
     if !node.runs("flat") {
         return Err(format!("{:?}", node.look()));
     }
-    let (open, latest) = Default::default();
-    let mut world = World { node, random, open, latest, number: 0, seen: [0; 2] };
+    let mut world = World { node, random, fates: Fates::default(), number: 0, seen: [0; 2] };
     for round in 0..ROUNDS {
         world.round(&[&now]).map_err(|why| format!("round {round}: {why}\n{now:?}"))?;
         let next = change(&now, &mut world.random);

@@ -6,6 +6,7 @@ mod again;
 mod bits;
 mod crowded;
 mod families;
+mod fates;
 mod floods;
 mod histories;
 mod kinds;

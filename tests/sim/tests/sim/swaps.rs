@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use hue_differential::{Random, images_alone};
 use hue_sim::hand::{self, pass, settle};
 use hue_substrate::planted::{Bug, plant};
+use hue_wire::Mac;
 use hueplaned::node::by_hand::ByHand;
+
+use super::fates::Fates;
 
 /// Passes without work after which nothing moves.
 const IDLE_PASSES: usize = 60;
@@ -32,11 +35,11 @@ enum Action {
 
 type Labels = BTreeMap<u32, Action>;
 
-/// What becomes of a frame: what leaves, and by which port; or the namespace gets it; or nothing.
+/// What becomes of a frame: what leaves, and by which port; or the namespace gets it, as it came; or nothing.
 #[derive(Clone, PartialEq, Debug)]
 enum Fate {
     Sent(usize, Vec<u8>),
-    Punted,
+    Punted(usize, Vec<u8>),
     Dropped,
 }
 
@@ -44,22 +47,22 @@ fn entry(label: u32, class: u32, bottom: u32, ttl: u32) -> [u8; 4] {
     (label << 12 | class << 9 | bottom << 8 | ttl).to_be_bytes()
 }
 
-fn oracle(labels: &Labels, pipe: bool, frame: &[u8]) -> Fate {
+fn oracle(labels: &Labels, pipe: bool, at: usize, frame: &[u8]) -> Fate {
     let top = u32::from_be_bytes(frame[14..18].try_into().unwrap());
     let (label, class, bottom, ttl) = (top >> 12, top >> 9 & 7, top >> 8 & 1, top & 255);
     if ttl < 2 {
-        return Fate::Punted;
+        return Fate::Punted(at, frame.to_vec());
     }
     let (labels, port, to) = match labels.get(&label) {
         None | Some(Action::Drop) => return Fate::Dropped,
-        Some(Action::Punt) => return Fate::Punted,
+        Some(Action::Punt) => return Fate::Punted(at, frame.to_vec()),
         Some(Action::Send { labels, port, neighbour }) => (labels, *port, *neighbour),
     };
     let (ttl, mut below) = (ttl - 1, frame[18..].to_vec());
     let mut ethertype = MPLS;
     let mut above = Vec::new();
-    for (at, label) in labels.iter().enumerate() {
-        let last = at + 1 == labels.len();
+    for (depth, label) in labels.iter().enumerate() {
+        let last = depth + 1 == labels.len();
         above.extend(entry(
             *label,
             class,
@@ -120,10 +123,6 @@ fn own(port: usize) -> [u8; 6] {
     [2, 0, 0, 0, 9, port as u8]
 }
 
-fn text(mac: [u8; 6]) -> String {
-    mac.map(|byte| format!("{byte:02x}")).join(":")
-}
-
 /// `push` names the labels from the inner one to the outermost; without `swap` the label itself stays below them.
 fn line((label, action): (&u32, &Action)) -> String {
     let Action::Send { labels, port, neighbour: to } = action else {
@@ -140,13 +139,13 @@ fn line((label, action): (&u32, &Action)) -> String {
             [swap, push].into_iter().filter(|one| !one.is_empty()).collect::<Vec<_>>().join(", ")
         }
     };
-    let to = text(neighbour(*port, *to));
+    let to = Mac(neighbour(*port, *to));
     format!("    - {{label: {label}, {what}, port: v{port}, neighbour: \"{to}\"}}\n")
 }
 
 fn documents(labels: &Labels, pipe: bool) -> String {
     let port = |(at, port): (usize, &&str)| {
-        format!("    - {{name: v{at}, port: {port}, mac: \"{}\"}}\n", text(own(at)))
+        format!("    - {{name: v{at}, port: {port}, mac: \"{}\"}}\n", Mac(own(at)))
     };
     let ports: String = PORTS.iter().enumerate().map(port).collect();
     let labels: String = labels.iter().map(line).collect();
@@ -192,10 +191,7 @@ struct World {
     node: ByHand,
     random: Random,
     pipe: bool,
-    /// By the number of a frame: it, and what may become of it.
-    open: BTreeMap<u32, (Vec<u8>, Vec<Fate>)>,
-    /// By port of departure and port of arrival: the latest frame.
-    latest: BTreeMap<(usize, usize), u32>,
+    fates: Fates<Fate>,
     number: u32,
     /// How many frames were sent and punted.
     seen: [u32; 2],
@@ -207,8 +203,8 @@ impl World {
         let at = self.number as usize % PORTS.len();
         let frame = frame(at, &mut self.random, self.number);
         assert!(self.node.send(PORTS[at], &frame), "the wire is full");
-        let fates = tables.iter().map(|labels| oracle(labels, self.pipe, &frame)).collect();
-        self.open.insert(self.number, (frame, fates));
+        let fates = tables.iter().map(|labels| oracle(labels, self.pipe, at, &frame)).collect();
+        self.fates.open(self.number, fates);
     }
 
     fn collect(&mut self) -> Result<(), String> {
@@ -221,24 +217,14 @@ impl World {
             }
             while let Some(frame) = self.node.receive_control("core", at) {
                 let number = number_of(&frame).ok_or(format!("v{at}: damaged: {frame:02x?}"))?;
-                if self.open.get(&number).is_none_or(|(sent, _)| *sent != frame) {
-                    return Err(format!("v{at}: {number} is punted as {frame:02x?}"));
-                }
-                ends.push((number, Fate::Punted));
+                ends.push((number, Fate::Punted(at, frame)));
                 self.seen[1] += 1;
             }
         }
         for (number, fate) in ends {
-            let (sent, fates) = self.open.remove(&number).ok_or(format!("{number} leaves twice"))?;
-            if !fates.contains(&fate) {
-                return Err(format!("{number}: {sent:02x?} becomes {fate:02x?}, not {fates:02x?}"));
-            }
+            self.fates.end(number, &fate)?;
             if let Fate::Sent(to, _) = fate {
-                let from = number as usize % PORTS.len();
-                let before = self.latest.insert((to, from), number).unwrap_or(0);
-                if before >= number {
-                    return Err(format!("{number} comes after {before}"));
-                }
+                self.fates.left(number, number as usize % PORTS.len(), to)?;
             }
         }
         Ok(())
@@ -255,12 +241,7 @@ impl World {
         }
         settle(&mut self.node, IDLE_PASSES);
         self.collect()?;
-        let lost = self.open.iter().find(|(_, (_, fates))| !fates.contains(&Fate::Dropped));
-        if let Some((number, (_, fates))) = lost {
-            return Err(format!("{number} is lost: {fates:02x?}"));
-        }
-        self.open.clear();
-        Ok(())
+        self.fates.all_ended(&Fate::Dropped)
     }
 }
 
@@ -276,8 +257,7 @@ fn play(seed: u64) -> Result<[u32; 2], String> {
     if !node.runs("core") {
         return Err(format!("{:?}", node.look()));
     }
-    let (open, latest) = Default::default();
-    let mut world = World { node, random, pipe, open, latest, number: 0, seen: [0; 2] };
+    let mut world = World { node, random, pipe, fates: Fates::default(), number: 0, seen: [0; 2] };
     for round in 0..ROUNDS {
         world.round(&[&now]).map_err(|why| format!("round {round}: {why}\n{now:?}"))?;
         let next = change(&now, &mut world.random);

@@ -4,25 +4,23 @@
 //! interfaces that come together cause one look at the interfaces, and the state machine sees only what differs then.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hue_host::netlink::{Groups, Received, Socket as Netlink};
 use hue_routing::pwospf::{ALL_ROUTERS, Config, IP_PROTOCOL, Interface, Router, RouterId, Sent};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{getsockopt, sockopt};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockAddr, Socket, Type};
 
+use super::NAME;
 use super::kernel::{self, Kernel};
 use super::show::{Extra, Snapshot};
-use super::{ANSWER_TIMEOUT, address};
 use crate::cli::Pwospf;
 use crate::failure::Failure;
+use crate::local::questions::Questions;
 use crate::local::stop;
 use crate::print;
 
@@ -32,19 +30,17 @@ const NOTICE_PAUSE: Duration = Duration::from_millis(20);
 const PACKETS_MAX: usize = 64;
 /// Bytes of the largest IP packet.
 const PACKET_BYTES: usize = 65_535;
-/// Questions answered at the same time.
-const ANSWERS_MAX: usize = 4;
 /// Precedence "internetwork control", as routers of OSPF send (RFC 2328 §A.1).
 const TOS: u32 = 0xc0;
 
 /// Says something to the operator.
 pub fn note(text: &str) {
-    print::note("pwospf", text);
+    print::note(NAME, text);
 }
 
 /// Runs until a signal.
 pub fn run(args: &Pwospf) -> Result<(), Failure> {
-    let listener = listen()?;
+    let questions = Questions::listen(NAME)?;
     let stop = stop::signalled()?;
     // Before the first look at the interfaces, so that no change is missed.
     let notices = Netlink::open(Groups::LINK.and(Groups::ADDRESS4))?;
@@ -67,12 +63,11 @@ pub fn run(args: &Pwospf) -> Result<(), Failure> {
         names: args.interfaces.clone(),
         speakers: BTreeMap::new(),
         notices,
-        listener,
+        questions,
         stop,
         look_at: None,
         is_complete: false,
         send_failed: 0,
-        answers: Arc::default(),
     };
     for name in daemon.names.iter().filter(|name| !interfaces.iter().any(|one| one.name == **name)) {
         note(&format!("interface {name} is not up with an IPv4 address in this namespace (yet)"));
@@ -83,18 +78,6 @@ pub fn run(args: &Pwospf) -> Result<(), Failure> {
     // Also after an error: routes that nobody maintains mislead packets.
     let removed = daemon.end();
     ended.and(removed)
-}
-
-fn listen() -> Result<UnixListener, Failure> {
-    let listener = UnixListener::bind_addr(&address()?).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => Failure::NoDaemon(
-            "another `hueplane pwospf` runs in this network namespace; `hueplane pwospf --show` asks it"
-                .to_owned(),
-        ),
-        _ => Failure::Broken(format!("listen for questions: {error}")),
-    })?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
 }
 
 fn config(args: &Pwospf, interfaces: &[Interface]) -> Result<Config, Failure> {
@@ -160,14 +143,13 @@ struct Daemon {
     /// By index of the interface.
     speakers: BTreeMap<u32, Speaker>,
     notices: Netlink,
-    listener: UnixListener,
+    questions: Questions,
     stop: UnixStream,
     /// When to look at the interfaces.
     look_at: Option<Duration>,
     /// Whether all routers had the time to say what they know.
     is_complete: bool,
     send_failed: u64,
-    answers: Arc<AtomicUsize>,
 }
 
 impl Daemon {
@@ -218,7 +200,7 @@ impl Daemon {
         // Rounded up: a wake-up slightly too early would be one without work.
         let left = (due.saturating_sub(self.now()) + Duration::from_micros(999)).as_millis();
         let timeout = PollTimeout::try_from(left.min(60_000) as i32).unwrap_or(PollTimeout::ZERO);
-        let fixed = [self.stop.as_fd(), self.notices.as_fd(), self.listener.as_fd()];
+        let fixed = [self.stop.as_fd(), self.notices.as_fd(), self.questions.as_fd()];
         let all = fixed.into_iter().chain(self.speakers.values().map(|speaker| speaker.socket.as_fd()));
         let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         match poll(&mut fds, timeout) {
@@ -285,36 +267,15 @@ impl Daemon {
         if output.changes.is_empty() { Ok(()) } else { self.kernel.change(&output.changes) }
     }
 
-    /// Answers questions in threads of their own, because a client may read slowly.
-    fn answer(&mut self) {
-        while let Ok((mut stream, _)) = self.listener.accept() {
-            let asker = getsockopt(&stream, sockopt::PeerCredentials).map(|asker| asker.uid());
-            let own = nix::unistd::geteuid().as_raw();
-            let is_allowed = asker.is_ok_and(|asker| asker == 0 || asker == own);
-            if !is_allowed || self.answers.load(Ordering::Relaxed) >= ANSWERS_MAX {
-                continue;
-            }
-            let extra = Extra {
-                uptime: self.now(),
-                is_complete: self.is_complete,
-                send_failed: self.send_failed,
-                routes_refused: self.kernel.refused,
-                routes_inherited: self.kernel.inherited() as u64,
-            };
-            let Ok(text) = serde_json::to_vec(&Snapshot::of(&self.router, &extra)) else { continue };
-            let answers = Arc::clone(&self.answers);
-            answers.fetch_add(1, Ordering::Relaxed);
-            let write = move || {
-                let _ = stream
-                    .set_nonblocking(false)
-                    .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));
-                let _ = stream.write_all(&text);
-                answers.fetch_sub(1, Ordering::Relaxed);
-            };
-            if std::thread::Builder::new().name("pwospf-answer".to_owned()).spawn(write).is_err() {
-                self.answers.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
+    fn answer(&self) {
+        let extra = Extra {
+            uptime: self.now(),
+            is_complete: self.is_complete,
+            send_failed: self.send_failed,
+            routes_refused: self.kernel.refused,
+            routes_inherited: self.kernel.inherited() as u64,
+        };
+        self.questions.answer(|| Snapshot::of(&self.router, &extra));
     }
 
     /// Takes leave of the neighbours, and removes the routes.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hue_routing::pwospf::{Advertisement, Router};
 use serde::{Deserialize, Serialize};
 
-use crate::print::{Align, BOLD, columns, count, styled};
+use crate::print::{Align, BOLD, count, section, styled};
 
 /// What the state machine does not know.
 pub struct Extra {
@@ -180,13 +180,6 @@ impl Snapshot {
         );
         let left = |name| (name, Align::Left);
         let right = |name| (name, Align::Right);
-        let mut section = |title: &str, names: &[(&str, Align)], rows: Vec<Vec<String>>| {
-            out.push('\n');
-            match &rows[..] {
-                [] => out.push_str(&format!("no {title}\n")),
-                rows => out.push_str(&columns(names, rows)),
-            }
-        };
         let neighbours = self.interfaces.iter().flat_map(|interface| {
             let none = interface.neighbours.is_empty();
             let alone = none.then(|| ["-", "-", "-", "-"].map(str::to_owned));
@@ -212,19 +205,19 @@ impl Snapshot {
             right("HEARD (s)"),
             right("UP (s)"),
         ];
-        section("interfaces", &heads, neighbours.collect());
+        section(&mut out, "interfaces", &heads, &neighbours.collect::<Vec<_>>());
         let database = self.database.iter().map(|one| {
             let links: Vec<String> = one.links.iter().map(LinkRow::text).collect();
             vec![one.router_id.to_string(), one.sequence.to_string(), one.age_s.to_string(), links.join(", ")]
         });
         let heads = [left("ROUTER"), right("SEQUENCE"), right("AGE (s)"), left("LINKS")];
-        section("other routers", &heads, database.collect());
+        section(&mut out, "other routers", &heads, &database.collect::<Vec<_>>());
         let routes = self.routes.iter().map(|one| {
             let (via, router) = (one.via.to_string(), one.router_id.to_string());
             vec![one.prefix.clone(), via, one.interface.clone(), one.hops.to_string(), router]
         });
         let heads = [left("ROUTE"), left("VIA"), left("INTERFACE"), right("HOPS"), left("ROUTER")];
-        section("routes", &heads, routes.collect());
+        section(&mut out, "routes", &heads, &routes.collect::<Vec<_>>());
         out.push('\n');
         out.push_str(&self.counters.text());
         out

@@ -1,11 +1,8 @@
 //! The daemon: a loop that waits for frames, for hueplane, for questions and time.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hue_planes::rofl::label_text;
@@ -14,30 +11,22 @@ use hue_wire::Mac;
 use hue_wire::rofl::Label;
 use hueplaned::labels::{LabelRow, Offer};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{getsockopt, sockopt};
 
 use super::owner::Owner;
 use super::ports::Wires;
 use super::show::{Extra, Snapshot};
-use super::{ANSWER_TIMEOUT, address, note};
+use super::{NAME, note};
 use crate::cli::RoflRing;
 use crate::failure::Failure;
+use crate::local::questions::Questions;
 use crate::local::stop;
 
-/// Questions answered at the same time.
-const ANSWERS_MAX: usize = 4;
 /// Longest sleep.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// Runs until a signal.
 pub fn run(args: &RoflRing) -> Result<(), Failure> {
-    let listener = UnixListener::bind_addr(&address()?).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => Failure::NoDaemon(
-            "another `hueplane rofl-ring` runs in this network namespace; `hueplane rofl-ring --show` asks it".to_owned(),
-        ),
-        _ => Failure::Broken(format!("listen for questions: {error}")),
-    })?;
-    listener.set_nonblocking(true)?;
+    let questions = Questions::listen(NAME)?;
     let stop = stop::signalled()?;
     let (owner, offer) = Owner::find()?;
     let config = config(args, &offer)?;
@@ -53,9 +42,8 @@ pub fn run(args: &RoflRing) -> Result<(), Failure> {
         network: offer.network.clone(),
         owner,
         wires: Wires::new()?,
-        listener,
+        questions,
         stop,
-        answers: Arc::default(),
     };
     daemon.take(&offer)?;
     daemon.act();
@@ -98,9 +86,8 @@ struct Daemon {
     network: String,
     owner: Owner,
     wires: Wires,
-    listener: UnixListener,
+    questions: Questions,
     stop: UnixStream,
-    answers: Arc<AtomicUsize>,
 }
 
 impl Daemon {
@@ -137,7 +124,7 @@ impl Daemon {
         // Rounded up: a wake-up slightly too early would be one without work.
         let left = (left + Duration::from_micros(999)).as_millis();
         let timeout = PollTimeout::try_from(left as i32).unwrap_or(PollTimeout::ZERO);
-        let fixed = [self.stop.as_fd(), self.listener.as_fd()];
+        let fixed = [self.stop.as_fd(), self.questions.as_fd()];
         let all = fixed.into_iter().chain(self.owner.readiness()).chain(self.wires.readiness());
         let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         match poll(&mut fds, timeout) {
@@ -204,36 +191,15 @@ impl Daemon {
         Some(LabelRow { label, port: Some(port), neighbour: Some(hop.mac.to_string()), resident })
     }
 
-    /// Answers questions in threads of their own, because a client may read slowly.
-    fn answer(&mut self) {
-        while let Ok((mut stream, _)) = self.listener.accept() {
-            let asker = getsockopt(&stream, sockopt::PeerCredentials).map(|asker| asker.uid());
-            let own = nix::unistd::geteuid().as_raw();
-            let is_allowed = asker.is_ok_and(|asker| asker == 0 || asker == own);
-            if !is_allowed || self.answers.load(Ordering::Relaxed) >= ANSWERS_MAX {
-                continue;
-            }
-            let extra = Extra {
-                network: &self.network,
-                now: self.now(),
-                send_failed: self.wires.failed,
-                entries: self.owner.entries,
-                refused: self.owner.refused.as_deref(),
-            };
-            let Ok(text) = serde_json::to_vec(&Snapshot::of(&self.router, &extra)) else { continue };
-            let answers = Arc::clone(&self.answers);
-            answers.fetch_add(1, Ordering::Relaxed);
-            let write = move || {
-                let ready = stream
-                    .set_nonblocking(false)
-                    .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));
-                let _ = ready.and_then(|()| stream.write_all(&text));
-                answers.fetch_sub(1, Ordering::Relaxed);
-            };
-            if std::thread::Builder::new().name("ring-answer".to_owned()).spawn(write).is_err() {
-                self.answers.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
+    fn answer(&self) {
+        let extra = Extra {
+            network: &self.network,
+            now: self.now(),
+            send_failed: self.wires.failed,
+            entries: self.owner.entries,
+            refused: self.owner.refused.as_deref(),
+        };
+        self.questions.answer(|| Snapshot::of(&self.router, &extra));
     }
 
     /// Takes leave of the neighbours, and takes the labels back.

@@ -7,7 +7,7 @@ use hue_routing::ring::{Home, Hop, Next, Router};
 use hue_wire::rofl::Label;
 use serde::{Deserialize, Serialize};
 
-use crate::print::{Align, BOLD, columns, count, styled};
+use crate::print::{Align, BOLD, count, section, styled};
 
 /// What the state machine does not know.
 pub struct Extra<'a> {
@@ -174,13 +174,6 @@ impl Snapshot {
         );
         let left = |name| (name, Align::Left);
         let right = |name| (name, Align::Right);
-        let mut section = |title: &str, names: &[(&str, Align)], rows: Vec<Vec<String>>| {
-            out.push('\n');
-            match &rows[..] {
-                [] => out.push_str(&format!("no {title}\n")),
-                rows => out.push_str(&columns(names, rows)),
-            }
-        };
         let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let heads = [left("PORT"), left("NEIGHBOUR"), left("MAC"), left("STATE"), right("HEARD (s)")];
         let rows = self.neighbours.iter().map(|one| {
@@ -193,13 +186,13 @@ impl Snapshot {
                 one.heard_s.to_string(),
             ]
         });
-        section("neighbours", &heads, rows.collect());
+        section(&mut out, "neighbours", &heads, &rows.collect::<Vec<_>>());
         let heads = [left("ROUTER"), right("LINKS"), right("AGE (s)"), left("NEIGHBOURS")];
         let rows = self.routers.iter().map(|one| {
             let links = one.links.map_or_else(|| "-".to_owned(), |links| links.to_string());
             vec![one.router.clone(), links, one.age_s.to_string(), one.neighbours.join(", ")]
         });
-        section("routers", &heads, rows.collect());
+        section(&mut out, "routers", &heads, &rows.collect::<Vec<_>>());
         let heads = [left("LABEL"), left("PORT"), left("HOST"), left("STATE"), left("BEFORE"), left("NEXT")];
         let rows = self.labels.iter().map(|one| {
             let state = if one.joined { "joined" } else { "joining" }.to_owned();
@@ -212,7 +205,7 @@ impl Snapshot {
                 dash(&one.next),
             ]
         });
-        section("labels", &heads, rows.collect());
+        section(&mut out, "labels", &heads, &rows.collect::<Vec<_>>());
         out.push('\n');
         out.push_str(&format!(
             "{} of {} to hosts elsewhere, {}\n",
