@@ -120,6 +120,11 @@ impl LabelTable {
         Some((*self.labels.get(at)?, *self.hops.get(at)?))
     }
 
+    /// The entries, ascending.
+    pub fn entries(&self) -> impl Iterator<Item = (u128, NextHop)> + '_ {
+        self.labels.iter().zip(&self.hops).filter_map(|(label, word)| Some((*label, NextHop::new(*word)?)))
+    }
+
     /// Whether there is an entry with this label.
     #[inline]
     #[must_use]
