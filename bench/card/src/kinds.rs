@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use zerocopy::IntoBytes;
 
 use crate::Settings;
+use crate::labels;
 use crate::networks::{PORTS, loaded, names};
 use crate::report::{Section, round};
 use crate::rib::{V4_2026, V6_2026, host_mask, prefixes};
@@ -36,8 +37,8 @@ const FRAMES: usize = 6_000;
 /// Hosts of a switch behind each port.
 const HOSTS: usize = 200;
 const FRAME_BYTES: usize = 60;
-const MTU_BYTES: u16 = 1500;
-const TTL: u8 = 64;
+pub const MTU_BYTES: u16 = 1500;
+pub const TTL: u8 = 64;
 const LINE_BITS: u64 = 1_000_000_000;
 /// Addresses of the benchmarking networks of RFC 5180 §8 and RFC 2544.
 const GATEWAY6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0xffff, 0, 0, 0, 0, 1);
@@ -48,6 +49,8 @@ const MEMBERS: u16 = 4;
 const POLICIES: [u16; 2] = [8, 48];
 /// Networks of kind `extract`: bytes of a key, and entries. The last has as many of both as a network on the card may have.
 const BITS: [(u8, u16); 3] = [(6, 4), (6, 64), (16, 64)];
+/// Networks of kind `rofl`: bits of a label, labels, and whether packets are for one of them.
+const LABELS: [(u8, usize, bool); 4] = [(32, 1000, true), (32, 1000, false), (128, 1000, true), (128, 1000, false)];
 
 /// What runs on the card at the same time.
 enum Mix {
@@ -57,6 +60,8 @@ enum Mix {
     Grouped(Kind),
     /// A network for each port, of a kind with routes, with so many routes by source and destination.
     BySource(Kind, u16),
+    /// A network of kind `rofl` on all ports, with so many labels; its packets are for some of them, or for any label.
+    Labels { bits: u8, count: usize, exact: bool },
     /// A network of kind `extract` on all ports, whose keys have so many bytes, with so many entries.
     Bits(u8, u16),
     /// `ipv4` from the first port to the second, `ipv6` from the second to the first, a switch on the others.
@@ -110,6 +115,22 @@ pub fn bits(images: &Images, settings: &Settings, title: &str) -> Result<Section
     Ok(section)
 }
 
+/// The same for networks of kind `rofl`.
+pub fn labels(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
+    let mixes = |has: &Description| -> Vec<Mix> {
+        let all = LABELS.into_iter().filter(|_| has.kinds.contains(&Kind::Rofl));
+        all.map(|(bits, count, exact)| Mix::Labels { bits, count, exact }).collect()
+    };
+    let none = Tables { v4: Vec::new(), v6: Vec::new() };
+    let mut section = measured(images, settings, title, &none, mixes)?;
+    section.note(
+        "Frames of 64 bytes, first as fast as the card takes them, then at line rate. The network has all ports, and random labels, each behind the \
+         router at one of the ports. Packets are for one of the labels (exact), or for random ones, whose closest label has a few bits in common \
+         with them.",
+    );
+    Ok(section)
+}
+
 const COLUMNS: [&str; 8] = [
     "image",
     "networks",
@@ -139,7 +160,8 @@ fn measured(
         for mix in mixes(&has) {
             let mut rng = Rng::new(7);
             let programs = mix.programs(tables, routes, &mut rng).ok_or("no network")?;
-            write(&folder, &programs, frames, &mut rng)?;
+            let exact = matches!(mix, Mix::Labels { exact: true, .. });
+            write(&folder, &programs, (frames, exact), &mut rng)?;
             let run = |offer, line| -> Result<Measured, String> {
                 let card = loaded(images, image, &programs)?;
                 let experiment =
@@ -155,7 +177,7 @@ fn measured(
             section.row(vec![
                 json!(image),
                 json!(mix.name()),
-                if matches!(mix, Mix::Of(Kind::L2) | Mix::Bits(..)) { Value::Null } else { json!(routes) },
+                if matches!(mix, Mix::Of(Kind::L2) | Mix::Bits(..) | Mix::Labels { .. }) { Value::Null } else { json!(routes) },
                 round(cycles, 2),
                 round(wire_bits / (f64::from(PORTS) * LINE_BITS as f64 / (khz * 1e3)), 1),
                 round(khz / 1e3 / cycles, 1),
@@ -193,6 +215,10 @@ impl Mix {
                 format!("{PORTS} `{}`, {count} routes by source each", kind.name())
             }
             Self::Bits(lanes, entries) => format!("1 `extract`, {lanes} bytes, {entries} entries"),
+            Self::Labels { bits, count, exact } => {
+                let to = if *exact { "exact" } else { "closest" };
+                format!("1 `rofl`, {count} labels of {bits} bits, {to}")
+            }
             Self::All => "1 `ipv4`, 1 `ipv6`, 1 `l2`".to_owned(),
         }
     }
@@ -213,6 +239,7 @@ impl Mix {
                 })
                 .collect(),
             Self::Bits(lanes, entries) => Some(vec![by_bits(*lanes, *entries)?]),
+            Self::Labels { bits, count, .. } => Some(vec![labels::network(*bits, *count, rng)?]),
             Self::All => Some(vec![
                 router(Kind::Ipv4, [0, 1], tables, routes, rng)?,
                 router(Kind::Ipv6, [1, 0], tables, routes, rng)?,
@@ -338,7 +365,7 @@ fn by_bits(lanes: u8, entries: u16) -> Option<Program> {
     Some(Program { settings: PlaneSettings::Extract(settings), ..plain })
 }
 
-fn program(
+pub fn program(
     net: u16,
     kind: Kind,
     on: &[u8],
@@ -370,11 +397,11 @@ fn program(
     })
 }
 
-fn mac(net: u16, port: u8) -> Mac {
+pub fn mac(net: u16, port: u8) -> Mac {
     Mac([0x02, 0, 0, 0, net as u8, port])
 }
 
-fn host(port: u8, number: usize) -> Mac {
+pub fn host(port: u8, number: usize) -> Mac {
     Mac([0x02, 0x6c, 0, 0, port, number as u8])
 }
 
@@ -391,7 +418,12 @@ fn drawn<K: Key>(from: &[Prefix<K>], count: usize, rng: &mut Rng) -> Option<Vec<
 }
 
 /// Writes a capture for each port: frames of its networks.
-fn write(folder: &Path, programs: &[Program], frames: usize, rng: &mut Rng) -> Result<(), String> {
+fn write(
+    folder: &Path,
+    programs: &[Program],
+    (frames, exact): (usize, bool),
+    rng: &mut Rng,
+) -> Result<(), String> {
     let fault = |error: hue_ports::PortError| error.to_string();
     let mut out = OutputDir::open(folder).map_err(fault)?;
     for (port, name) in (0..PORTS).zip(names()) {
@@ -399,14 +431,17 @@ fn write(folder: &Path, programs: &[Program], frames: usize, rng: &mut Rng) -> R
         let capture = out.writer(file).ok_or("no capture")?;
         // A router gets frames at its first port only.
         let here = |program: &&Program| match program.entries {
-            Entries::Exact(_) | Entries::Ternary(_) => {
+            Entries::Exact(_) | Entries::Ternary(_) | Entries::Nearest(_) => {
                 program.ports.iter().any(|vport| vport.port.get() == port)
             }
             _ => program.ports.first().is_some_and(|vport| vport.port.get() == port),
         };
         let program = programs.iter().find(here).ok_or("a port without a network")?;
         for number in 0..frames {
-            let mut bytes = frame(program, port, number, rng);
+            let mut bytes = match program.kind() {
+                Kind::Rofl => labels::frame(program, port, exact, FRAME_BYTES, rng),
+                _ => frame(program, port, number, rng),
+            };
             bytes.resize(FRAME_BYTES, 0);
             let frame = Frame { bytes: &bytes, time_ns: number as u64, wire_len: FRAME_BYTES as u32 };
             capture.write(frame).map_err(fault)?;

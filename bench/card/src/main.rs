@@ -7,6 +7,7 @@
 mod clocks;
 mod floods;
 mod kinds;
+mod labels;
 #[allow(dead_code)] // the live benches use all of it
 #[path = "../../live/src/machine.rs"]
 mod machine;
@@ -71,9 +72,10 @@ const TABLES: [(&str, Table); 6] = [
     ("Speed of the twin", speed::twin),
 ];
 
-const KINDS: [(&str, Table); 3] = [
+const KINDS: [(&str, Table); 4] = [
     ("Kinds, all four ports busy", kinds::kinds),
     ("Any bits, all four ports busy", kinds::bits),
+    ("Flat labels, all four ports busy", kinds::labels),
     ("Tunnels, all four ports busy", tunnels::tunnels),
 ];
 
