@@ -116,14 +116,14 @@ class Module:
                 return port
         raise Fault(f"{self.name} has no port {name}")
 
-    def values(self, known):
-        """Parameters and local parameters by name, if they are numbers. Values in `known` have priority."""
+    def values(self, known, numbers):
+        """Parameters and local parameters by name, if they are numbers, also of those of packages. Values in `known` have priority."""
         values = dict(known)
         for part in split(self.parameters):
             name, text = re.search(r"(\w+)\s*=\s*(.*)", part, re.DOTALL).groups()
             if name not in known:
                 try:
-                    values[name] = number(text, values)
+                    values[name] = number(text, {**numbers, **values})
                 except (SyntaxError, NameError, TypeError):
                     pass
         return values
@@ -234,7 +234,7 @@ def own_plants(texts, border, types, parameters, first):
     """The module of an entry in `fields`, and its faults."""
     module = Module(texts[f"{border['module']}.sv"], border["module"])
     known = {key: value for key, value in {**parameters, **border.get("parameters", {})}.items() if key in module.given()}
-    return module, plants_of(module, border, types, module.values(known), first)
+    return module, plants_of(module, border, types, module.values(known, types.numbers), first)
 
 
 def counts(texts, border, types, parameters):

@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h0004000a;
+  localparam logic [31:0] RESET_VERSION = 32'h0004000b;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -356,6 +356,7 @@ package hue_regs_pkg;
   localparam logic [7:0] TABLE_LANE = 8'd38;
   localparam logic [7:0] TABLE_PATTERN = 8'd39;
   localparam logic [7:0] TABLE_PATTERN_HOP = 8'd40;
+  localparam logic [7:0] TABLE_PORT_MAC = 8'd41;
   typedef struct packed {
     logic [7:0]  vport;
     logic [7:0]  net;
@@ -581,5 +582,8 @@ package hue_regs_pkg;
     logic [15:0] hop;
     logic [7:0]  net;
   } row_pattern_hop_t;
+  typedef struct packed {
+    logic [47:0] mac;
+  } row_port_mac_t;
 endpackage
 /* verilator lint_on UNUSEDPARAM */

@@ -1,7 +1,7 @@
 // Header scatter: carries out the stages' verdicts on the bodies in the packet buffer.
 //
 // Place: hue_admit and packet buffer → scatter → hue_cpu_insert → output queues. A body is read once for each copy, or not at all. Edits of
-// a forwarded frame, by its kind: the MAC pair, TTL or hop limit, header checksum. A frame that leaves several times has a verdict for
+// a forwarded frame, by its kind: the MAC pair, TTL, hop limit or hop budget, header checksum. A frame that leaves several times has a verdict for
 // each copy (hue_copies), and its body stays until the last. Of a note, only the start leaves.
 // Latency: 3 clocks from `verdict_valid_i` to the first beat out. Throughput: a beat out a clock; a verdict that drops
 // takes 1 clock. So 64-byte frames every 8, 2 or 1 clocks.
@@ -72,7 +72,7 @@ module hue_scatter
     logic [13:0] len;
     logic        note;
     logic [1:0]  tunnel;
-    logic [1:0]  edit;      // EditNone unless forwarded
+    logic [2:0]  edit;      // EditNone unless forwarded
     logic [1:0]  macs_on;   // which of the MAC addresses are written, destination first
     logic [95:0] macs;
     logic [7:0]  ttl;
@@ -139,6 +139,7 @@ module hue_scatter
 
   // Applying the edits
   localparam int unsigned MacBytes = 12;
+  localparam int unsigned BudgetByte = 16;
   localparam int unsigned HopLimitByte = 21;
   localparam int unsigned TtlByte = 22;
   localparam int unsigned ChecksumByte = 24;
@@ -149,6 +150,7 @@ module hue_scatter
     for (int unsigned b = 0; b < EditBytes; b++) begin
       if (r_q.index == 11'(b / BusBytes)) begin
         if (b < MacBytes && r_q.edit != EditNone && r_q.macs_on[b < MacBytes / 2]) edited[8*(b%BusBytes)+:8] = r_q.macs[8*((2*MacBytes-1-b)%MacBytes)+:8];
+        if (b == BudgetByte && r_q.edit == EditRofl) edited[8*(b%BusBytes)+:8] = r_q.ttl;
         if (b == HopLimitByte && r_q.edit == EditIpv6) edited[8*(b%BusBytes)+:8] = r_q.ttl;
         if (b == TtlByte && r_q.edit == EditIpv4) edited[8*(b%BusBytes)+:8] = r_q.ttl;
         if (b == ChecksumByte && r_q.edit == EditIpv4) edited[8*(b%BusBytes)+:8] = r_q.checksum[15:8];

@@ -222,6 +222,37 @@ package hue_kinds_pkg;
     endcase
   endfunction
 
+  // Kind `rofl`: outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+  localparam int unsigned KIND_ROFL = 8;
+  localparam logic [4:0] ROFL_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
+  localparam logic [4:0] ROFL_RATE_LIMITED = 5'd2;  // The packet exceeds the network's rate limit.
+  localparam logic [4:0] ROFL_NOT_ROFL = 5'd3;  // No packet with flat labels.
+  localparam logic [4:0] ROFL_SHORT = 5'd4;  // The frame ends before the first label.
+  localparam logic [4:0] ROFL_BAD_VERSION = 5'd5;  // The version is not 1.
+  localparam logic [4:0] ROFL_LABEL_LENGTH = 5'd6;  // The labels are not as long as those of the network.
+  localparam logic [4:0] ROFL_BAD_ROUTE = 5'd7;  // The source route has more than 4 labels.
+  localparam logic [4:0] ROFL_BAD_LENGTH = 5'd8;  // The frame ends before the last label, or before the end of the payload.
+  localparam logic [4:0] ROFL_LINK = 5'd9;  // Between neighbours: for the network's control plane, whatever its labels.
+  localparam logic [4:0] ROFL_OTHER_MAC = 5'd10;  // The frame is for another MAC address, or for a group.
+  localparam logic [4:0] ROFL_NO_ENTRY = 5'd11;  // The network has neither entries nor cached pointers.
+  localparam logic [4:0] ROFL_FOR_US = 5'd12;  // For a label of the router itself.
+  localparam logic [4:0] ROFL_FOR_CLOSEST = 5'd13;  // For the router that has the closest label, which is this one: how a label that joins finds its place in the ring.
+  localparam logic [4:0] ROFL_UNKNOWN_LABEL = 5'd14;  // The closest label is resident here and not the destination, so nobody has the destination.
+  localparam logic [4:0] ROFL_HOP_BUDGET = 5'd15;  // The hop budget is used up; packets on a circular way end here.
+  localparam logic [4:0] ROFL_LOOP = 5'd16;  // The packet would return to the neighbour that sent it.
+  localparam logic [4:0] ROFL_MTU = 5'd17;  // The packet exceeds the MTU of the port.
+  localparam logic [4:0] ROFL_FORWARD = 5'd18;  // Sent to the neighbour of the closest label, with one hop less in its budget; all other bytes stay.
+  localparam int unsigned ROFL_COUNT = 18;
+
+  // The verdict of an outcome. Code 0, no outcome, gives a drop.
+  function automatic logic [1:0] rofl_verdict(logic [4:0] outcome);
+    case (outcome)
+      ROFL_FORWARD: return VERDICT_FORWARD;
+      ROFL_LINK, ROFL_FOR_US, ROFL_FOR_CLOSEST: return VERDICT_PUNT;
+      default: return VERDICT_DROP;
+    endcase
+  endfunction
+
   // Outcomes of the kind that has most of them, among those of an image: bit KIND_* of `kinds`.
   function automatic int unsigned outcomes_max(int unsigned kinds);
     int unsigned most;
@@ -231,6 +262,7 @@ package hue_kinds_pkg;
     if (kinds[KIND_L2] && L2_COUNT > most) most = L2_COUNT;
     if (kinds[KIND_DUAL] && DUAL_COUNT > most) most = DUAL_COUNT;
     if (kinds[KIND_EXTRACT] && EXTRACT_COUNT > most) most = EXTRACT_COUNT;
+    if (kinds[KIND_ROFL] && ROFL_COUNT > most) most = ROFL_COUNT;
     return most;
   endfunction
 endpackage

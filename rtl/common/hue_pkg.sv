@@ -98,7 +98,7 @@ package hue_pkg;
     logic [2:0]  port_in;
     logic [2:0]  port_out;
     logic [13:0] len;
-    logic [1:0]  edit;         // edit_e
+    logic [2:0]  edit;         // edit_e
     logic [47:0] dst_mac;
     logic [47:0] src_mac;
     logic [7:0]  ttl;
@@ -130,11 +130,12 @@ package hue_pkg;
   } hue_loop_t;
 
   // What scatter writes into a forwarded frame.
-  typedef enum logic [1:0] {
-    EditNone = 2'd0,
-    EditIpv4 = 2'd1,  // the MAC pair, TTL and header checksum
-    EditIpv6 = 2'd2,  // the MAC pair and the hop limit
-    EditMacs = 2'd3   // each of the MAC addresses that is not 0
+  typedef enum logic [2:0] {
+    EditNone = 3'd0,
+    EditIpv4 = 3'd1,  // the MAC pair, TTL and header checksum
+    EditIpv6 = 3'd2,  // the MAC pair and the hop limit
+    EditMacs = 3'd3,  // each of the MAC addresses that is not 0
+    EditRofl = 3'd4   // the MAC pair and the hop budget
   } edit_e;
 
   // Header in front of a frame on a CPU queue, in both directions. Big endian: the highest byte comes first.

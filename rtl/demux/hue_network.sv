@@ -3,8 +3,8 @@
 // Place: hue_select → **here** → hue_meter. A packet of a network that does not exist is unclaimed. One of a network
 // whose plane runs in software goes to the CPU. A packet of a gated network is dropped here, and one of a gated plane is dropped or
 // sent to the CPU, so that nothing in the plane moves for it.
-// The fronts of kinds ipv6, l2 and extract read the frame's head vector, which is fetched while the network's row is read; that of extract
-// takes several clocks. The front of kind ipv4 had all it needs before. The row says whose question counts; a packet of kind dual becomes one of its family's kind (hue_dual_check).
+// The fronts of kinds ipv6, l2, extract and rofl read the frame's head vector, which is fetched while the network's row is read; that of extract
+// takes several clocks. That of rofl needs the MAC address of the port of arrival, from a table beside. The front of kind ipv4 had all it needs before. The row says whose question counts; a packet of kind dual becomes one of its family's kind (hue_dual_check).
 // With groups of next hops, hue_toeplitz computes the packet's hash from the same vector.
 // Isolation: a packet gets the question of its own network's kind; the vectors come in the order of the packets.
 //
@@ -46,6 +46,7 @@ module hue_network
     $fatal(1, "hue_network: Nets is %0d, 1 to %0d", Nets, NetsMax);
   end
   localparam bit HasDual = Kinds[hue_kinds_pkg::KIND_DUAL];
+  localparam bit HasRofl = Kinds[hue_kinds_pkg::KIND_ROFL];
   if (HasDual && !(Kinds[hue_kinds_pkg::KIND_IPV4] && Kinds[hue_kinds_pkg::KIND_IPV6])) begin : gen_check_dual
     $fatal(1, "hue_network: kind dual needs kinds ipv4 and ipv6");
   end
@@ -57,6 +58,9 @@ module hue_network
                                     (HasPolicies ? 0 : 1 + (Tunnels ? 0 : 2 + (HasDual ? 0 : $bits(row.root_ipv6))));
   if (Tunnels && !HasDual) begin : gen_check_tunnels
     $fatal(1, "hue_network: tunnels need kind dual, whose head vectors they read");
+  end
+  if (HasRofl && !HasDual) begin : gen_check_rofl
+    $fatal(1, "hue_network: kind rofl needs kind dual, in the place of whose second root its settings are");
   end
   if (HasPolicies && !Kinds[hue_kinds_pkg::KIND_IPV6]) begin : gen_check_policies
     $fatal(1, "hue_network: routes by source need kind ipv6, whose head vectors they read");
@@ -70,11 +74,11 @@ module hue_network
   logic nobody, claimed, known;
   logic [63:0] time1_ns_q, time2_ns_q;
 
-  tbl_rsp_t table_rsp, lanes_rsp;
-  logic table_wait, lanes_wait, table_error, lanes_error;
-  assign tbl_rsp_o = table_rsp | lanes_rsp;
-  assign wait_o    = table_wait || lanes_wait;
-  assign error_o   = table_error || lanes_error;
+  tbl_rsp_t table_rsp, lanes_rsp, macs_rsp;
+  logic table_wait, lanes_wait, macs_wait, table_error, lanes_error, macs_error;
+  assign tbl_rsp_o = table_rsp | lanes_rsp | macs_rsp;
+  assign wait_o    = table_wait || lanes_wait || macs_wait;
+  assign error_o   = table_error || lanes_error || macs_error;
   hue_table #(.Id(TABLE_NETWORK), .Rows(Nets), .Width(RowBits)) u_table (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(table_rsp),
     .write_o(unused_write), .write_addr_o(unused_addr), .write_data_o(unused_data),
@@ -102,7 +106,7 @@ module hue_network
   end
 
   // ---- fronts
-  question_t ipv6_question, l2_question, extract_question, question;
+  question_t ipv6_question, l2_question, extract_question, rofl_question, question;
   assign head_take_o = en_i && valid_i;
   if (Kinds[hue_kinds_pkg::KIND_IPV6]) begin : gen_ipv6
     ipv6_t ipv6, ipv6_q;
@@ -141,6 +145,21 @@ module hue_network
     assign extract_question = '0;
     assign lanes_rsp        = '0;
     assign {lanes_error, lanes_wait, stall_o} = '0;
+  end
+  if (HasRofl) begin : gen_rofl
+    rofl_settings_t settings;
+    logic unused_gap;
+    assign settings   = rofl_settings_t'(row_q.root_ipv6);
+    assign unused_gap = ^settings.gap;
+    hue_rofl_check #(.Nets(Nets)) u_check (
+      .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(macs_rsp), .error_o(macs_error), .wait_o(macs_wait),
+      .en_i, .valid_i, .net_i(packet_i.net[NetBits-1:0]), .port_i(packet_i.port_in[$clog2(MacPorts)-1:0]),
+      .head_i, .len_i(packet1_q.len), .label_bytes_i(settings.label_bytes), .question_o(rofl_question)
+    );
+  end else begin : gen_no_rofl
+    assign rofl_question = '0;
+    assign macs_rsp      = '0;
+    assign {macs_error, macs_wait} = '0;
   end
   if ((Kinds & ~(1 << hue_kinds_pkg::KIND_IPV4)) == 0) begin : gen_no_head
     logic unused_head;
@@ -210,6 +229,7 @@ module hue_network
       5'(hue_kinds_pkg::KIND_IPV6): question = ipv6_question;
       5'(hue_kinds_pkg::KIND_L2):   question = l2_question;
       5'(hue_kinds_pkg::KIND_EXTRACT): question = extract_question;
+      5'(hue_kinds_pkg::KIND_ROFL): question = rofl_question;
       5'(hue_kinds_pkg::KIND_DUAL): question = HasDual ? dual_question : ipv4_question;
       default:                      question = ipv4_question;
     endcase
@@ -236,7 +256,7 @@ module hue_network
 `else
     named.question  = question;
 `endif
-    named.question.source = source;
+    if (!HasRofl || named.kind != 5'(hue_kinds_pkg::KIND_ROFL)) named.question.source = source;
     named.question.hash = '0;
     if (HasGroups && named.kind == 5'(hue_kinds_pkg::KIND_IPV6)) named.question.hash = ipv6_hash;
     else if (HasGroups && named.kind == 5'(hue_kinds_pkg::KIND_IPV4)) named.question.hash = ipv4_hash;

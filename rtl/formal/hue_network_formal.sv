@@ -4,9 +4,9 @@
 // Place: scripts/formal. Two copies run in lockstep and get the same packets of network A and the same accesses to its row. Every
 // other packet and access is independent in each copy, and so are the gates of other planes, and the head vectors of other packets.
 // A's row is `row_i` or not yet written, or A is beyond the card's networks. The harness has its own description of the result
-// (`becomes`). The image has the kinds ipv4, ipv6, l2, dual and extract; the fronts of ipv6, l2 and extract, and the hash, are
-// any/hue_ipv6_check.sv, any/hue_l2_check.sv, any/hue_extract_check.sv and any/hue_toeplitz.sv, unknown functions of the whole vector and of
-// the length, and that of extract also of the network.
+// (`becomes`). The image has the kinds ipv4, ipv6, l2, dual, extract and rofl; the fronts of all but ipv4 and dual, and the hash, are
+// any/hue_ipv6_check.sv, any/hue_l2_check.sv, any/hue_extract_check.sv, any/hue_rofl_check.sv and any/hue_toeplitz.sv, unknown functions of the
+// whole vector and of the length, those of extract and rofl also of the network, and that of rofl of the port and of its setting.
 module hue_network_formal
   import hue_pkg::*;
   import hue_regs_pkg::*;
@@ -45,7 +45,7 @@ module hue_network_formal
   row_network_t row_q;
 
   localparam int unsigned Kinds = 1 << hue_kinds_pkg::KIND_IPV4 | 1 << hue_kinds_pkg::KIND_IPV6 | 1 << hue_kinds_pkg::KIND_L2 |
-                                  1 << hue_kinds_pkg::KIND_DUAL | 1 << hue_kinds_pkg::KIND_EXTRACT;
+                                  1 << hue_kinds_pkg::KIND_DUAL | 1 << hue_kinds_pkg::KIND_EXTRACT | 1 << hue_kinds_pkg::KIND_ROFL;
   packet_t [1:0]     in, out;
   ipv4_t [1:0]       in_ipv4;
   hue_head_bytes_t [1:0] head;
@@ -106,6 +106,7 @@ module hue_network_formal
     question_t    ipv6;
     question_t    l2;
     question_t    extract;
+    question_t    rofl;
     row_network_t row;
     logic [63:0]  time_ns;
     logic [HashBits-1:0] ipv4_hash;
@@ -130,7 +131,7 @@ module hue_network_formal
     if (p.decided) whose = p.verdict != VerdictUnclaimed && (p.verdict != VerdictForward || 32'(p.net) < Nets);
     else whose = r.valid && (r.software || r.kind inside {5'(hue_kinds_pkg::KIND_IPV4), 5'(hue_kinds_pkg::KIND_IPV6),
                                                               5'(hue_kinds_pkg::KIND_L2), 5'(hue_kinds_pkg::KIND_DUAL),
-                                                              5'(hue_kinds_pkg::KIND_EXTRACT)});
+                                                              5'(hue_kinds_pkg::KIND_EXTRACT), 5'(hue_kinds_pkg::KIND_ROFL)});
     dual = whose && r.kind == 5'(hue_kinds_pkg::KIND_DUAL);
     six = dual && entry.ipv6.outcome != hue_kinds_pkg::IPV6_ETHERTYPE;
     becomes = '{
@@ -140,15 +141,16 @@ module hue_network_formal
       hop_count: whose ? r.hop_count : '0, dual: dual,
       kind: !whose ? '0 : six ? 5'(hue_kinds_pkg::KIND_IPV6) : dual ? 5'(hue_kinds_pkg::KIND_IPV4) : r.kind,
       question: !whose ? '0 : six || r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6 : r.kind == 5'(hue_kinds_pkg::KIND_L2) ? entry.l2 :
-                r.kind == 5'(hue_kinds_pkg::KIND_EXTRACT) ? entry.extract :
+                r.kind == 5'(hue_kinds_pkg::KIND_EXTRACT) ? entry.extract : r.kind == 5'(hue_kinds_pkg::KIND_ROFL) ? entry.rofl :
                 ipv4_question(entry.ipv4, r.forward_martians),
       flood: p.flood, ports: p.ports, note: p.note,
       policies: whose && r.policies, tunnel: whose && ((r.carries_ipip && entry.ipip) || (r.carries_vxlan && entry.vxlan))
     };
     becomes.question.hash = !whose ? '0 : becomes.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6_hash :
                             becomes.kind == 5'(hue_kinds_pkg::KIND_IPV4) ? entry.ipv4_hash : '0;
-    // Of kind `dual` no network has routes by source.
-    if (whose && Policies) becomes.question.source = r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.long_source : entry.short_source;
+    // Of kind `dual` no network has routes by source; in its place kind `rofl` has the sender.
+    if (whose && r.kind == 5'(hue_kinds_pkg::KIND_ROFL)) becomes.question.source = entry.rofl.source;
+    else if (whose && Policies) becomes.question.source = r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.long_source : entry.short_source;
     if (!whose && !(p.decided && p.verdict == VerdictUnclaimed)) begin
       becomes.decided = 1'b1;
       becomes.verdict = VerdictUnclaimed;
@@ -180,7 +182,7 @@ module hue_network_formal
   ipv6_t     ipv6;
   l2_t       l2;
   extract_t  extract;
-  question_t ipv6_question, l2_question, extract_question;
+  question_t ipv6_question, l2_question, extract_question, rofl_question;
   hue_ipv6_check u_ipv6 (.head_i(head_q), .len_i(entry_q[1].packet.len), .ipv6_o(ipv6));
   hue_l2_check u_l2 (.head_i(head_q), .len_i(entry_q[1].packet.len), .l2_o(l2));
   assign ipv6_question = '{
@@ -202,6 +204,14 @@ module hue_network_formal
   assign extract_question = '{
     asks: extract.asks, outcome: extract.outcome, total: 16'(extract.payload), ttl: '0, checksum: '0, key: extract.key, source: '0, hash: '0
   };
+  // That of rofl also gets the port, and a setting of A's row.
+  tbl_rsp_t unused_macs_rsp;
+  logic     unused_macs_error, unused_macs_wait;
+  hue_rofl_check #(.Nets(Nets)) u_rofl (
+    .clk_i, .rst_ni, .tbl_req_i('0), .tbl_rsp_o(unused_macs_rsp), .error_o(unused_macs_error), .wait_o(unused_macs_wait),
+    .en_i, .valid_i(of_a_i), .net_i(net_q[NetBits-1:0]), .port_i(packet_a_i.port_in[1:0]),
+    .head_i(head_q), .len_i(entry_q[1].packet.len), .label_bytes_i(entry_q[2].row.root_ipv6[4:0]), .question_o(rofl_question)
+  );
   // The type of tunnel that the vector of A's packet says, in an image with tunnels.
   logic ipip, vxlan;
   if (Tunnels) begin : g_tunnels
@@ -240,13 +250,14 @@ module hue_network_formal
       entry_q[3].ipv4_hash <= ipv4_hash;
       entry_q[3].ipv6_hash <= ipv6_hash;
       entry_q[3].extract <= extract_question;
+      entry_q[3].rofl <= rofl_question;
       entry_q[2] <= entry_q[1];
       entry_q[2].ipv6 <= ipv6_question;
       entry_q[2].l2 <= l2_question;
       {entry_q[2].ipip, entry_q[2].vxlan} <= {ipip, vxlan};
       {entry_q[2].short_source, entry_q[2].long_source} <= {short_source, long_source};
       entry_q[1] <= '{
-        packet: in[0], ipv4: in_ipv4[0], ipv6: '0, l2: '0, extract: '0, row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i,
+        packet: in[0], ipv4: in_ipv4[0], ipv6: '0, l2: '0, extract: '0, rofl: '0, row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i,
         ipv4_hash: '0, ipv6_hash: '0, ipip: 1'b0, vxlan: 1'b0, short_source: '0, long_source: '0
       };
     end
@@ -303,5 +314,5 @@ module hue_network_formal
     end
   end
   logic unused;
-  assign unused = ^{error, stalls, unused_rsp, unused_error, unused_wait, unused_stall};
+  assign unused = ^{error, stalls, unused_rsp, unused_error, unused_wait, unused_stall, unused_macs_rsp, unused_macs_error, unused_macs_wait};
 endmodule

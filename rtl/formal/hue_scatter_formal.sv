@@ -124,6 +124,7 @@ module hue_scatter_formal
       whole[8*24+:8] = mark_q.checksum[15:8];
       whole[8*25+:8] = mark_q.checksum[7:0];
     end
+    if (mark_q.verdict == VerdictForward && mark_q.edit == EditRofl) whole[8*16+:8] = mark_q.ttl;
     if (mark_q.verdict == VerdictForward && mark_q.edit == EditIpv6) whole[8*21+:8] = mark_q.ttl;
     wanted = whole[BusBits*out_beat_q+:BusBits];
     for (int unsigned b = 0; b < BusBytes; b++) mask[8*b+:8] = b < 32'(m_bytes) ? '1 : '0;
@@ -132,7 +133,7 @@ module hue_scatter_formal
   always_comb begin
     assume (rst_ni == begun_q);
     // What the stages guarantee.
-    assume (verdict_i.edit inside {EditNone, EditIpv4, EditIpv6, EditMacs});
+    assume (verdict_i.edit inside {EditNone, EditIpv4, EditIpv6, EditMacs, EditRofl});
     if (begun_q && stalled_q) assume (valid_i && verdict_i == verdict_q);
     // A note is no frame's last copy.
     if (begun_q && valid_i && verdict_i.note) assume (verdict_i.more);

@@ -1,4 +1,4 @@
-// The kinds with routes (`ipv4`, `ipv6`, `dual`), second half, and the end of kind `extract`: longest-prefix match, next hop, last checks, what is written into the frame.
+// The kinds with routes (`ipv4`, `ipv6`, `dual`), second half, those of kind `rofl`, and the end of kind `extract`: longest-prefix match, next hop, last checks, what is written into the frame.
 //
 // Place: hue_meter → **here** → verdict. In Rust: `decide` and `finish` in crates/planes/src/ipv4.rs and ipv6.rs. The front of a
 // packet's kind has already given its question (`question_t`); the order of the outcomes is that of spec/kinds. A packet of kind `dual` is
@@ -76,6 +76,10 @@ module hue_routes
   if (Kinds[KIND_EXTRACT] && !(Sram && HasIpv6)) begin : gen_check_extract
     $fatal(1, "hue_routes: kind extract needs layout sram and kind ipv6");
   end
+  localparam bit HasRofl = Kinds[KIND_ROFL];
+  if (HasRofl && !(Sram && HasIpv6)) begin : gen_check_rofl
+    $fatal(1, "hue_routes: kind rofl needs layout sram and kind ipv6");
+  end
   localparam bit HasDual = Kinds[KIND_DUAL];
   localparam bit HasGroups = SlotRows != 0;
   if (HasGroups && !(Sram && HasIpv6)) begin : gen_check_groups
@@ -116,11 +120,12 @@ module hue_routes
     logic [MacPorts-1:0] ports;
     logic                note;
     logic                tunnel;
+    logic [47:0]         sender;  // kind rofl: the MAC address that the frame came from
   } wait_t;
 
   // Next hop and packet as the tables return them, and after a register, because a row comes late in its clock.
   wait_t in, found_d, found;
-  logic  found_valid_d, found_valid, too_long, lookup, error_d;
+  logic  found_valid_d, found_valid, too_long, returns, lookup, error_d;
   row_hop_t hop_d, hop;
   logic unused_packet;
   assign unused_packet = &{1'b0, packet_i, gates_i, found, hop};  // not all of their fields are used
@@ -145,6 +150,7 @@ module hue_routes
     in.ports    = HasL2 ? packet_i.ports : '0;
     in.note     = HasL2 && packet_i.note;
     in.tunnel   = Tunnels && packet_i.tunnel;
+    in.sender   = HasRofl ? packet_i.question.source[127:80] : '0;
     if (!packet_i.decided) begin
       in.outcome = packet_i.question.outcome;
       if (!packet_i.question.asks) begin
@@ -435,6 +441,8 @@ module hue_routes
       found    <= found_d;
       hop      <= hop_d;
       too_long <= found_d.total > hop_d.mtu;
+      // Kind rofl: to the neighbour that sent it. A host that has the label may send to itself: its port is 4 more, which no frame came by.
+      returns  <= HasRofl && hop_d.port == found_d.port_in && hop_d.dst == found_d.sender;
     end
   end
 
@@ -444,6 +452,8 @@ module hue_routes
   logic [16:0] sum;
   assign sum = {1'b0, found.checksum} + 17'h0100;
   hop_outcomes_t outcomes;
+  logic is_rofl;
+  assign is_rofl = HasRofl && found.kind == 5'(KIND_ROFL);
   assign outcomes = hop_outcomes(found.kind);
   always_comb begin
     if (hop.kind == HopLocal) outcome = outcomes.is_local;
@@ -452,6 +462,24 @@ module hue_routes
     else if (hop.kind == HopGlean) outcome = outcomes.no_neighbour;
     else if (too_long) outcome = outcomes.mtu;
     else outcome = outcomes.forward;
+    if (is_rofl) begin
+      case (hop.kind)
+        HopLocal: outcome = ROFL_FOR_US;
+        HopNone:  outcome = ROFL_NO_ENTRY;
+        HopGlean: outcome = found.outcome;
+        default: begin
+`ifdef HUE_PLANT_ROFL_LOOP
+          if (returns) outcome = ROFL_LOOP;  // for scripts/formal
+          else if (found.ttl < 8'd2) outcome = ROFL_HOP_BUDGET;
+`else
+          if (found.ttl < 8'd2) outcome = ROFL_HOP_BUDGET;
+          else if (returns) outcome = ROFL_LOOP;
+`endif
+          else if (too_long) outcome = ROFL_MTU;
+          else outcome = ROFL_FORWARD;
+        end
+      endcase
+    end
     verdict = verdict_of(found.kind, outcome);
     if (found.decided) begin
       outcome = found.outcome;
@@ -483,21 +511,22 @@ module hue_routes
       verdict_o.port_out <= found.port_in;
       if (verdict == VerdictPunt) verdict_o.port_out <= {1'b1, found.net[1:0]};
       if (verdict == VerdictForward) begin
-        verdict_o.port_out <= found.decided ? found.port_out : hop.port;
+        verdict_o.port_out <= found.decided ? found.port_out : is_rofl ? {1'b0, hop.port[1:0]} : hop.port;
         if (!found.decided) begin
           verdict_o.edit <= found.kind == 5'(KIND_IPV6) ? EditIpv6 : EditIpv4;
           if (Kinds[KIND_EXTRACT] && found.kind == 5'(KIND_EXTRACT)) verdict_o.edit <= EditMacs;
+          if (is_rofl) verdict_o.edit <= EditRofl;
         end
       end
       verdict_o.flood    <= found.flood;
       verdict_o.ports    <= found.ports;
       verdict_o.note     <= found.note;
       if (Tunnels && !found.decided) begin
-        if (verdict == VerdictForward && hop.port[2]) begin
+        if (verdict == VerdictForward && hop.port[2] && !is_rofl) begin
           verdict_o.tunnel   <= TunnelOut;
           verdict_o.port_out <= found.port_in;
         end
-        if (outcome == outcomes.is_local && found.tunnel) verdict_o.tunnel <= TunnelIn;
+        if (outcome == outcomes.is_local && found.tunnel && !is_rofl) verdict_o.tunnel <= TunnelIn;
       end
       // What is written; without an edit these fields have no meaning.
       verdict_o.dst_mac  <= hop.dst;

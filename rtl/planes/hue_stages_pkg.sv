@@ -76,6 +76,12 @@ package hue_stages_pkg;
     logic [11:0]                 base;    // of the network's run of rows, in each bank of PATTERN
   } extract_settings_t;
 
+  // What the network's row says to kind rofl, in place of a second root.
+  typedef struct packed {
+    logic [30:0] gap;
+    logic [4:0]  label_bytes;
+  } rofl_settings_t;
+
   // What the network's row says to kind l2, in place of the root of routes.
   typedef struct packed {
     logic [15:0]         gap;
@@ -93,7 +99,7 @@ package hue_stages_pkg;
     logic [7:0]   ttl;        // or hop limit
     logic [15:0]  checksum;   // of the header, if it has one
     logic [127:0] key;        // destination address (l2: and source): the first bit is the highest, and bits that it does not have are zero
-    logic [127:0] source;     // source address, as `key`, in images with routes by source; else zero
+    logic [127:0] source;     // source address, as `key`, in images with routes by source; kind rofl: the sender's MAC address, highest bit first; else zero
     logic [HashBits-1:0] hash;  // selects the member of a group of next hops; zero in images without groups
   } question_t;
 
@@ -136,6 +142,14 @@ package hue_stages_pkg;
         no_neighbour: hue_kinds_pkg::IPV6_NO_NEIGHBOUR, mtu: hue_kinds_pkg::IPV6_MTU, forward: hue_kinds_pkg::IPV6_FORWARD
       };
     end
+    // A label's row is of kind local (the router's own), or forward. Glean: this router holds the closest label, which is not the
+    // destination's; then the question has the outcome.
+    if (kind == 5'(hue_kinds_pkg::KIND_ROFL)) begin
+      return '{
+        is_local: hue_kinds_pkg::ROFL_FOR_US, no_route: hue_kinds_pkg::ROFL_NO_ENTRY,
+        no_neighbour: hue_kinds_pkg::ROFL_UNKNOWN_LABEL, mtu: hue_kinds_pkg::ROFL_MTU, forward: hue_kinds_pkg::ROFL_FORWARD
+      };
+    end
     // An entry's row is of kind local (punt), glean (drop) or forward.
     if (kind == 5'(hue_kinds_pkg::KIND_EXTRACT)) begin
       return '{
@@ -157,6 +171,7 @@ package hue_stages_pkg;
     if (kind == 5'(hue_kinds_pkg::KIND_IPV6)) return hue_kinds_pkg::ipv6_verdict(outcome);
     if (kind == 5'(hue_kinds_pkg::KIND_L2)) return hue_kinds_pkg::l2_verdict(outcome);
     if (kind == 5'(hue_kinds_pkg::KIND_EXTRACT)) return hue_kinds_pkg::extract_verdict(outcome);
+    if (kind == 5'(hue_kinds_pkg::KIND_ROFL)) return hue_kinds_pkg::rofl_verdict(outcome);
     return hue_kinds_pkg::ipv4_verdict(outcome);
 `endif
   endfunction

@@ -45,6 +45,8 @@ const TUNNEL_ROWS_MAX: u32 = 256;
 const ROWS_MAX: u32 = 1 << 24;
 /// Most slots of groups that an image can have.
 const SLOT_ROWS_MAX: u32 = 1 << 16;
+/// Rows of PORT_MAC of a network: MAC ports.
+pub const PORT_MACS: u32 = 4;
 /// Rows of LANE of a network.
 pub const LANES: u32 = extract::LANES_MAX as u32;
 /// Most entries of a network on a card: with more, small frames would not pass at line rate, whatever the card's other networks do.
@@ -199,6 +201,7 @@ impl Description {
             regs::STATION => self.station_rows,
             regs::LANE if self.pattern_rows > 0 => self.nets * LANES,
             regs::PATTERN | regs::PATTERN_HOP => self.pattern_rows,
+            regs::PORT_MAC if self.kinds.contains(&Kind::Rofl) => self.nets * PORT_MACS,
             regs::GROUP if self.group_slots > 0 => self.hop_rows,
             regs::SLOT => self.group_slots,
             regs::POLICY if !self.policy_rows.is_none() => self.nets,

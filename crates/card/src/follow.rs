@@ -9,6 +9,7 @@
 //! software decides its network's packets from then on. Words that a lookup may still read wait until the records in
 //! flight have left.
 
+use hue_planes::Kind;
 use hue_substrate::SubstrateError;
 use hue_tables::dag36_levels::Patch;
 use hue_tables::{Delta, Key, NextHop, TableId, Vid};
@@ -17,6 +18,7 @@ use crate::card::Card;
 use crate::error::{CardError, broken};
 use crate::network::knows_its_hops;
 use crate::registers::Registers;
+use crate::room::room;
 use crate::routes::{HopRows, Refusal, Shared, write_words};
 use crate::update::write_change;
 
@@ -119,6 +121,10 @@ impl<R: Registers> Card<R> {
             return Ok(true);
         }
         let device = device.get_mut();
+        if loaded.program().kind() == Kind::Rofl && !shared.offers(TableId::of::<u128>(vid)) {
+            let what = "tables of flat labels in software's store";
+            room(device.description(), &loaded.program().name, what, 1, 0)?;
+        }
         let brought = shared.bring(vid, nodes, device);
         if brought.is_err() {
             shared.wait_from_now(device).map_err(broken)?;

@@ -19,17 +19,19 @@ use crate::banks::Arrival;
 use crate::card::{BYTES_ROWS, COUNT_ROWS, Card};
 use crate::device::{Description, Device, Layout, out_drops_row};
 use crate::error::{CardError, NAME, SOFTWARE, broken};
+use crate::flat;
 use crate::generated::{
     AttachHeadRow, AttachRow, BytesRow, CopiesRow, CountRow, MacRow, NetworkRow, OutDropsRow, RouteRow,
     SelectRow,
 };
 use crate::macs::{MacWrites, Macs};
-use crate::network::{Loaded, routed, row, wait_for_its_hops};
+use crate::network::{Loaded, hop_count, routed, row, wait_for_its_hops};
 use crate::patterns;
 use crate::plan::{self, NO_PLANE, Place, PlaneRows};
 use crate::policies::{self, Encoded};
 use crate::records::Mark;
 use crate::registers::Registers;
+use crate::room::room;
 use crate::routes::{Held, HopRows, Roots, Shared, Switch, write_words};
 use crate::rows::Row;
 use crate::stations::{Learner, Stations};
@@ -128,6 +130,7 @@ impl<R: Registers> Card<R> {
         check_kind(program, description)?;
         check_stations(description, others.chain([program]))?;
         check_floods(description, program)?;
+        flat::check(program, description)?;
         if self.banks.is_some() {
             return self.take_banks(vid);
         }
@@ -299,7 +302,7 @@ impl<R: Registers> Card<R> {
         self.networks.get(&vid).map(|loaded| loaded.software)
     }
 
-    fn load_as(&mut self, programs: &[Program], software: bool) -> Result<(), SubstrateError> {
+    pub(crate) fn load_as(&mut self, programs: &[Program], software: bool) -> Result<(), SubstrateError> {
         let mut changes = self.prepare(programs, software)?;
         let claimed = self.claimed(&changes)?;
         self.reserve(&mut changes, software)?;
@@ -403,12 +406,20 @@ impl<R: Registers> Card<R> {
         let device = self.device.get_mut();
         let Some(shared) = &mut self.shared else { return Ok(()) };
         shared.reclaim_all(device).map_err(broken)?;
+        // Tables that follow software's have their routes from there.
+        let routes = !shared.follows();
         let mut result = Ok(());
         for change in changes.iter_mut() {
             let before = self.networks.get(&change.program.vid);
-            let before = before.and_then(|loaded| Some((routed(loaded.program()), loaded.held.as_ref()?)));
+            let before =
+                before.and_then(|loaded| Some((routed(loaded.program(), false), loaded.held.as_ref()?)));
             let before = before.as_ref().map(|(program, held)| (program.as_ref(), *held));
-            match shared.change(&routed(&change.program), before, software, &device.description().name) {
+            match shared.change(
+                &routed(&change.program, routes),
+                before,
+                software,
+                &device.description().name,
+            ) {
                 Ok(switch) => change.switch = Some(switch),
                 Err(error) => {
                     result = Err(error);
@@ -509,7 +520,7 @@ impl<R: Registers> Card<R> {
             }
             let Some(switch) = &change.switch else { continue };
             if let Some(shared) = self.shared.as_mut().filter(|_| switch.hops_new) {
-                shared.write_hops(switch, &routed(&change.program), change.place.net, device)?;
+                shared.write_hops(switch, &routed(&change.program, false), change.place.net, device)?;
             }
             if let Some(shared) = &self.shared {
                 shared.write_policies(switch, &change.program, device)?;
@@ -579,6 +590,7 @@ impl<R: Registers> Card<R> {
                         let lanes =
                             patterns::Encoded::of(&program).filter(|_| switch.held.patterns.is_some());
                         patterns::point(place.net, lanes.as_ref(), device)?;
+                        flat::write_macs(place.net, &program, device)?;
                         device.write_row(net, &NetworkRow { software, policies, root, ..row })?;
                         Some(shared.switched(switch))
                     }
@@ -755,11 +767,9 @@ pub fn has_kind(description: &Description, kind: Kind) -> bool {
     let has_rows = match kind.limits().keys {
         Keys::V4 => true,
         // Only these tables have keys of any width.
-        Keys::V6 | Keys::Dual | Keys::Slices => description.layout == Layout::Sram,
+        Keys::V6 | Keys::Dual | Keys::Slices | Keys::Label => description.layout == Layout::Sram,
         Keys::Mac => description.station_rows > 0,
         Keys::Bits => description.pattern_rows > 0,
-        // No image has a table of flat labels.
-        Keys::Label => false,
         Keys::None => true,
     };
     has_rows && description.kinds.contains(&kind)
@@ -768,6 +778,7 @@ pub fn has_kind(description: &Description, kind: Kind) -> bool {
 /// Whether an image can decide the packets of a program.
 pub fn decides(description: &Description, program: &Program) -> bool {
     has_kind(description, program.kind())
+        && !flat::caches(program)
         && (program.route_by().is_default() || !description.policy_rows.is_none())
 }
 
@@ -776,6 +787,9 @@ fn check_kind(program: &Program, description: &Description) -> Result<(), Substr
     let kind = program.kind();
     if decides(description, program) {
         return Ok(());
+    }
+    if has_kind(description, kind) && flat::caches(program) {
+        return flat::check(program, description);
     }
     if has_kind(description, kind) {
         let (name, by, image) = (program.name.clone(), program.route_by(), description.name.clone());
@@ -794,6 +808,7 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
     check_groups(name, &program.groups, description)?;
     check_policies(program, description)?;
     check_patterns(program, description)?;
+    flat::check(program, description)?;
     if program.gated {
         // An image of an earlier version does not know gates: it would let the network's packets pass.
         room(description, name, "clock gates of networks", 1, u32::from(description.version.1 >= 2))?;
@@ -810,7 +825,7 @@ fn check_image(program: &Program, description: &Description) -> Result<(), Subst
     match description.layout {
         Layout::Tcam => check_plane(&plan::plane(program, description.neighbour_rows()), name, description),
         Layout::Dag36 | Layout::Sram | Layout::Dir => {
-            room(description, name, "next hops", routed(program).next_hops.len(), description.hop_rows)
+            room(description, name, "next hops", hop_count(program), description.hop_rows)
         }
     }
 }
@@ -876,11 +891,12 @@ fn check_stations<'a>(
 }
 
 /// Refuses a network that learns and has tunnels, because the card copies frames to its own ports only, so its floods would not reach
-/// them; and one with entries and tunnels, because what an entry does has no place for a tunnel.
+/// them; and one with entries or flat labels and tunnels, because what an entry does has no place for a tunnel.
 fn check_floods(description: &Description, program: &Program) -> Result<(), SubstrateError> {
     let what = match program.kind() {
         Kind::L2 => "tunnels of a network that learns",
         Kind::Extract => "tunnels of a network with entries",
+        Kind::Rofl => "tunnels of a network with flat labels",
         _ => return Ok(()),
     };
     room(description, &program.name, what, program.tunnels().count(), 0)
@@ -891,18 +907,4 @@ pub fn check_plane(rows: &PlaneRows, name: &str, description: &Description) -> R
     room(description, name, "next hops", rows.hops.len(), description.hop_rows)?;
     room(description, name, "route rows", rows.routes.len(), description.route_rows)?;
     room(description, name, "address rows", rows.locals.len(), description.local_rows)
-}
-
-fn room(
-    description: &Description,
-    name: &str,
-    what: &'static str,
-    needed: usize,
-    max: u32,
-) -> Result<(), SubstrateError> {
-    if needed > max as usize {
-        let (name, substrate) = (name.to_owned(), format!("image {}", description.name));
-        return Err(SubstrateError::Room { name, substrate, what, needed, max: max as usize });
-    }
-    Ok(())
 }

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use hue_planes::group::Slots;
-use hue_planes::{Adjacency, AdjacencyKind, Keys, Settings, l2};
+use hue_planes::{Adjacency, AdjacencyKind, Settings, l2};
 use hue_substrate::{Checked, HopChanges, Program, RouteKey};
 use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 
 use crate::device::Device;
 use crate::error::CardError;
+use crate::flat;
 use crate::generated::{HopRow, NetworkRow};
 use crate::patterns;
 use crate::plan::{self, NO_PLANE, Place};
@@ -244,10 +245,21 @@ pub fn ends_group(row: NextHop, changes: &[(NextHop, Adjacency)], count: usize) 
 }
 
 /// What of a program is in the tables of routes: nothing of a network that learns, whose next hops are its ports.
-pub fn routed(program: &Program) -> Cow<'_, Program> {
-    match program.settings.learning() {
-        None => Cow::Borrowed(program),
-        Some(_) => Cow::Owned(program.without_tables()),
+/// Of flat labels it is their routes, unless they are not wanted (`routes`).
+pub fn routed(program: &Program, routes: bool) -> Cow<'_, Program> {
+    match program.settings {
+        Settings::Rofl(settings) => Cow::Owned(flat::routed(program, settings, routes)),
+        settings if settings.learning().is_some() => Cow::Owned(program.without_tables()),
+        _ => Cow::Borrowed(program),
+    }
+}
+
+/// How many rows of next hops a program has in these tables.
+pub fn hop_count(program: &Program) -> usize {
+    match program.settings {
+        Settings::Rofl(_) => flat::hop_count(program),
+        settings if settings.learning().is_some() => 0,
+        _ => program.next_hops.len(),
     }
 }
 
@@ -275,7 +287,7 @@ pub fn row(place: Place, program: &Program, hop_base: u32, roots: Roots) -> Netw
         },
         // Neither an image nor a network has more than 65,536 rows of next hops.
         hop_base: hop_base as u16,
-        hop_count: routed(program).next_hops.len() as u16,
+        hop_count: hop_count(program) as u16,
         software: false,
         forward_martians: match program.settings {
             Settings::Ipv4(settings) | Settings::Dual(settings) => settings.forward_martians,
@@ -283,7 +295,12 @@ pub fn row(place: Place, program: &Program, hop_base: u32, roots: Roots) -> Netw
         },
         gated: program.gated,
         kind: program.kind() as u8,
-        root_ipv6: if program.kind().limits().keys == Keys::Dual { roots.ipv6 } else { 0 },
+        root_ipv6: match program.settings {
+            Settings::Dual(_) => roots.ipv6,
+            // `rofl_settings_t` in rtl/planes/hue_stages_pkg.sv.
+            Settings::Rofl(settings) => settings.label_bytes() as u64,
+            _ => 0,
+        },
         carries_ipip: false,
         carries_vxlan: false,
         policies: false,

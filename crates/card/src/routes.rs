@@ -293,6 +293,11 @@ impl Shared {
         self.levels.root(table).is_some()
     }
 
+    /// Whether the store that the tables follow has this one.
+    pub fn offers(&self, table: TableId) -> bool {
+        self.top(table).is_some()
+    }
+
     /// The result of a lookup: a next-hop word.
     pub fn answer<K: Key>(&self, table: Vid, key: K) -> u16 {
         self.levels.lookup(table, key)

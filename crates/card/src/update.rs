@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use hue_planes::group::Slots;
-use hue_planes::{Adjacency, AdjacencyKind};
+use hue_planes::{Adjacency, AdjacencyKind, Kind};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{HopChanges, Mode, Refusals, SubstrateError, Update};
 use hue_tables::dag36_levels::{Patch, Write};
@@ -35,6 +35,9 @@ impl<R: Registers> Card<R> {
             return Ok(Refusals::default());
         }
         let count = update.check(&loaded.checked())?;
+        if loaded.program().kind() == Kind::Rofl {
+            return self.change_flat(vid, update, count);
+        }
         check_groups(&loaded.program().name, update.groups, self.device.get_mut().description())?;
         let changes = final_hops(update);
         if !loaded.differs_in(&changes) {
@@ -48,6 +51,21 @@ impl<R: Registers> Card<R> {
             self.set_hops(vid, &former, former_count)?;
         }
         changed
+    }
+
+    /// Changes next hops of a network with flat labels, whose rows depend on what all its labels name.
+    fn change_flat(
+        &mut self,
+        vid: Vid,
+        update: &Update<'_>,
+        count: usize,
+    ) -> Result<Refusals, SubstrateError> {
+        let Some(loaded) = self.networks.get(&vid) else { return Err(SubstrateError::Unknown(vid)) };
+        let mut next = loaded.clone();
+        next.set_hops(&final_hops(update).rows, count);
+        let (program, software) = (next.program().clone(), loaded.software);
+        self.load_as(&[program], software)?;
+        Ok(Refusals::default())
     }
 
     /// Changes the routes of an update that was checked.

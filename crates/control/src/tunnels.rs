@@ -6,14 +6,16 @@ use std::collections::HashSet;
 
 use hue_demux::tunnel::IPIP_PEER;
 use hue_intent::{Network, NetworkPort, Tunnel};
-use hue_planes::{Kind, Settings};
+use hue_planes::{Kind, Settings, rofl};
 use hue_wire::Mac;
 
-/// Why a network cannot run on the card because of tunnels, if it cannot; `carries`: it carries tunnels of others ([`carriers`]).
+/// Why a network's document binds it to software, because of tunnels or cached pointers, if it does; `carries`: it carries tunnels of others
+/// ([`carriers`]).
 ///
 /// The card copies a frame to its own ports only, so the copies of a switch for its tunnels would be missing. And what comes by a tunnel
 /// enters its network in software, whose meter would not count what the card's counts, so together they would let twice the limit
-/// pass (ADR 0067). Entries send frames as they are, and the card finds a tunnel by the MAC addresses that routes give (ADR 0076).
+/// pass (ADR 0067). Entries send frames as they are, and the card finds a tunnel by the MAC addresses that routes give (ADR 0076). Frames on
+/// the card teach no pointers (ADR 0078).
 #[must_use]
 pub fn bound_to_software(network: &Network, carries: bool) -> Option<&'static str> {
     let has_tunnels = network.spec.ports.iter().any(|port| port.tunnel().is_some());
@@ -22,6 +24,17 @@ pub fn bound_to_software(network: &Network, carries: bool) -> Option<&'static st
     }
     if has_tunnels && network.spec.plane.kind == Kind::Extract {
         return Some("its entries may send into tunnels, which those on the card cannot");
+    }
+    if network.spec.plane.kind == Kind::Rofl {
+        if has_tunnels {
+            return Some("its labels may be behind tunnels, into which those on the card cannot send");
+        }
+        let default = rofl::Settings::default().pointers_max();
+        if network.spec.plane.pointers_max.unwrap_or(default) > 0 {
+            return Some(
+                "it caches pointers, which packets on the card cannot teach (pointers_max: 0 turns that off)",
+            );
+        }
     }
     let limited = network.spec.rate_limit.is_some() && (has_tunnels || carries);
     limited.then_some("its rate limit also counts what comes by tunnels, which the card does not see")

@@ -83,6 +83,8 @@ pub struct Soft {
     pub(crate) engine: Engine,
     pub(crate) dag: Dag,
     pub(crate) carry: Carry,
+    /// Whether a card follows the store ([`Soft::set_followed`]).
+    pub(crate) followed: bool,
 }
 
 /// One worker's part: takes frames through the stages.
@@ -298,7 +300,7 @@ impl Soft {
     pub fn new(limits: Limits) -> Result<Self, TableError> {
         let dag = Dag::new(limits)?;
         let engine = Engine::new(dag.reader()?);
-        Ok(Self { engine, dag, carry: Carry::default() })
+        Ok(Self { engine, dag, carry: Carry::default(), followed: false })
     }
 
     /// Passes frames of `buffer` through all stages: sets the fate of each frame, and rewrites the bytes of forwarded
@@ -332,12 +334,14 @@ impl Soft {
 
     /// See [`Dag::enable_weighed_deltas`].
     pub fn enable_weighed_deltas(&mut self, weigh: fn(&Runs) -> u64) {
+        self.set_followed(true);
         self.dag.enable_weighed_deltas(weigh);
     }
 
     /// See [`Dag::disable_deltas`].
     pub fn disable_deltas(&mut self) {
         self.dag.disable_deltas();
+        self.set_followed(false);
     }
 
     /// See [`Dag::take_deltas`].

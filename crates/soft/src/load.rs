@@ -4,15 +4,16 @@
 //! fails the earlier ones are undone. Undoing a change needs no more room than the change did. An update of a running
 //! network changes one network only, and the store undoes it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use hue_planes::group::Slots;
-use hue_planes::{Adjacency, AdjacencyKind, Counters, Keys, UnclaimedCounters};
+use hue_planes::{Adjacency, AdjacencyKind, Counters, Keys, Settings, UnclaimedCounters, rofl};
 use hue_substrate::planted::{Bug, planted};
 use hue_substrate::{
     Capacity, Checked, Claims, Entries, Mode, Program, Refusals, Substrate, SubstrateError, Update,
-    check_programs, demux_of, each_routes,
+    check_programs, demux_of, each_routes, flat,
 };
 use hue_tables::{Change, Dag, Key, NextHop, Prefix, TableError, Vid};
 
@@ -21,6 +22,9 @@ use crate::network::Network;
 
 /// Name of the substrate in `spec/kinds.toml`, intent and output.
 pub const NAME: &str = "soft";
+
+/// What the store has of a network with flat labels that no card follows.
+const NO_LABELS: Entries = Entries::Nearest(Vec::new());
 
 /// Undoes one network's table change.
 type Undo = Box<dyn FnOnce(&mut Dag) -> Result<(), TableError>>;
@@ -193,7 +197,55 @@ impl Soft {
     }
 
     fn load_table(&mut self, program: &Program, undos: &mut Vec<Undo>) -> Result<(), TableError> {
-        let (vid, entries) = (program.vid, &program.entries);
+        let entries = match (&program.entries, program.settings) {
+            (Entries::Nearest(labels), Settings::Rofl(settings)) => {
+                Cow::Owned(self.for_follower(labels, &program.next_hops, settings))
+            }
+            (entries, _) => Cow::Borrowed(entries),
+        };
+        let loaded = self.load_entries(program.vid, &entries, undos);
+        match &program.entries {
+            // Software has its own table of labels: what does not fit is missing for the follower only.
+            Entries::Nearest(_) if loaded.is_err() => self.load_entries(program.vid, &NO_LABELS, undos),
+            _ => loaded,
+        }
+    }
+
+    /// What the store has of a network with flat labels: their routes if a card follows the store, and may have them.
+    fn for_follower(
+        &self,
+        labels: &[(u128, NextHop)],
+        hops: &[Adjacency],
+        settings: rofl::Settings,
+    ) -> Entries {
+        let fits = settings.pointers_max() == 0 && flat::bytes_of(labels.len(), settings) <= flat::BYTES_MAX;
+        match self.followed && fits {
+            true => Entries::Lpm128(flat::routes(labels, hops, settings)),
+            false => NO_LABELS,
+        }
+    }
+
+    /// Whether a card follows the store, which needs the routes of flat labels then.
+    pub(crate) fn set_followed(&mut self, on: bool) {
+        if self.followed == on {
+            return;
+        }
+        self.followed = on;
+        let mut tables = Vec::new();
+        for network in &self.engine.networks {
+            let Settings::Rofl(settings) = network.settings else { continue };
+            let labels: Vec<_> = network.shape.labels.iter().flat_map(|table| table.entries()).collect();
+            tables.push((network.vid, self.for_follower(&labels, network.hops.rows(), settings)));
+        }
+        for (vid, entries) in tables {
+            if self.load_entries(vid, &entries, &mut Vec::new()).is_err() {
+                let none = self.load_entries(vid, &NO_LABELS, &mut Vec::new());
+                assert!(none.is_ok(), "an empty table does not fit in the place of a larger one: {none:?}");
+            }
+        }
+    }
+
+    fn load_entries(&mut self, vid: Vid, entries: &Entries, undos: &mut Vec<Undo>) -> Result<(), TableError> {
         let Some(now) = self.keys(vid) else {
             add_tables(&mut self.dag, vid, entries.keys())?;
             undos.push(Box::new(move |dag| dag.remove_network(vid)));

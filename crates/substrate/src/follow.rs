@@ -3,7 +3,7 @@
 //! Flow: the card's thread sets the followed network ([`Followed`]) → a worker that ends a frame of that network tells
 //! the card's thread how ([`Ending`], in a [`super::handover::Record`]) → the card's witness, which saw the frame arrive,
 //! removes it from its list. The key of a frame covers what forwarding does not change (RFC 1812 §5.2.1: all but TTL and
-//! checksum of the IPv4 header, and the MAC addresses; RFC 8200 §3: all but the hop limit); identical frames cannot be
+//! checksum of the IPv4 header, and the MAC addresses; RFC 8200 §3: all but the hop limit; ADR 0070: all but the hop budget); identical frames cannot be
 //! told apart, except those from before the following began: their time of arrival is earlier, which copies keep.
 //! Nothing is followed, and no frame is hashed, unless a network moves.
 
@@ -15,6 +15,7 @@ use hue_planes::{Kind, Loss, Reason};
 use hue_ports::SharedMemory;
 use hue_tables::Vid;
 use hue_wire::ethernet::EtherType;
+use hue_wire::rofl;
 
 /// Ethernet and the shortest IPv4 header.
 const HEADERS_BYTES: usize = 14 + 20;
@@ -35,7 +36,8 @@ impl FrameKey {
     /// The key of a frame of a network of this kind.
     #[must_use]
     pub fn of(kind: Kind, bytes: &[u8]) -> Self {
-        Self::of_ipv4(bytes).or_else(|| Self::of_ipv6(bytes)).unwrap_or_else(|| {
+        let known = Self::of_ipv4(bytes).or_else(|| Self::of_ipv6(bytes));
+        known.or_else(|| Self::of_rofl(bytes)).unwrap_or_else(|| {
             // A frame that is neither does not change on its path, but for its MAC addresses, by an entry of kind `extract`.
             let (header, _) = bytes.split_at(bytes.len().min(14));
             let kept = if kind == Kind::Extract { bytes.get(12..).unwrap_or_default() } else { bytes };
@@ -85,6 +87,21 @@ impl FrameKey {
         };
         let frame = hash(&[packet.get(..7)?, packet.get(8..)?]);
         Some(Self { frame, flow: hash(&[packet.get(6..7)?, addresses, ports]) })
+    }
+}
+
+impl FrameKey {
+    /// Of packets with flat labels all but the hop budget and the MAC addresses stays. Those from one label to another that arrive with the same
+    /// MAC addresses form one flow: labels are not authenticated, and who sends the same ones at several ports has no order.
+    fn of_rofl(bytes: &[u8]) -> Option<Self> {
+        if bytes.get(12..14)? != rofl::ETHERTYPE.0.to_be_bytes() {
+            return None;
+        }
+        let (header, labels) = rofl::Header::over(bytes.get(14..)?)?;
+        let size = usize::from(header.label_bytes);
+        let labels = labels.get(..2 * size).unwrap_or(labels);
+        let macs = bytes.get(..12)?;
+        Some(Self { frame: hash(&[bytes.get(14..16)?, bytes.get(17..)?]), flow: hash(&[macs, labels]) })
     }
 }
 

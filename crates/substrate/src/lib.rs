@@ -9,6 +9,7 @@
 mod addresses;
 pub mod clock;
 mod entries;
+pub mod flat;
 pub mod follow;
 pub mod handover;
 pub mod planted;

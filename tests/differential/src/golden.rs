@@ -122,12 +122,20 @@ pub fn golden(kinds: &[Kind]) -> Vec<Golden> {
     kinds.iter().flat_map(|kind| golden_of(*kind)).collect()
 }
 
-/// The same for cards: networks that compare bits have whole ports, so several need more than a card has.
+/// The same for cards: networks that compare bits or labels have whole ports, so several need more than a card has.
 #[must_use]
 pub fn golden_for_cards(kinds: &[Kind]) -> Vec<Golden> {
-    let has_whole_ports = |case: &Golden| case.programs.iter().any(|one| one.kind() == Kind::Extract);
+    let is_whole = |kind| matches!(kind, Kind::Extract | Kind::Rofl);
+    let has_whole_ports = |case: &Golden| case.programs.iter().any(|one| is_whole(one.kind()));
     let split = |case| if has_whole_ports(&case) { apart(case).collect() } else { vec![case] };
-    golden(kinds).into_iter().flat_map(split).collect()
+    let cases = golden(kinds).into_iter().flat_map(split);
+    cases.filter(|case: &Golden| case.programs.iter().all(is_for_cards)).collect()
+}
+
+/// Whether a card decides the packets of a network, if its image has the kind: packets there teach no pointers.
+#[must_use]
+pub fn is_for_cards(program: &Program) -> bool {
+    !matches!(program.settings, Settings::Rofl(settings) if settings.pointers_max() > 0)
 }
 
 fn golden_of(kind: Kind) -> Vec<Golden> {

@@ -16,9 +16,10 @@ mod world;
 mod world2;
 mod world5;
 mod world6;
+mod world7;
 
 pub use compare::{Difference, Tally, card, compare, compare_on, offered};
-pub use golden::{Golden, golden, golden_for_cards};
+pub use golden::{Golden, golden, golden_for_cards, is_for_cards};
 pub use groups::group;
 pub use hue_testdata::Random;
 pub use hue_testdata::{ALL_IMAGES, IMAGES, TARGET_IMAGES, first_seed, full};

@@ -10,7 +10,7 @@ use hue_tables::dir::{Dir, DirLimits};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
-use crate::{Random, world2, world5, world6};
+use crate::{Random, world2, world5, world6, world7};
 
 /// A frame to be offered.
 #[derive(Clone, Debug)]
@@ -78,7 +78,8 @@ pub fn mixed(random: &mut Random, kinds: &[Kind], count: usize, routes: usize) -
     programs
 }
 
-/// Makes some networks switches, or networks that forward by any bits. They have whole ports, which no other network has.
+/// Makes some networks switches, or networks that forward by any bits or to the closest label. They have whole ports, which no other
+/// network has.
 fn whole_ports(random: &mut Random, kinds: &[Kind], programs: &mut [Program]) {
     let mut ports: Vec<usize> = (0..PORTS).filter(|_| random.chance(85)).collect();
     let mut count = 1 + random.below(2);
@@ -93,9 +94,13 @@ fn whole_ports(random: &mut Random, kinds: &[Kind], programs: &mut [Program]) {
             continue;
         }
         let own: Vec<usize> = ports.drain(..size).collect();
-        match kinds.contains(&Kind::Extract) && random.chance(50) {
-            true => world5::turn(program, &own, random),
-            false => world2::turn(program, &own, random),
+        let has = |kind: Kind, random: &mut Random| kinds.contains(&kind) && random.chance(75);
+        if has(Kind::Extract, random) {
+            world5::turn(program, &own, random);
+        } else if has(Kind::Rofl, random) {
+            world7::turn(program, &own, random);
+        } else {
+            world2::turn(program, &own, random);
         }
         count -= 1;
     }
@@ -263,6 +268,7 @@ fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize)
         _ => false,
     };
     let is_l2 = programs[network].kind() == Kind::L2 && random.chance(95);
+    let is_rofl = programs[network].kind() == Kind::Rofl && random.chance(95);
     let has_entries = programs[network].kind() == Kind::Extract && random.chance(95);
     let dst = match random.below(24) {
         0 => Mac::BROADCAST,
@@ -279,6 +285,13 @@ fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize)
     let filler: Vec<u8> = (0..length).map(|_| random.word() as u8).collect();
     if is_l2 {
         return world2::frame(random, port, &filler);
+    }
+    if is_rofl {
+        let mut frame = world7::frame(random, &programs[network], port, &filler);
+        if random.chance(15) {
+            damage(random, &mut frame);
+        }
+        return frame;
     }
     if has_entries {
         let mut frame = world5::frame(random, &programs[network], &filler);

@@ -9,13 +9,13 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x0004000a;
+pub const VERSION_RESET: u32 = 0x0004000b;
 /// Rises when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK; 3: next
 /// hops of neighbours, in LOCAL; 4: the layout dir, with the tables CONFLICT and FILL; 5: kind l2, with the
 /// tables STATION, STORM, STORM_DEBT and COPIES; 6: kind dual, with a second root in NETWORK; 7: groups of
 /// next hops, with the tables GROUP and SLOT; 8: tunnels, with the tables TUNNEL, TUNNEL_NEAR and
 /// TUNNEL_COUNT; 9: routes by source, with the tables POLICY, RANGE, PAIR and RULE; 10: kind extract, with
-/// the tables LANE, PATTERN and PATTERN_HOP. Mask.
+/// the tables LANE, PATTERN and PATTERN_HOP; 11: kind rofl, with the table PORT_MAC. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Rises when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Since version 4, rows of NETWORK have the kind. Mask.
@@ -441,6 +441,9 @@ pub const PATTERN: Table = Table { name: "pattern", id: 39, bits: 256 };
 /// Actions of entries (extract). Index: as PATTERN.
 pub const PATTERN_HOP: Table = Table { name: "pattern_hop", id: 40, bits: 24 };
 
+/// MAC addresses of ports (rofl). Index: network * 4 + MAC port.
+pub const PORT_MAC: Table = Table { name: "port_mac", id: 41, bits: 48 };
+
 /// Design select: A rule that gives the network of a frame. Group frames use ATTACH instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SelectRow {
@@ -583,8 +586,8 @@ pub struct NetworkRow {
     /// Its kind of plane, a number of spec/kinds. Unless `software` is set, a network of a kind that the
     /// image does not have gets no packets.
     pub kind: u8,
-    /// Kind dual: root item of its routes for IPv6; `root` is that for IPv4. Images without this kind do not
-    /// have the field.
+    /// Kind dual: root item of its routes for IPv6; `root` is that for IPv4. Kind rofl: bits 4..0 bytes of a
+    /// label. Images without this kind do not have the field.
     pub root_ipv6: u64,
     /// Its packets for the router itself that are IP in IP are looked up in TUNNEL. Images without tunnels
     /// do not have the field.
@@ -722,6 +725,7 @@ pub struct HopRow {
     /// 0: no route; 1: the router itself; 2: no neighbour yet; 3: forward.
     pub kind: u8,
     /// Egress port. 4, in images with tunnels: the tunnel whose row in TUNNEL is the lowest byte of `src`.
+    /// In networks of kind rofl, bit 2: the host there has the label, and may get what it sent.
     pub port: u8,
     /// MTU of the port, bytes of IP.
     pub mtu: u16,
@@ -1753,5 +1757,27 @@ impl Row for PatternHopRow {
 
     fn unpack(words: &Words) -> Self {
         Self { net: get(words, 0, 8) as u8, hop: get(words, 8, 16) as u16 }
+    }
+}
+
+/// MAC addresses of ports (rofl): The network's own MAC address at a port, to which frames of kind rofl must
+/// be. Images without this kind do not have the table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct PortMacRow {
+    /// The MAC address.
+    pub mac: u64,
+}
+
+impl Row for PortMacRow {
+    const TABLE: Table = PORT_MAC;
+
+    fn pack(&self) -> Result<Words, FieldError> {
+        let mut words = [0; ROW_WORDS];
+        put(&mut words, "port_mac.mac", 0, 48, self.mac)?;
+        Ok(words)
+    }
+
+    fn unpack(words: &Words) -> Self {
+        Self { mac: get(words, 0, 48) }
     }
 }

@@ -49,8 +49,8 @@ pub enum Lack {
         /// The image.
         image: String,
     },
-    /// Its tunnels bind it to software, for this reason.
-    Tunnels(&'static str),
+    /// Its document binds it to software, for this reason.
+    Bound(&'static str),
     /// One of its ports does not belong to the card.
     Port(String),
     /// Its table exceeds the image's limit, even without other networks.
@@ -90,7 +90,7 @@ impl fmt::Display for Lack {
             Self::Entries { has, max, image } => {
                 write!(f, "it has {has} entries, but a network on image '{image}' has at most {max}")
             }
-            Self::Tunnels(why) => f.write_str(why),
+            Self::Bound(why) => f.write_str(why),
             Self::Port(port) => write!(f, "its port '{port}' is not a port of the card"),
             Self::Large { what, needs, max, image } => {
                 write!(f, "it needs {needs} {what}, but image '{image}' has {max}")
@@ -192,8 +192,8 @@ pub fn barred(site: &Site, demand: &Demand) -> Option<Lack> {
     if demand.placement == Placement::Soft {
         return Some(Lack::Document);
     }
-    if let Some(why) = demand.bound_by_tunnels {
-        return Some(Lack::Tunnels(why));
+    if let Some(why) = demand.bound {
+        return Some(Lack::Bound(why));
     }
     let image = || card.image.clone();
     if !card.kinds.contains(&demand.kind) {

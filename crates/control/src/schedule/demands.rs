@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use hue_intent::{Network, Node};
-use hue_planes::AdjacencyKind;
-use hue_substrate::{Program, each_routes};
+use hue_planes::{AdjacencyKind, Kind, Settings};
+use hue_substrate::{Program, each_routes, flat};
 use hue_tables::dir::DirShape;
 use hue_tables::{Key, NextHop, Prefix, Prefix4};
 
@@ -76,14 +76,14 @@ impl Demand {
             kind: spec.plane.kind,
             route_by: spec.plane.route_by,
             ports: spec.ports.iter().filter_map(|port| Some(port.physical()?.to_string())).collect(),
-            bound_by_tunnels: bound_to_software(network, carries),
+            bound: bound_to_software(network, carries),
             bandwidth_bps: needs.bandwidth.map_or(0, hue_intent::Bandwidth::bps).min(limit),
             latency: needs.latency.unwrap_or_default(),
             placement: spec.placement,
-            routes: needs.routes.unwrap_or(0).max(count(program.entries.len())),
+            routes: needs.routes.unwrap_or(0).max(count(routes_of(program))),
             locals: count(locals),
             neighbours: count(neighbours),
-            hops: count(program.next_hops.len()),
+            hops: count(program.next_hops.len() + usize::from(program.kind() == Kind::Rofl)),
             slots: count(program.groups.iter().map(|(_, slots)| slots.len()).sum::<usize>()),
             entries: count(program.entries.patterns().len()),
             policies: program.policy_rows(),
@@ -110,6 +110,14 @@ impl Demand {
             slots: self.slots.max(count(slots)),
             ..self
         }
+    }
+}
+
+/// About as many routes as these would take the room of the entries on a card. A flat label takes a node for each of its bytes.
+fn routes_of(program: &Program) -> usize {
+    match program.settings {
+        Settings::Rofl(settings) => flat::bytes_of(program.entries.len(), settings),
+        _ => program.entries.len(),
     }
 }
 

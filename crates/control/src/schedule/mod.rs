@@ -153,8 +153,8 @@ pub struct Demand {
     pub route_by: RouteBy,
     /// Its physical ports.
     pub ports: BTreeSet<String>,
-    /// Why its tunnels bind it to software, if they do.
-    pub bound_by_tunnels: Option<&'static str>,
+    /// Why its document binds it to software, if it does.
+    pub bound: Option<&'static str>,
     /// Bandwidth needed, in bits per second.
     pub bandwidth_bps: u64,
     /// Latency requirement.

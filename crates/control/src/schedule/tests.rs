@@ -15,7 +15,7 @@ fn demand(name: &str, mbps: u64) -> Demand {
         kind: Kind::Ipv4,
         route_by: RouteBy::Destination,
         ports: ["p0", "p1"].map(str::to_owned).into(),
-        bound_by_tunnels: None,
+        bound: None,
         bandwidth_bps: mbps * M,
         latency: Latency::Normal,
         placement: Placement::Auto,
@@ -103,8 +103,8 @@ fn a_drained_card_gets_no_network_and_loses_those_that_it_has() {
 fn a_network_that_tunnels_bind_stays_in_software_until_they_do_not() {
     let site = site(1, 100, 4);
     let why = "it is a switch with tunnels";
-    let demands = |bound_by_tunnels| {
-        let with = |demand: Demand| Demand { bound_by_tunnels, ..demand };
+    let demands = |bound| {
+        let with = |demand: Demand| Demand { bound, ..demand };
         let at = |placement, latency, name: &str| Demand { placement, latency, ..demand(name, 400) };
         [
             with(at(Placement::Auto, Latency::Normal, "busy")),

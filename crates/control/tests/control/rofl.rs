@@ -1,6 +1,6 @@
 //! Networks of kind `rofl`: their programs, and that unsound ones are refused.
 
-use hue_control::compile;
+use hue_control::{bound_to_software, compile};
 use hue_intent::{Source, parse};
 use hue_planes::rofl::Settings as Ring;
 use hue_planes::{Adjacency, Settings};
@@ -49,6 +49,20 @@ fn the_rows_of_ports_come_first_and_labels_at_one_place_share_one() {
     let entries = [(3_u128, 2), (1, 3), (2, 2), (0xff << 32, 4)];
     let entry = |(label, hop)| (label << 88, NextHop::new(hop).unwrap());
     assert_eq!(program.entries, Entries::Nearest(entries.map(entry).to_vec()));
+}
+
+#[test]
+fn networks_that_cache_pointers_are_bound_to_software() {
+    let why = |documents: &str| {
+        let source = Source { name: "a.yaml".to_owned(), bytes: documents.as_bytes().to_vec() };
+        let intent = parse(vec![source]).unwrap();
+        bound_to_software(&intent.networks[0], false)
+    };
+    let pointers =
+        "it caches pointers, which packets on the card cannot teach (pointers_max: 0 turns that off)";
+    assert_eq!(why(DOCUMENTS), Some(pointers));
+    assert_eq!(why(&DOCUMENTS.replace(", pointers_max: 7", "")), Some(pointers), "that is the default");
+    assert_eq!(why(&DOCUMENTS.replace("pointers_max: 7", "pointers_max: 0")), None);
 }
 
 /// Words of an error, and what makes a sound program have it.

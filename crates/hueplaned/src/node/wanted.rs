@@ -39,8 +39,8 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Why its tunnels bind it to software, if they do.
-    pub fn bound_by_tunnels(&self) -> Option<&'static str> {
+    /// Why its document binds it to software, if it does.
+    pub fn bound(&self) -> Option<&'static str> {
         bound_to_software(&self.network, self.config.carries)
     }
 }

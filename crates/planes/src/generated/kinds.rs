@@ -176,7 +176,7 @@ impl Kind {
             Self::Extract => &["soft", "card"],
             Self::Kernel => &["soft"],
             Self::Process => &["soft"],
-            Self::Rofl => &["soft"],
+            Self::Rofl => &["soft", "card"],
             Self::Splice => &["soft"],
             Self::Mpls => &["soft"],
             #[cfg(feature = "test-kinds")]

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod dual;
+mod flat;
 mod groups;
 mod isolation;
 mod l2;

@@ -99,23 +99,28 @@ fn random_networks_and_frames_agree() {
     experiments(&IMAGES, 10, FRAMES);
 }
 
-/// Kind `extract`, which few images have: its golden cases, and random networks.
+/// Kinds `extract` and `rofl`, which few images have: their golden cases, and random networks.
 #[test]
-fn networks_that_forward_by_any_bits_agree() {
+fn networks_of_kinds_that_few_images_have_agree() {
+    const KINDS: [Kind; 2] = [Kind::Extract, Kind::Rofl];
     let image = image("kinds");
     let of = description(&image);
-    for case in golden_for_cards(&[Kind::Extract]) {
+    for case in golden_for_cards(&KINDS) {
         if let Err(difference) = compare(&image, &case.programs, &case.frames, 0) {
             panic!("{}: {difference}", case.name);
         }
     }
     let mut seen: BTreeMap<Seen, u64> = BTreeMap::new();
-    for seed in first_seed()..first_seed() + 10 {
-        for (outcome, count) in experiment(&image, &of, seed, FRAMES) {
-            *seen.entry(outcome).or_default() += count;
+    for kind in KINDS {
+        // Mostly networks of this kind, between others that have its ports too.
+        let of = Description { kinds: vec![Kind::Ipv4, Kind::L2, kind], ..of.clone() };
+        for seed in first_seed()..first_seed() + 13 {
+            for (outcome, count) in experiment(&image, &of, seed, FRAMES / 2) {
+                *seen.entry(outcome).or_default() += count;
+            }
         }
     }
-    let outcomes = Kind::Extract.outcomes().iter().map(|one| (Some(Kind::Extract), one.name));
+    let outcomes = KINDS.iter().flat_map(|kind| kind.outcomes().iter().map(|one| (Some(*kind), one.name)));
     let missing: Vec<_> = outcomes.filter(|outcome| !seen.contains_key(outcome)).collect();
     assert!(missing.is_empty() || first_seed() != 0, "the experiments never saw {missing:?}");
 }
@@ -573,6 +578,9 @@ fn planted_bugs_of_the_card_are_found() {
             ("kinds", "planes/hue_extract_check.sv", planted("EXTRACT_END")),
             ("kinds", "planes/hue_extract.sv", planted("EXTRACT_MASK")),
             ("kinds", "planes/hue_extract.sv", planted("EXTRACT_ORDER")),
+            ("kinds", "planes/hue_rofl_check.sv", planted("ROFL_ROUTE")),
+            ("kinds", "planes/hue_rofl_check.sv", planted("ROFL_ORDER")),
+            ("kinds", "planes/hue_routes.sv", planted("ROFL_LOOP")),
             ("sram", "planes/hue_l2_check.sv", planted("L2_TAG")),
             ("sram", "planes/hue_l2.sv", planted("L2_NETWORK")),
             ("sram", "planes/hue_l2.sv", planted("L2_STICKY")),

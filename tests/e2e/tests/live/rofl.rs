@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::card::runs_on;
+use crate::card::{node, runs_on, start};
 use crate::forwarding::transfer;
 
 const ALICE: &str = "0x20000000";
@@ -192,6 +192,79 @@ fn hosts_reach_each_other_over_flat_labels() {
     assert_eq!(lines[0], "1\t16\ta0000000\t\t8\t", "{lines:?}");
     assert_eq!(lines[4], "1\t16\ta0000000\t90000000\t\t", "{lines:?}");
     assert_eq!(lines[6], "2\t16\t\t\t\t1", "{lines:?}");
+}
+
+/// Two hosts of one network, which moves between card and software, and gets other labels, under their pings.
+#[test]
+fn such_a_network_moves_between_card_and_software() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let hosts = [0, 1].map(|at: usize| {
+        lab.bare_host(&format!("flat{at}"), at, [2, 0xbb, 0, 0, 8, at as u8], "192.0.2.1/32")
+    });
+    let name = lab.name("flat");
+    let mac = |port: usize| text([2, 0, 0, 0, 0x88, port as u8]);
+    let document = |pointers: u16, more: &str| {
+        let port =
+            |at: usize| format!("    - {{name: v{at}, port: {}, mac: \"{}\"}}\n", lab.ports()[at], mac(at));
+        let label = |(at, label): (usize, &str)| {
+            format!(
+                "    - {{label: \"{label}\", port: v{at}, neighbour: \"{}\", resident: true}}\n",
+                text(hosts[at].mac)
+            )
+        };
+        let labels = [(0, ALICE), (1, BOB)].map(label).concat();
+        format!(
+            "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {name}}}\nspec:\n  \
+             plane: {{kind: rofl, label_bits: 32, pointers_max: {pointers}}}\n  ports:\n{}  flat_labels:\n{labels}{more}",
+            [port(0), port(1)].concat()
+        )
+    };
+    let documents = |pointers, more| [node(&lab, "kinds"), document(pointers, more)];
+    let daemon = start(&lab, &["kinds"], &documents(0, ""));
+    runs_on(&daemon, &name, "card");
+    let [alice, bob] = [(0, ALICE, BOB), (1, BOB, ALICE)]
+        .map(|(at, label, to)| Endpoint::with(&hosts[at], &mac(at), at as u8 + 1, label, to, &[]));
+    until("the endpoints are there", 20, || ping(&hosts[0], "10.8.0.2", 1, &[]));
+    let moves = |to: &str| {
+        let report = daemon.cli.json(&["migrate", &name, "--to", to]);
+        for fault in ["lost", "doubled", "reordered"] {
+            assert_eq!(report[fault], 0, "{report}");
+        }
+        runs_on(&daemon, &name, to);
+    };
+    std::thread::scope(|scope| {
+        let pings = scope.spawn(|| ping(&hosts[0], "10.8.0.2", 600, &["-i", "0.004"]));
+        moves("soft");
+        moves("card");
+        let _ = daemon.cli.apply(&all(&documents(0, "    - {label: \"0x20000001\", own: true}\n")), &[]);
+        runs_on(&daemon, &name, "card");
+        assert!(pings.join().unwrap(), "no ping is lost");
+    });
+    let counts = daemon.cli.stats(&name);
+    assert!(counts["forwarded"].as_u64() >= Some(1200), "{counts}");
+    // 0x20000002 is nobody's: the closest label is the router's own, on the card.
+    let mut socket = Raw::open(&hosts[0].space, "eth0");
+    let head =
+        [&[2, 0, 0, 0, 0x88, 0, 2, 0xbb, 0, 0, 8, 0, 0x88, 0xb5][..], &[0x10, 4, 9, 0, 8, 0, 0, 0]].concat();
+    let frame = |last: u8| [&head[..], &[0x20, 0, 0, last, 0x20, 0, 0, 0], &[0; 30]].concat();
+    assert_eq!(socket.send([&frame(1)[..], &frame(2)]), 2);
+    until("each is counted", 20, || {
+        let counts = daemon.cli.stats(&name);
+        (&counts["punts"]["for_us"], &counts["drops"]["unknown_label"]) == (&json!(1), &json!(1))
+    });
+
+    // One that caches pointers stays in software.
+    let _ = daemon.cli.apply(&all(&documents(5, "")), &[]);
+    runs_on(&daemon, &name, "soft");
+    let why = daemon.cli.json(&["get", "placements", &name]).to_string();
+    assert!(why.contains("it caches pointers"), "{why}");
+    let refused = daemon.cli.run(&["migrate", &name, "--to", "card"]);
+    assert!(refused.code != 0 && refused.stderr.contains("pointers_max: 0"), "{refused}");
+    assert!(ping(&hosts[0], "10.8.0.2", 3, &[]));
+    drop((alice, bob));
 }
 
 #[test]

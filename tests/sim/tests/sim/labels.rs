@@ -1,5 +1,5 @@
-//! Random histories of a network of kind `rofl`: labels join and leave while frames flow, and pointers that frames taught stay. The
-//! oracle compares all labels, one by one.
+//! Random histories of a network of kind `rofl`: labels join and leave while frames flow, and pointers that frames taught stay; or, without
+//! pointers, the network moves between card and software. The oracle compares all labels, one by one.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use hue_differential::{Random, images_alone};
 use hue_sim::hand::{self, pass, settle};
 use hue_substrate::planted::{Bug, plant};
 use hue_wire::rofl::{ETHERTYPE, Packet, ROUTE_MAX};
-use hueplaned::node::by_hand::ByHand;
+use hueplaned::api::{MigrateRequest, SubstrateName};
+use hueplaned::node::by_hand::{Answer, ByHand};
 
 use super::fates::Fates;
 
@@ -83,7 +84,7 @@ fn text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-fn documents(labels: &Labels) -> String {
+fn documents(labels: &Labels, moves: bool) -> String {
     let port = |(at, port): (usize, &&str)| {
         format!("    - {{name: v{at}, port: {port}, mac: \"{}\"}}\n", text(own(at)))
     };
@@ -96,9 +97,14 @@ fn documents(labels: &Labels) -> String {
         ),
     };
     let labels: String = labels.iter().map(line).collect();
+    // A network that caches pointers stays in software.
+    let (card, pointers) = match moves {
+        true => (", card: {twin: {image: kinds}, ports: [p0, p1]}", ", pointers_max: 0"),
+        false => ("", ""),
+    };
     format!(
-        "apiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: sim}}\nspec: {{ports: [{{name: p0}}, {{name: p1}}]}}\n---\n\
-         apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: flat}}\nspec:\n  plane: {{kind: rofl, label_bits: 32}}\n  \
+        "apiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: sim}}\nspec: {{ports: [{{name: p0}}, {{name: p1}}]{card}}}\n---\n\
+         apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: flat}}\nspec:\n  plane: {{kind: rofl, label_bits: 32{pointers}}}\n  \
          ports:\n{ports}  flat_labels:\n{labels}"
     )
 }
@@ -183,31 +189,55 @@ impl World {
         self.collect()?;
         self.fates.all_ended(&Fate::Dropped)
     }
+
+    /// Waits for the end of a move, which must be clean.
+    fn moved(&mut self) -> Result<(), String> {
+        for _ in 0..20_000 {
+            if let Some(Answer::Moved(_, result)) = self.node.answer() {
+                let report = result.map_err(|problem| problem.to_string())?;
+                let clean = [report.lost, report.doubled, report.reordered] == [0; 3];
+                return clean.then_some(()).ok_or(format!("{report:?}"));
+            }
+            pass(&mut self.node);
+        }
+        Err(format!("a move does not end: {:?}", self.node.look()))
+    }
 }
 
-/// Plays a history. Returns how many frames were sent and punted.
-fn play(seed: u64) -> Result<[u32; 2], String> {
+/// Plays a history, in which the network moves, or caches pointers. Returns how many frames were sent and punted.
+fn play(seed: u64, card: bool) -> Result<[u32; 2], String> {
     let mut random = Random::new(seed);
     let mut now = change(&Labels::from([(1 << 31, Place::Own)]), &mut random);
-    let mut node = hand::start(&images_alone(&[])).unwrap();
-    node.apply(&documents(&now), true).unwrap();
+    let mut node = hand::start(&images_alone(if card { &["kinds"] } else { &[] })).unwrap();
+    node.apply(&documents(&now, card), true).unwrap();
     settle(&mut node, IDLE_PASSES);
     if !node.runs("flat") {
         return Err(format!("{:?}", node.look()));
     }
     let mut world = World { node, random, fates: Fates::default(), number: 0, seen: [0; 2] };
     for round in 0..ROUNDS {
+        let moves = card && round % 2 == 1;
+        if moves {
+            let to = if world.node.is_on_card("flat") { SubstrateName::Soft } else { SubstrateName::Card };
+            world.node.migrate("flat", &MigrateRequest { watch_ms: 2, ..MigrateRequest::new(to) }).unwrap();
+        }
         world.round(&[&now]).map_err(|why| format!("round {round}: {why}\n{now:?}"))?;
+        if moves {
+            world.moved()?;
+        }
         let next = change(&now, &mut world.random);
-        world.node.apply(&documents(&next), true).unwrap();
+        world.node.apply(&documents(&next, card), true).unwrap();
         let changed = world.round(&[&now, &next]);
         changed.map_err(|why| format!("change {round}: {why}\n{now:?}\n{next:?}"))?;
         now = next;
     }
+    if card {
+        return Ok(world.seen);
+    }
     // A pointer stays while labels come and go, and yields to an entry with its label.
     let place = Place::At { port: 0, neighbour: 0, resident: false };
     let mut few = Labels::from([(0x4000_0000, place)]);
-    world.node.apply(&documents(&few), true).unwrap();
+    world.node.apply(&documents(&few, false), true).unwrap();
     settle(&mut world.node, IDLE_PASSES);
     let taught = frame(1, 0x4000_0000, Some(0x6000_0000), 1);
     let teacher = [2, 0xcc, 0, 0, 1, 0];
@@ -217,7 +247,7 @@ fn play(seed: u64) -> Result<[u32; 2], String> {
         assert!(world.node.send(PORTS[1], &taught), "the wire is full");
         few.extend(place.map(|label| (label, Place::At { port: 0, neighbour: 1, resident: false })));
         settle(&mut world.node, IDLE_PASSES);
-        world.node.apply(&documents(&few), true).unwrap();
+        world.node.apply(&documents(&few, false), true).unwrap();
         settle(&mut world.node, IDLE_PASSES);
         PORTS.iter().for_each(|port| while world.node.receive(port).is_some() {});
         assert!(world.node.send(PORTS[0], &frame(0, 0x6000_0009, None, 1)), "the wire is full");
@@ -232,9 +262,19 @@ fn play(seed: u64) -> Result<[u32; 2], String> {
 
 #[test]
 fn labels_join_and_leave_while_frames_flow() {
+    sum_of(false);
+}
+
+/// While its frames flow, the network moves, and its labels change on the card and in software.
+#[test]
+fn a_network_moves_and_its_labels_change() {
+    sum_of(true);
+}
+
+fn sum_of(moves: bool) {
     let mut sum = [0; 2];
     for seed in SEEDS {
-        let seen = play(seed).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        let seen = play(seed, moves).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         sum = std::array::from_fn(|at| sum[at] + seen[at]);
     }
     assert!(sum.iter().all(|count| *count > 20), "{sum:?}");
@@ -243,7 +283,7 @@ fn labels_join_and_leave_while_frames_flow() {
 #[test]
 fn a_network_whose_kind_is_ignored_is_found() {
     plant(Some(Bug::KindIgnored));
-    let found = SEEDS.map(play).find(Result::is_err);
+    let found = SEEDS.map(|seed| play(seed, false)).find(Result::is_err);
     plant(None);
     assert!(found.is_some());
 }

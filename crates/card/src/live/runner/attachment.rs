@@ -91,7 +91,8 @@ impl Runner {
     }
 }
 
-/// Whether two programs differ in nothing but tables that follow software's. Those of patterns do not.
+/// Whether two programs differ in nothing but tables that follow software's. Those of patterns do not, and those of flat labels with
+/// rows of their own.
 fn same_but_table(one: &Program, other: &Program) -> bool {
     let Program {
         vid,
@@ -112,5 +113,6 @@ fn same_but_table(one: &Program, other: &Program) -> bool {
         && (rate_limit, weight, policies, gated)
             == (&other.rate_limit, &other.weight, &other.policies, &other.gated)
         && entries.patterns() == other.entries.patterns()
-        && (entries.keys() != Keys::Bits || *next_hops == other.next_hops)
+        && entries.labels() == other.entries.labels()
+        && (!matches!(entries.keys(), Keys::Bits | Keys::Label) || *next_hops == other.next_hops)
 }

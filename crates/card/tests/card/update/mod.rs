@@ -5,6 +5,7 @@
 
 mod both;
 mod debts;
+mod flat;
 mod gates;
 mod mapped;
 mod memory;

@@ -211,7 +211,7 @@ impl Node {
     fn elsewhere(&self, name: &str) -> Option<String> {
         let (card, entry) = (self.card.as_ref()?, self.networks.get(name)?);
         let have = entry.have()?;
-        if let Some(why) = have.bound_by_tunnels() {
+        if let Some(why) = have.bound() {
             return Some(why.to_owned());
         }
         let program = &have.program;

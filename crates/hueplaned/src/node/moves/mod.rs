@@ -354,7 +354,7 @@ impl Moves {
         if !is_running || is_torn {
             return;
         }
-        let is_bound = have.bound_by_tunnels().is_some();
+        let is_bound = have.bound().is_some();
         // Without a scheduler, every network that fits is placed on the card.
         let (wanted, why) = match have.network.spec.placement {
             _ if is_bound => (Placement::Soft, String::new()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hue_card::{Card, CardError, Image, Way};
-use hue_differential::{Case, Random, Together, card, first_seed, image, offered, pieces};
+use hue_differential::{Case, Random, Together, card, first_seed, image, is_for_cards, offered, pieces};
 use hue_planes::Reason;
 
 use super::engine::{Deeds, Departure, To, alone};
@@ -89,7 +89,8 @@ fn worlds<'a>(random: &mut Random, pieces: &'a [Case]) -> Vec<Vec<&'a Case>> {
 fn on_card(name: &str, seeds: u64) {
     let image = image(name);
     let kinds = Card::new(image.start().unwrap()).unwrap().description().kinds.clone();
-    let pieces: Vec<Case> = kinds.iter().copied().flat_map(pieces).collect();
+    let for_cards = |case: &Case| case.programs.iter().all(is_for_cards);
+    let pieces: Vec<Case> = kinds.iter().copied().flat_map(pieces).filter(for_cards).collect();
     let alone: Vec<Deeds> = pieces.iter().map(alone).collect();
     let of = |case: &Case| {
         let at = pieces.iter().position(|piece| std::ptr::eq(piece, case)).unwrap();
