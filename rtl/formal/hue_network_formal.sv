@@ -142,7 +142,7 @@ module hue_network_formal
       question: !whose ? '0 : six || r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6 : r.kind == 5'(hue_kinds_pkg::KIND_L2) ? entry.l2 :
                 r.kind == 5'(hue_kinds_pkg::KIND_EXTRACT) ? entry.extract :
                 ipv4_question(entry.ipv4, r.forward_martians),
-      flood: p.flood, ports: p.ports, note: p.note,
+      flood: p.flood, ports: p.ports, note: p.note, splice: '0,
       policies: whose && r.policies, tunnel: whose && ((r.carries_ipip && entry.ipip) || (r.carries_vxlan && entry.vxlan))
     };
     becomes.question.hash = !whose ? '0 : becomes.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6_hash :
