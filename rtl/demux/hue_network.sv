@@ -227,14 +227,15 @@ module hue_network
     assign splice_question = '0;
     assign splice_edit     = '0;
   end
-  logic is_dual;
+  logic is_dual, is_splice;
+  assign is_splice = HasSplice && row_q.kind == 5'(hue_kinds_pkg::KIND_SPLICE);
   assign is_dual = HasDual && row_q.kind == 5'(hue_kinds_pkg::KIND_DUAL);
   always_comb begin
     case (row_q.kind)
       5'(hue_kinds_pkg::KIND_IPV6): question = ipv6_question;
       5'(hue_kinds_pkg::KIND_L2):   question = l2_question;
       5'(hue_kinds_pkg::KIND_EXTRACT): question = extract_question;
-      5'(hue_kinds_pkg::KIND_SPLICE): question = splice_question;
+      5'(hue_kinds_pkg::KIND_SPLICE): question = HasSplice ? splice_question : ipv4_question;
       5'(hue_kinds_pkg::KIND_DUAL): question = HasDual ? dual_question : ipv4_question;
       default:                      question = ipv4_question;
     endcase
@@ -261,11 +262,11 @@ module hue_network
 `else
     named.question  = question;
 `endif
-    named.splice = HasSplice && row_q.kind == 5'(hue_kinds_pkg::KIND_SPLICE) ? splice_edit : '0;
+    named.splice    = is_splice ? splice_edit : '0;
     named.question.source = source;
     named.question.hash = '0;
     if (HasGroups && named.kind == 5'(hue_kinds_pkg::KIND_IPV6)) named.question.hash = ipv6_hash;
-    else if (HasGroups && named.kind inside {5'(hue_kinds_pkg::KIND_IPV4), 5'(hue_kinds_pkg::KIND_SPLICE)}) named.question.hash = ipv4_hash;
+    else if (HasGroups && (is_splice || named.kind == 5'(hue_kinds_pkg::KIND_IPV4))) named.question.hash = ipv4_hash;
     if (nobody) begin
       named.decided = 1'b1;
       named.verdict = VerdictUnclaimed;
