@@ -574,6 +574,8 @@ fn planted_bugs_of_the_card_are_found() {
             ("kinds", "planes/hue_extract_check.sv", planted("EXTRACT_END")),
             ("kinds", "planes/hue_extract.sv", planted("EXTRACT_MASK")),
             ("kinds", "planes/hue_extract.sv", planted("EXTRACT_ORDER")),
+            ("kinds", "planes/hue_splice_check.sv", planted("SPLICE_ALL")),
+            ("kinds", "planes/hue_splice_check.sv", planted("SPLICE_SLICE")),
             ("sram", "planes/hue_l2_check.sv", planted("L2_TAG")),
             ("sram", "planes/hue_l2.sv", planted("L2_NETWORK")),
             ("sram", "planes/hue_l2.sv", planted("L2_STICKY")),
