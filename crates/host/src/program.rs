@@ -246,7 +246,7 @@ impl Keeper {
                 |at: usize| fds.get(at).and_then(PollFd::revents).is_some_and(|ready| !ready.is_empty());
             let (woken, readable) = (is_ready(0), writes && is_ready(fds.len() - 1));
             if woken {
-                self.end(&mut child)?;
+                end(&mut child, process.as_ref().ok())?;
                 return Ok(Followed::Woken);
             }
             if readable {
@@ -259,22 +259,6 @@ impl Keeper {
                 return Ok(Followed::Ended(status));
             }
         }
-    }
-
-    /// Ends a program: first asks it to.
-    fn end(&self, child: &mut Child) -> io::Result<()> {
-        let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
-        let _ = killpg(group, Signal::SIGTERM);
-        let until = Instant::now() + GRACE;
-        while child.try_wait()?.is_none() {
-            if Instant::now() >= until {
-                let _ = killpg(group, Signal::SIGKILL);
-                child.wait()?;
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Ok(())
     }
 
     /// Waits; returns whether the thread was woken.
@@ -291,6 +275,30 @@ impl Keeper {
             }
         }
     }
+}
+
+/// Ends a program: first asks it to.
+fn end(child: &mut Child, process: Option<&Process>) -> io::Result<()> {
+    let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
+    let _ = killpg(group, Signal::SIGTERM);
+    let until = Instant::now() + GRACE;
+    while child.try_wait()?.is_none() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let _ = killpg(group, Signal::SIGKILL);
+            child.wait()?;
+            break;
+        }
+        // Readable when it has ended. Without that, it is looked at.
+        match process {
+            Some(process) => {
+                let mut fds = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+                let _ = poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
+            }
+            None => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+    Ok(())
 }
 
 /// How long the thread waits without looking, milliseconds.

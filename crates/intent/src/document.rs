@@ -524,19 +524,29 @@ fn mtu(at: &Cursor<'_>) -> Option<u16> {
     at.number(limits::MTU_MIN, limits::MTU_MAX, " bytes")
 }
 
-fn plane(at: &Cursor<'_>) -> Option<Plane> {
-    let mut fields = vec!["kind"];
+/// The settings of all kinds. Kinds can have one in common.
+pub(crate) fn setting_names() -> Vec<&'static str> {
+    let mut names = Vec::new();
     for setting in Kind::OFFERED.into_iter().flat_map(Kind::settings) {
-        // Kinds can have a setting in common.
-        if !fields.contains(setting) {
-            fields.push(setting);
+        if !names.contains(setting) {
+            names.push(setting);
         }
     }
-    at.mapping(&fields)?;
+    names
+}
+
+fn plane(at: &Cursor<'_>) -> Option<Plane> {
+    at.mapping(&[&["kind"], setting_names().as_slice()].concat())?;
     let names = Kind::OFFERED.map(Kind::name);
     let field = at.required("kind", &one_of(names))?;
     let name = field.word(&names)?;
     let kind = Kind::OFFERED.into_iter().find(|kind| kind.name() == name)?;
+    settings(at, kind)
+}
+
+/// Reads the settings of a kind, beside which there may be others, which are reported.
+pub(crate) fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Plane> {
+    let name = kind.name();
     let others =
         Kind::OFFERED.into_iter().flat_map(Kind::settings).filter(|one| !kind.settings().contains(one));
     for setting in others {

@@ -19,8 +19,8 @@ use crate::needs::Bandwidth;
 use crate::rofl::FlatLabel;
 use crate::topology::{Topology, TopologyHost, TopologyLink, TopologyNetwork, TopologyNode, VirtualLink};
 use crate::types::{
-    Capability, Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Route, RouteMember,
-    StaticMac,
+    Capability, Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Plane, Route,
+    RouteMember, StaticMac,
 };
 
 /// Identifier of the schema.
@@ -416,8 +416,19 @@ pub(crate) fn some_need(schema: &mut Schema) {
     schema.insert("anyOf".to_owned(), any);
 }
 
-pub(crate) fn topology_kind(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "enum": crate::topology::KINDS.map(Kind::name)})
+/// The settings of a plane without its kind.
+pub(crate) fn topology_settings(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = Plane::json_schema(generator);
+    schema.remove("required");
+    if let Some(properties) = schema.get_mut("properties").and_then(|all| all.as_object_mut()) {
+        properties.remove("kind");
+    }
+    schema
+}
+
+/// As many hexadecimal digits as a key can have.
+pub(crate) fn topology_match(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": "^0x([0-9a-fA-F]{2}){1,16}$", "examples": ["0x0a000001"]})
 }
 
 pub(crate) fn kind(_: &mut SchemaGenerator) -> Schema {

@@ -6,16 +6,17 @@
 //! changes nothing that exists.
 
 mod drawing;
+mod entries;
 mod render;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use hue_intent::InterfaceAddress;
-use hue_intent::topology::addresses;
 use hue_intent::topology::{
-    ResolvedLink, Routing, Topology, TopologyNetwork, TopologySpec, TunnelType, Under,
+    ResolvedLink, Routing, Topology, TopologyHost, TopologyNetwork, TopologySpec, TunnelType, Under,
 };
+use hue_intent::topology::{addresses, labels};
 use hue_planes::Kind;
 use hue_wire::Mac;
 
@@ -140,6 +141,19 @@ pub struct HostPlan {
     pub routers: Vec<IpAddr>,
     /// Largest IP packet that hosts of its network can send each other without a router between them, in bytes.
     pub mtu: u16,
+    /// What entries say about it, with kinds whose entries name hosts.
+    pub entry: Option<HostEntry>,
+}
+
+/// What entries say about a host: kinds `rofl`, `mpls` and `extract`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostEntry {
+    /// Its MAC address.
+    pub mac: Mac,
+    /// That of its port on the node.
+    pub router: Mac,
+    /// Its label, or the key of frames to it.
+    pub label: String,
 }
 
 /// Works out a checked topology.
@@ -265,7 +279,7 @@ impl<'t> Maker<'t> {
 
     fn plan(&self) -> Plan {
         let routers: Vec<Vec<Router>> = (0..self.spec.nodes.len()).map(|node| self.routers(node)).collect();
-        let hops = render::all_hops(self.spec, &self.links);
+        let hops = render::all_hops(self.topology, &self.links);
         let nodes = routers.iter().enumerate().map(|(node, own)| {
             let documents = render::documents(self, node, &routers, &hops);
             NodePlan { name: self.spec.nodes[node].name.to_string(), documents, routers: own.clone() }
@@ -293,6 +307,11 @@ impl<'t> Maker<'t> {
                     addresses: pairs.iter().map(|(_, own)| *own).collect(),
                     routers: pairs.iter().filter_map(|(router, _)| Some((*router)?.address)).collect(),
                     mtu: self.mtu(at, 0),
+                    entry: self.host_label(network, number).map(|label| HostEntry {
+                        mac: self.host_mac(network, host),
+                        router: self.mac(network, node, &self.ports[node][port].name),
+                        label,
+                    }),
                 }
             })
         });
@@ -355,7 +374,7 @@ impl<'t> Maker<'t> {
                 }
             };
             let name = free(&name, |name| ports.iter().any(|port| port.name == name));
-            let links = network.prefixes.iter().filter(|_| network.kind != Kind::L2);
+            let links = network.prefixes.iter().filter(|_| network.has_routers());
             let addresses = links.map(|prefix| addresses::link(*prefix, link)[end]).collect();
             let mac = self.mac(network, node, &name);
             ports.push(RouterPort { name, mac, addresses, on: On::Link { link, end, by } });
@@ -385,13 +404,31 @@ impl<'t> Maker<'t> {
         ends.next().unwrap_or(unknown)
     }
 
-    /// The MAC address of a virtual port: local, and the same whatever else the document has.
-    fn mac(&self, network: &TopologyNetwork, node: usize, port: &str) -> Mac {
-        let names = [self.topology.name(), network.name.as_str(), self.spec.nodes[node].name.as_str(), port];
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for byte in names.iter().flat_map(|name| name.bytes().chain([0])) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    /// The label of a host, or the key of frames to it; `None` if the kind's entries name no hosts.
+    fn host_label(&self, network: &TopologyNetwork, number: usize) -> Option<String> {
+        let host = network.hosts.get(number)?;
+        match network.kind {
+            Kind::Rofl => Some(labels::host(self.topology, network, host.name.as_str()).to_string()),
+            Kind::Mpls => Some(labels::of_path(number).to_string()),
+            Kind::Extract => host.matching.map(|digits| digits.to_string()),
+            _ => None,
         }
+    }
+
+    /// The MAC address of a host, wherever it is.
+    fn host_mac(&self, network: &TopologyNetwork, host: &TopologyHost) -> Mac {
+        host.mac.unwrap_or_else(|| self.mac_of(network, "", host.name.as_str()))
+    }
+
+    /// The MAC address of a virtual port.
+    fn mac(&self, network: &TopologyNetwork, node: usize, port: &str) -> Mac {
+        self.mac_of(network, self.spec.nodes[node].name.as_str(), port)
+    }
+
+    /// A MAC address that follows from names: local, and the same whatever else the document has.
+    fn mac_of(&self, network: &TopologyNetwork, node: &str, port: &str) -> Mac {
+        let names = [self.topology.name(), network.name.as_str(), node, port];
+        let hash = hash_of(&names);
         let [_, _, first, b, c, d, e, f] = (hash ^ (hash >> 48)).to_be_bytes();
         // Local, no group, and without the bit in which the address of a NIC beside the card's port differs.
         let local = Mac([first & 0b1011_1100 | 2, b, c, d, e, f]);
@@ -406,11 +443,20 @@ fn host_addresses(
     prefix: hue_tables::AnyPrefix,
     number: usize,
 ) -> (Option<InterfaceAddress>, InterfaceAddress) {
-    if network.kind == Kind::L2 {
+    if !network.has_routers() {
         return (None, addresses::flat_host(prefix, number));
     }
     let (router, own) = addresses::host(prefix, number);
     (Some(router), own)
+}
+
+/// A hash of names (FNV-1a).
+fn hash_of(names: &[&str]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in names.iter().flat_map(|name| name.bytes().chain([0])) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    }
+    hash
 }
 
 /// `wanted`, or with the first number from 2 that makes it free.
@@ -422,7 +468,7 @@ fn free(wanted: &str, is_used: impl Fn(&str) -> bool) -> String {
     more.find(|name| !is_used(name)).unwrap_or_default()
 }
 
-/// Whether the topology's tool computes the routes of a network.
+/// Whether the topology's tool computes the routes, labels or entries of a network.
 fn is_static(network: &TopologyNetwork) -> bool {
-    network.kind != Kind::L2 && network.routing == Routing::Static
+    network.routing == Routing::Static
 }

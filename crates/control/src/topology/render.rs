@@ -5,25 +5,52 @@ use std::fmt::Write;
 use hue_intent::InterfaceAddress;
 use hue_intent::topology::addresses;
 use hue_intent::topology::paths::{Graph, Hop};
-use hue_intent::topology::{ResolvedLink, TopologySpec, TunnelType};
+use hue_intent::topology::{ResolvedLink, Topology, TopologyNetwork, TunnelType};
 use hue_planes::Kind;
 
-use super::{By, Maker, On, Router, RouterPort, is_static};
+use super::{By, Maker, On, Router, RouterPort, entries, hash_of, is_static};
 
-/// Of each network and node: the first hop to each other node.
-pub(super) type Hops = Vec<Vec<Vec<Option<Hop>>>>;
+/// Of each network, slice and node: the first hop to each other node.
+pub(super) type Hops = Vec<Vec<Vec<Vec<Option<Hop>>>>>;
+
+/// Most by which a slice of kind `splice` raises the cost of a link, as a multiple of the cost.
+const RAISE_MAX: u64 = 3;
+/// Costs of slices are in so many parts of a unit.
+const PARTS: u32 = 64;
 
 /// The shortest paths of all networks whose routes are computed.
-pub(super) fn all_hops(spec: &TopologySpec, links: &[Vec<ResolvedLink>]) -> Hops {
+pub(super) fn all_hops(topology: &Topology, links: &[Vec<ResolvedLink>]) -> Hops {
+    let spec = &topology.spec;
     let networks = spec.networks.iter().zip(links);
     let hops = networks.map(|(network, links)| {
         if !is_static(network) {
             return Vec::new();
         }
-        let graph = Graph::new(spec.nodes.len(), links);
-        (0..spec.nodes.len()).map(|from| graph.hops(from)).collect()
+        let of_slice = |slice| {
+            let raised = raised(topology, network, links, slice);
+            let graph = Graph::new(spec.nodes.len(), &raised);
+            (0..spec.nodes.len()).map(|from| graph.hops(from)).collect()
+        };
+        (0..network.slices()).map(of_slice).collect()
     });
     hops.collect()
+}
+
+/// Links with the costs of a slice. Slice 0 has those of the document. The others raise each by a random part of up to three times
+/// the cost, the same on all nodes, so that their paths differ (path splicing: Motiwala et al., SIGCOMM 2008).
+fn raised(
+    topology: &Topology,
+    network: &TopologyNetwork,
+    links: &[ResolvedLink],
+    slice: u8,
+) -> Vec<ResolvedLink> {
+    let raise = |(place, link): (usize, &ResolvedLink)| {
+        let cost = link.cost.saturating_mul(PARTS);
+        let names = [topology.name(), network.name.as_str(), &place.to_string(), &slice.to_string()];
+        let more = if slice == 0 { 0 } else { hash_of(&names) % (RAISE_MAX * u64::from(cost) + 1) };
+        ResolvedLink { cost: cost.saturating_add(u32::try_from(more).unwrap_or(u32::MAX)), ..*link }
+    };
+    links.iter().enumerate().map(raise).collect()
 }
 
 /// The documents of a node: `routers` are those of all nodes.
@@ -71,14 +98,15 @@ fn network(
     if let Some(colour) = network.colour {
         let _ = writeln!(out, "  colour: \"{colour}\"");
     }
-    let _ = writeln!(out, "  plane: {{kind: {}}}", network.kind.name());
+    let _ = writeln!(out, "  plane: {}", network.plane_text());
     out.push_str(if router.ports.is_empty() { "  ports: []\n" } else { "  ports:\n" });
     // All ports of a switch have the same MTU: that of its narrowest link.
     let mtu = (network.kind == Kind::L2).then(|| maker.mtu(router.network, 0));
     for port in &router.ports {
         virtual_port(maker, port, mtu, out);
     }
-    if network.kind == Kind::L2 {
+    if !network.has_routers() {
+        entries::add(maker, node, router, routers, hops, out);
         return;
     }
     let routes = routes(maker, node, router.network, routers, hops);
@@ -125,16 +153,18 @@ fn listed(addresses: &[InterfaceAddress]) -> String {
 /// Routes along shortest paths, to the links of all hosts and of all nodes that are not on this node.
 fn routes(maker: &Maker<'_>, node: usize, at: usize, routers: &[Vec<Router>], hops: &Hops) -> String {
     let network = &maker.spec.networks[at];
-    let Some(hops) = hops[at].get(node) else { return String::new() };
     let mut out = String::new();
     let links = &maker.links[at];
-    for (number, prefix) in network.prefixes.iter().enumerate() {
+    let slices = hops[at].iter().filter_map(|slice| slice.get(node)).enumerate();
+    let tables = slices.flat_map(|slice| network.prefixes.iter().enumerate().map(move |one| (slice, one)));
+    for ((slice, hops), (number, prefix)) in tables {
         let mut route = |to: String, towards: usize| {
             let Some(hop) = hops[towards] else { return };
             let ends = links[hop.link].ends;
             let end = usize::from(ends[0] == node);
             let via = addresses::link(*prefix, hop.link)[end].address;
-            let _ = writeln!(out, "    - {{to: \"{to}\", via: \"{via}\"}}");
+            let _ = write!(out, "    - {{to: \"{to}\", via: \"{via}\"");
+            out.push_str(&if slice == 0 { "}\n".to_owned() } else { format!(", slice: {slice}}}\n") });
         };
         for (towards, of_node) in routers.iter().enumerate().filter(|(towards, _)| *towards != node) {
             let ports = of_node.iter().filter(|router| router.network == at).flat_map(|router| &router.ports);
@@ -160,10 +190,7 @@ fn neighbours(maker: &Maker<'_>, router: &Router, routers: &[Vec<Router>]) -> St
         if matches!(by, By::Tunnel { kind: TunnelType::Ipip, .. }) {
             continue;
         }
-        let other = maker.links[router.network][*link].ends[1 - end];
-        let there = routers[other].iter().filter(|one| one.network == router.network);
-        let is_end = |one: &&RouterPort| matches!(&one.on, On::Link { link: same, .. } if same == link);
-        let Some(peer) = there.flat_map(|one| &one.ports).find(is_end) else { continue };
+        let Some(peer) = peer(maker, router.network, *link, *end, routers) else { continue };
         for one in &peer.addresses {
             let _ = writeln!(
                 out,
@@ -177,8 +204,22 @@ fn neighbours(maker: &Maker<'_>, router: &Router, routers: &[Vec<Router>]) -> St
     out
 }
 
+/// The port at the other end of a link.
+pub(super) fn peer<'r>(
+    maker: &Maker<'_>,
+    network: usize,
+    link: usize,
+    end: usize,
+    routers: &'r [Vec<Router>],
+) -> Option<&'r RouterPort> {
+    let other = maker.links[network][link].ends[1 - end];
+    let there = routers[other].iter().filter(|one| one.network == network);
+    let is_end = |one: &&RouterPort| matches!(&one.on, On::Link { link: same, .. } if *same == link);
+    there.flat_map(|one| &one.ports).find(is_end)
+}
+
 /// A name as it must be written: in quotes if YAML would take it for something else than text.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     let plain = name.bytes().any(|byte| byte.is_ascii_alphabetic())
         && !["true", "false", "null", "yes", "no", "on", "off"].contains(&name.to_ascii_lowercase().as_str())
         // 1e5, 0x1f and the like.

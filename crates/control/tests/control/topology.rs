@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use hue_control::topology::{Plan, expand, svg};
+use hue_control::topology::{On, Plan, RouterPort, expand, svg};
 use hue_intent::topology::{Topology, parse_topology};
-use hue_intent::{Intent, Source, Target};
+use hue_intent::{EntryAction, Intent, LabelAction, LabelPlace, Matching, NetworkSpec, Source, Target};
 
 fn topology(text: &str) -> Topology {
     parse_topology(&Source { name: "topo.yaml".into(), bytes: text.into() })
@@ -124,8 +124,8 @@ fn what_is_added_at_the_end_changes_nothing_else() {
     }
 }
 
-/// Follows the routes in the documents of the nodes, as packets do: from each node to each host.
-fn all_arrive(plan: &Plan, network: &str) -> usize {
+/// Follows the routes in the documents of the nodes, as packets do: from each node to each host, in each slice.
+fn all_arrive(plan: &Plan, (place, network): (usize, &str), slices: u8) -> usize {
     let nodes: Vec<Intent> = plan.nodes.iter().map(|node| intent(&node.documents)).collect();
     let of = |node: usize| nodes[node].networks.iter().find(|one| one.name() == network);
     let mut owner = BTreeMap::new();
@@ -137,13 +137,15 @@ fn all_arrive(plan: &Plan, network: &str) -> usize {
         }
     }
     let mut arrived = 0;
-    for host in plan.hosts.iter() {
+    for host in plan.hosts.iter().filter(|host| host.network == place) {
         for address in &host.addresses {
-            for start in (0..nodes.len()).filter(|node| of(*node).is_some()) {
+            let starts = (0..nodes.len()).filter(|node| of(*node).is_some());
+            for (start, slice) in starts.flat_map(|start| (0..slices).map(move |slice| (start, slice))) {
                 let (mut node, mut steps) = (start, 0);
                 while node != host.node {
                     let spec = &of(node).unwrap().spec;
-                    let routes = spec.routes.iter().filter(|route| route.to.contains(address.address));
+                    let routes = spec.routes.iter().filter(|route| route.slice == slice);
+                    let routes = routes.filter(|route| route.to.contains(address.address));
                     let route = routes
                         .max_by_key(|route| route.to.len())
                         .unwrap_or_else(|| panic!("node {}: no route to {address}", plan.nodes[node].name));
@@ -160,6 +162,151 @@ fn all_arrive(plan: &Plan, network: &str) -> usize {
         }
     }
     arrived
+}
+
+/// Where the labels or entries of a node lead: of each, port, next MAC address if it has one, and whether that is the last one.
+fn leads(spec: &NetworkSpec) -> BTreeMap<String, (String, Option<hue_wire::Mac>, Option<bool>)> {
+    let flat = spec.flat_labels.iter().filter_map(|one| match &one.place {
+        LabelPlace::Own => None,
+        LabelPlace::At { port, neighbour, resident } => {
+            Some((one.label.to_string(), (port.to_string(), Some(*neighbour), Some(*resident))))
+        }
+    });
+    let labels = spec.labels.iter().map(|one| match &one.action {
+        LabelAction::Forward { port, neighbour, labels } => {
+            assert!(labels.is_empty() || *labels == [one.label], "the label stays: {one:?}");
+            (one.label.to_string(), (port.to_string(), Some(*neighbour), Some(labels.is_empty())))
+        }
+        other => panic!("{other:?}"),
+    });
+    let entries = spec.entries.iter().map(|one| match (&one.action, one.matching) {
+        (EntryAction::Forward { port, destination: None, source: None }, Matching::Value(key)) => {
+            (key.to_string(), (port.to_string(), None, None))
+        }
+        other => panic!("{other:?}"),
+    });
+    flat.chain(labels).chain(entries).collect()
+}
+
+/// Follows labels and entries, as packets do: from each node to each host.
+fn all_arrive_by_entries(plan: &Plan, (place, network): (usize, &str)) -> usize {
+    let nodes: Vec<Intent> = plan.nodes.iter().map(|node| intent(&node.documents)).collect();
+    let of = |node: usize| {
+        let intent = nodes[node].networks.iter().find(|one| one.name() == network).unwrap();
+        let router = plan.nodes[node].routers.iter().find(|router| router.network == place).unwrap();
+        (&intent.spec, router)
+    };
+    // The other end of a port: node and MAC address.
+    let peer = |node: usize, name: &str| {
+        let port = of(node).1.ports.iter().find(|port| port.name == name).unwrap();
+        let On::Link { link, end, .. } = &port.on else { panic!("{name} has no other end") };
+        let is_other = |port: &&RouterPort| matches!(&port.on, On::Link { link: same, end: other, .. } if (same, other) == (link, &(1 - end)));
+        let mut all = (0..nodes.len()).flat_map(|node| of(node).1.ports.iter().map(move |port| (node, port)));
+        let (node, port) = all.find(|(_, port)| is_other(port)).unwrap();
+        (node, port.mac)
+    };
+    let mut arrived = 0;
+    for host in plan.hosts.iter().filter(|host| host.network == place) {
+        let entry = host.entry.as_ref().unwrap();
+        for start in 0..nodes.len() {
+            let (mut node, mut steps) = (start, 0);
+            loop {
+                let (port, mac, is_last) = leads(of(node).0).remove(&entry.label).unwrap();
+                assert!(is_last.is_none_or(|last| last == (node == host.node)), "{}", host.name);
+                if node == host.node {
+                    assert_eq!((port, mac.unwrap_or(entry.mac)), (format!("h-{}", host.name), entry.mac));
+                    let last = of(node).0.ports.iter().find(|port| port.mac == entry.router).unwrap();
+                    assert_eq!(last.name.as_str(), format!("h-{}", host.name));
+                    break;
+                }
+                let (next, next_mac) = peer(node, &port);
+                assert_eq!(mac.unwrap_or(next_mac), next_mac, "the next router's own address");
+                (node, steps) = (next, steps + 1);
+                assert!(steps <= nodes.len(), "a circle to {} from {start}", host.name);
+            }
+            arrived += 1;
+        }
+    }
+    arrived
+}
+
+#[test]
+fn slices_have_shortest_paths_of_their_own() {
+    let text = "\
+apiVersion: hueplane/v1
+kind: Topology
+metadata: {name: t}
+spec:
+  nodes: [{name: a}, {name: b}, {name: c}, {name: d}, {name: e}]
+  links: [{ends: [a, b]}, {ends: [b, c]}, {ends: [a, d]}, {ends: [d, c]}, {ends: [a, e]}, {ends: [e, c]}]
+  networks:
+    - {name: s, kind: splice, settings: {slices: 8}, prefixes: [10.0.0.0/16], hosts: [{name: h, node: c}]}
+";
+    let plan = expand(&topology(text));
+    let a = intent(&plan.nodes[0].documents);
+    let to_h = a.networks[0].spec.routes.iter().filter(|route| route.to.to_string() == "10.0.0.0/24");
+    let ways: Vec<(u8, String)> = to_h.map(|route| (route.slice, format!("{:?}", route.target))).collect();
+    assert_eq!(ways.iter().map(|(slice, _)| *slice).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert!(ways[0].1.contains("(10.0.255.1)"), "of equal paths, slice 0 has the first: {ways:?}");
+    let different: std::collections::BTreeSet<&String> = ways.iter().map(|(_, way)| way).collect();
+    assert!(different.len() >= 3, "{ways:?}");
+}
+
+/// What links and hosts give the other kinds.
+#[test]
+fn each_kind_gets_what_it_needs() {
+    let plan = |network: &str| {
+        let text = format!(
+            "apiVersion: hueplane/v1\nkind: Topology\nmetadata: {{name: t}}\nspec:\n  nodes: [{{name: a}}, {{name: b}}]\n  links: \
+             [{{ends: [a, b]}}]\n  networks:\n    - {{name: wan, kind: ipv4, prefixes: [10.0.0.0/16]}}\n    - {{name: net, {network}}}\n"
+        );
+        let plan = expand(&topology(&text));
+        plan.nodes.iter().for_each(|node| drop(intent(&node.documents)));
+        plan
+    };
+    // Linux forwards, with addresses, routes and neighbours of both families.
+    let both = "prefixes: [10.1.0.0/16, \"fd00::/48\"], hosts: [{name: h, node: a}, {name: i, node: b}]";
+    let kernel = plan(&format!("kind: kernel, {both}"));
+    let text = document(&kernel, "a", "net");
+    for part in [
+        "plane: {kind: kernel}\n",
+        "\"fd00:0:0:ffff::/127\"",
+        "{to: \"10.1.1.0/24\", via: \"10.1.255.1\"}",
+        "neighbours:\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!((kernel.hosts[1].routers.len(), &kernel.hosts[1].entry), (2, &None));
+    // A program forwards: it has interfaces and nothing else, and all hosts are on one prefix.
+    let hosts = "prefixes: [192.0.2.0/24], hosts: [{name: h, node: a}, {name: i, node: b}]";
+    let process = plan(&format!(
+        "kind: process, settings: {{command: [/bin/x, \"-v: y\"], capabilities: [net_admin]}}, {hosts}"
+    ));
+    let text = document(&process, "a", "net");
+    assert!(
+        text.contains(
+            "plane: {kind: process, capabilities: [\"net_admin\"], command: [\"/bin/x\",\"-v: y\"]}\n"
+        ),
+        "{text}"
+    );
+    assert!(!text.contains("addresses") && text.ends_with("}\n"), "{text}");
+    assert_eq!(process.hosts[1].addresses[0].to_string(), "192.0.2.2/24");
+    // Labels come from the ring, and none are in the documents.
+    let ring =
+        plan(&format!("kind: rofl, routing: ring, settings: {{label_bits: 32, pointers_max: 0}}, {hosts}"));
+    let text = document(&ring, "a", "net");
+    assert!(text.contains("label_bits: 32") && !text.contains("flat_labels"), "{text}");
+    assert_eq!(ring.hosts[0].entry.as_ref().unwrap().label.len(), 10);
+    // Over a tunnel, the neighbour is the other end's own address. A host can have an address of its own.
+    let given = hosts.replace("node: b}", "node: b, mac: \"02:00:00:00:00:b1\"}");
+    for (kind, last) in [("rofl", "resident: true}"), ("mpls", "pop: true,")] {
+        let over =
+            plan(&format!("kind: {kind}, links: [{{ends: [a, b], tunnel: vxlan, over: wan}}], {given}"));
+        let (a, b) = (document(&over, "a", "net"), document(&over, "b", "net"));
+        let mac = &over.nodes[1].routers[1].ports.iter().find(|port| port.name == "to-a").unwrap().mac;
+        assert!(a.contains(&format!("port: to-b, neighbour: \"{mac}\"")), "{a}");
+        assert!(b.contains("neighbour: \"02:00:00:00:00:b1\"") && b.contains(last), "{b}");
+    }
 }
 
 #[test]
@@ -185,10 +332,26 @@ fn packets_arrive_in_random_networks() {
                 text += &format!("    - {{ends: [n{one}, n{other}], cost: {}}}\n", 1 + next(4));
             }
         }
-        text += "  networks:\n    - name: net\n      kind: dual\n      prefixes: [10.0.0.0/8, \"fd00::/40\"]\n      hosts:\n";
-        (0..nodes).for_each(|node| text += &format!("        - {{name: h{node}, node: n{node}}}\n"));
+        text += "  networks:\n";
+        let other = ["extract", "mpls", "rofl"][round % 3];
+        let key = if other == "extract" { "settings: {key: [{offset: 30, bytes: 4}]}, " } else { "" };
+        for (name, fields) in [
+            ("d", "kind: dual, prefixes: [10.0.0.0/9, \"fd00::/40\"], ".to_owned()),
+            ("s", "kind: splice, settings: {slices: 3}, prefixes: [10.128.0.0/9], ".to_owned()),
+            ("o", format!("kind: {other}, {key}prefixes: [192.0.2.0/24], ")),
+        ] {
+            let host = |node: usize| {
+                let wants = name == "o" && other == "extract";
+                let key = if wants { format!(", match: \"0x0a0000{node:02x}\"") } else { String::new() };
+                format!("{{name: {name}{node}, node: n{node}{key}}}")
+            };
+            let hosts: Vec<String> = (0..nodes).map(host).collect();
+            text += &format!("    - {{name: net{name}, {fields}hosts: [{}]}}\n", hosts.join(", "));
+        }
         let plan = expand(&topology(&text));
-        assert_eq!(all_arrive(&plan, "net"), 2 * nodes * nodes, "{text}");
+        assert_eq!(all_arrive(&plan, (0, "netd"), 1), 2 * nodes * nodes, "{text}");
+        assert_eq!(all_arrive(&plan, (1, "nets"), 3), 3 * nodes * nodes, "{text}");
+        assert_eq!(all_arrive_by_entries(&plan, (2, "neto")), nodes * nodes, "{text}");
     }
 }
 

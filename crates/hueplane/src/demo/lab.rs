@@ -115,6 +115,7 @@ fn attach(
         routers: host.links().filter_map(|(_, router)| router).collect(),
         // The foreign host, as if it were on the link.
         on_link: host.bridge_target.map(AnyPrefix::host).into_iter().collect(),
+        neighbours: Vec::new(),
     };
     space::configure(inside, &settings)
 }

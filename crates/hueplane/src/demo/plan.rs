@@ -16,6 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hue_planes::Kind;
 use hue_wire::Mac;
 
+use crate::local::endpoint::{EDGE, Endpoint};
 use crate::local::space::HOST_INTERFACE;
 
 /// Ports of the node that a card has, `p0` to `p3`. Networks in software with ports of their own have those behind them.
@@ -33,8 +34,6 @@ const FURTHER: [(u16, Kind); 8] = [
 ];
 /// The program of the network of kind `process`: a learning switch.
 const PROGRAM: &str = include_str!("switch.py");
-/// The program that gives IP to the hosts of the network of kind `mpls`.
-const EDGE: &str = include_str!("../../../../labs/mpls/edge.py");
 /// Labels with which the hosts of the network of kind `mpls` send, in the order of [`SIDES`].
 const LABELS: [u32; 2] = [100, 101];
 /// Names of a network's ports, and of the hosts behind them.
@@ -108,19 +107,6 @@ pub struct Host {
     pub bridge_target: Option<IpAddr>,
     /// A foreign host, which is pinged through the router.
     pub routed_target: Option<IpAddr>,
-}
-
-/// A program that gives IP to a host.
-#[derive(Debug)]
-pub struct Endpoint {
-    /// The program; `None` is this one.
-    pub program: Option<&'static str>,
-    /// Its arguments.
-    pub command: Vec<String>,
-    /// The interface that it makes.
-    pub interface: &'static str,
-    /// Whether it gives the interface its address.
-    pub configures: bool,
 }
 
 impl Plan {

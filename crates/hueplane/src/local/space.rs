@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use hue_host::links::Links;
 use hue_host::netns::Namespace;
 use hue_host::routes::{MAIN, Wanted};
-use hue_host::{HostError, addresses, routes, sysctl};
+use hue_host::{HostError, addresses, neighbours, routes, sysctl};
 use hue_tables::AnyPrefix;
 use hue_wire::Mac;
 
@@ -37,6 +37,8 @@ pub struct Settings {
     pub routers: Vec<IpAddr>,
     /// Destinations that are on the link.
     pub on_link: Vec<AnyPrefix>,
+    /// Hosts on the link whose MAC addresses are known, because no network carries ARP between them.
+    pub neighbours: Vec<(IpAddr, Mac)>,
 }
 
 /// Creates a namespace without IPv6.
@@ -83,7 +85,10 @@ pub fn configure(inside: &Namespace, settings: &Settings) -> Result<(), HostErro
     let on_link =
         settings.on_link.iter().map(|prefix| Wanted { table: MAIN, prefix: *prefix, via: None, link });
     let wanted: Vec<Wanted> = settings.routers.iter().map(default).chain(on_link).collect();
-    match routes::add(socket, &wanted)?.into_iter().next() {
+    let failures = routes::add(socket, &wanted)?;
+    let neighbours: Vec<_> =
+        settings.neighbours.iter().map(|(address, mac)| (link, *address, *mac)).collect();
+    match failures.into_iter().chain(neighbours::set(socket, &neighbours)?).next() {
         Some(failure) => Err(failure.into()),
         None => Ok(()),
     }

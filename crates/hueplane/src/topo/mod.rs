@@ -1,11 +1,12 @@
 //! `hueplane topo`: all nodes of a topology on this machine, and tools for its documents.
 //!
 //! Flow: a document → `hue_intent::topology` → `hue_control::topology` (documents of each node) → `place` (directory, names) → `build`
-//! (namespaces, wires, hosts) → `run` (daemons, routing) → `show`, `ping`. Invariants: everything has the prefix of the topology's place,
+//! (namespaces, wires, hosts) → `run` (daemons, routing, `hosts`) → `show`, `ping`. Invariants: everything has the prefix of the topology's place,
 //! so `down` finds it, whoever made it; a place is complete when its file `up` exists.
 
 mod build;
 mod graphml;
+mod hosts;
 mod import;
 mod place;
 mod routing;

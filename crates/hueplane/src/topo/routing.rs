@@ -1,4 +1,4 @@
-//! Routing daemons in the networks' namespaces: FRR (zebra, ospfd, ospf6d) or PW-OSPF, as a network's `routing` says.
+//! Routing daemons in the networks' namespaces: FRR (zebra, ospfd, ospf6d), PW-OSPF or the ring of flat labels, as a network's `routing` says.
 //!
 //! They run like any program of `hueplane exec`, in the network's namespace and control group, so that `topo down` ends them with it. Hosts'
 //! links are passive: announced, without neighbours.
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use hue_control::topology::{On, Plan, Router, router_id};
 use hue_host::control::interface_names;
-use hue_intent::topology::{Routing, Topology};
+use hue_intent::topology::{Routing, Topology, TopologyNetwork, labels};
 use hueplaned::client::socket_in;
 
 use super::place::{node_folder, places};
@@ -22,6 +22,8 @@ use crate::local::probe::all_of;
 const FOLDERS: [&str; 2] = ["/usr/lib/frr", "/usr/sbin"];
 /// FRR's directory of sockets, in which it makes one for each instance.
 const FRR_RUN: &str = "/var/run/frr";
+/// Milliseconds between hellos of the ring of flat labels, for all routers.
+const RING_INTERVAL_MS: &str = "250";
 /// Networks on nodes whose routing starts at the same time.
 const PARALLEL: usize = 8;
 
@@ -29,9 +31,9 @@ const PARALLEL: usize = 8;
 pub fn check(topology: &Topology) -> Result<(), Failure> {
     for network in &topology.spec.networks {
         let missing = match network.routing {
-            Routing::Frr => frr_programs(network.kind).iter().find(|name| program(name).is_none()).copied(),
+            Routing::Frr => frr_programs(network).iter().find(|name| program(name).is_none()).copied(),
             Routing::Pwospf if !has_pwospf() => Some("hueplane pwospf"),
-            Routing::Static | Routing::None | Routing::Pwospf => None,
+            Routing::Static | Routing::None | Routing::Pwospf | Routing::Ring => None,
         };
         if let Some(missing) = missing {
             let help =
@@ -54,13 +56,17 @@ pub fn start(topology: &Topology, plan: &Plan) -> Result<(), Failure> {
         .enumerate()
         .flat_map(|(node, one)| one.routers.iter().map(move |router| (node, router)))
         .filter(|(_, router)| {
-            matches!(topology.spec.networks[router.network].routing, Routing::Frr | Routing::Pwospf)
+            !matches!(topology.spec.networks[router.network].routing, Routing::Static | Routing::None)
         })
         .collect();
     all_of(PARALLEL, &parts, |(node, router)| {
         let network = &topology.spec.networks[router.network];
         let part = Part { topology, node: *node, name: &plan.nodes[*node].name, router };
-        let started = if network.routing == Routing::Frr { part.frr() } else { part.pwospf() };
+        let started = match network.routing {
+            Routing::Frr => part.frr(),
+            Routing::Ring => part.ring(),
+            _ => part.background("pwospf", &["--hello-interval", "1"]),
+        };
         started.map_err(|failure| {
             Failure::Broken(format!("node {}, network {}: {failure}", part.name, network.name))
         })
@@ -85,16 +91,16 @@ fn instance(topology: &str, part: Option<(usize, usize)>) -> String {
     format!("topo@{topology}@{part}")
 }
 
-fn frr_programs(kind: hue_planes::Kind) -> Vec<&'static str> {
-    use hue_planes::Kind;
+fn frr_programs(network: &TopologyNetwork) -> Vec<&'static str> {
+    let has = |v4: bool| network.prefixes.iter().any(|prefix| prefix.addr().is_ipv4() == v4);
     let mut names = vec!["zebra"];
-    names.extend((kind != Kind::Ipv6).then_some("ospfd"));
-    names.extend((kind != Kind::Ipv4).then_some("ospf6d"));
+    names.extend(has(true).then_some("ospfd"));
+    names.extend(has(false).then_some("ospf6d"));
     names
 }
 
 /// The path of a program.
-fn program(name: &str) -> Option<PathBuf> {
+pub(super) fn program(name: &str) -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&paths).chain(FOLDERS.iter().map(PathBuf::from));
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
@@ -115,7 +121,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    fn network(&self) -> &hue_intent::topology::TopologyNetwork {
+    fn network(&self) -> &TopologyNetwork {
         &self.topology.spec.networks[self.router.network]
     }
 
@@ -145,7 +151,7 @@ impl Part<'_> {
         let mut chown = Command::new("chown");
         chown.args(["-R", "frr:frr"]).arg(&folder).arg(Path::new(FRR_RUN).join(&name));
         run(&mut chown, "chown")?;
-        for daemon in frr_programs(self.network().kind) {
+        for daemon in frr_programs(self.network()) {
             let path = program(daemon).ok_or_else(|| {
                 Failure::Broken(format!("program {daemon} is missing: apt-get install frr"))
             })?;
@@ -159,21 +165,27 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// Starts PW-OSPF.
-    fn pwospf(&self) -> Result<(), Failure> {
+    /// Starts the ring of flat labels.
+    fn ring(&self) -> Result<(), Failure> {
+        let label = labels::router(self.topology, self.network(), self.name).to_string();
+        self.background("rofl-ring", &["--label", &label, "--interval", RING_INTERVAL_MS])
+    }
+
+    /// Starts a command of this program that runs until it is killed.
+    fn background(&self, name: &str, arguments: &[&str]) -> Result<(), Failure> {
         let folder = node_folder(self.topology.name(), self.name);
-        let path = folder.join(format!("pwospf-{}.log", self.network().name));
+        let path = folder.join(format!("{name}-{}.log", self.network().name));
         let failed = |source| Failure::Output { path: path.clone(), source };
         let log = fs::File::create(&path).map_err(failed)?;
         let errors = log.try_clone().map_err(failed)?;
         let own = std::env::current_exe()
             .map_err(|error| Failure::Broken(format!("the program's own file: {error}")))?;
         let mut command = self.exec()?;
-        command.arg(own).args(["pwospf", "--hello-interval", "1"]).stdout(log).stderr(errors);
+        command.arg(own).arg(name).args(arguments).stdout(log).stderr(errors);
         command
             .spawn()
             .map(drop)
-            .map_err(|error| Failure::Broken(format!("hueplane pwospf cannot be run: {error}")))
+            .map_err(|error| Failure::Broken(format!("hueplane {name} cannot be run: {error}")))
     }
 }
 
@@ -196,7 +208,7 @@ fn frr_config(topology: &Topology, router: &Router, node: usize) -> String {
     let interfaces = interface_names(&names);
     let families: Vec<&str> = [("ip ospf", "ospfd"), ("ipv6 ospf6", "ospf6d")]
         .into_iter()
-        .filter(|(_, daemon)| frr_programs(network.kind).contains(daemon))
+        .filter(|(_, daemon)| frr_programs(network).contains(daemon))
         .map(|(words, _)| words)
         .collect();
     // With objects of next hops in the kernel, FRR (8.4) loses one for good when its link loses its carrier: the kernel takes it out of

@@ -12,7 +12,7 @@ use hueplaned::client::Client;
 use serde::Serialize;
 
 use super::place::{Place, node_folder, places};
-use super::{build, check, load, root, routing};
+use super::{build, check, hosts, load, root, routing};
 use crate::cli::TopoUp;
 use crate::failure::Failure;
 use crate::local::daemon::Daemon;
@@ -48,6 +48,7 @@ pub fn up(args: &TopoUp) -> Result<(), Failure> {
     let plan = expand(&topology);
     check(&plan)?;
     routing::check(&topology)?;
+    hosts::check(&topology)?;
     warn_memory(&plan, args);
     stop::install_handlers()?;
     let place = Place::make(topology.name(), &text)?;
@@ -103,7 +104,7 @@ fn available(meminfo: &str) -> Option<u64> {
 fn start(topology: &Topology, plan: &Plan, args: &TopoUp) -> Result<(), Failure> {
     let name = topology.name();
     let spinner = progress::spinner("namespaces and wires");
-    let spaces = build::build(name, plan)?;
+    let spaces = build::build(topology, plan)?;
     spinner.finish_and_clear();
     let bar = progress::bar("nodes", plan.nodes.len() as u64);
     let nodes: Vec<(&NodePlan, &Namespace)> = plan.nodes.iter().zip(&spaces).collect();
@@ -116,7 +117,8 @@ fn start(topology: &Topology, plan: &Plan, args: &TopoUp) -> Result<(), Failure>
     let clients = started?;
     let pairs: Vec<(&NodePlan, &Client)> = plan.nodes.iter().zip(&clients).collect();
     all(&pairs, |(node, client)| settled(node, client))?;
-    routing::start(topology, plan)
+    routing::start(topology, plan)?;
+    hosts::start(topology, plan)
 }
 
 /// Starts the daemon of a node, and gives it its documents.

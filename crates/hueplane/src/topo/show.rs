@@ -83,6 +83,9 @@ struct HostRow {
     network: String,
     node: String,
     addresses: Vec<String>,
+    /// With kinds whose entries name hosts: its label, or the key of frames to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
     namespace: String,
 }
 
@@ -171,6 +174,7 @@ fn shown(topology: &Topology, plan: &Plan, answers: &[Answer]) -> Shown {
         network: spec.networks[host.network].name.to_string(),
         node: plan.nodes[host.node].name.clone(),
         addresses: host.addresses.iter().map(ToString::to_string).collect(),
+        label: host.entry.as_ref().map(|entry| entry.label.clone()),
         namespace: host_space(name, &host.name),
     });
     Shown {
@@ -231,6 +235,7 @@ fn table(shown: &Shown) -> String {
                 host.network.clone(),
                 host.node.clone(),
                 addresses,
+                host.label.clone().unwrap_or_default(),
                 host.namespace.clone(),
             ]
         })
@@ -246,7 +251,14 @@ fn table(shown: &Shown) -> String {
             ("HOSTS", Align::Right),
             ("RUNS ON", LEFT),
         ],
-        &[("HOST", LEFT), ("NETWORK", LEFT), ("NODE", LEFT), ("ADDRESSES", LEFT), ("NAMESPACE", LEFT)],
+        &[
+            ("HOST", LEFT),
+            ("NETWORK", LEFT),
+            ("NODE", LEFT),
+            ("ADDRESSES", LEFT),
+            ("LABEL", LEFT),
+            ("NAMESPACE", LEFT),
+        ],
     ];
     let tables = heads.into_iter().zip([nodes, links, networks, hosts]);
     let tables: Vec<String> =

@@ -105,6 +105,20 @@ impl Labels {
         self.learnt.retain(|network, _| is_desired(network));
     }
 
+    /// All labels, by network, for the next daemon.
+    pub fn all(&self) -> BTreeMap<String, Vec<LabelRow>> {
+        let rows = |known: &Known| known.labels.iter().map(LabelRow::from).collect();
+        self.learnt.iter().map(|(network, known)| (network.clone(), rows(known))).collect()
+    }
+
+    /// Takes the labels that a network had in the daemon before, as those of a routing daemon that is gone. What it has said
+    /// meanwhile is newer and stays.
+    pub fn adopt(&mut self, now: Instant, network: &str, rows: &[LabelRow]) {
+        let labels = rows.iter().filter_map(|row| row.entry().ok()).collect();
+        let known = Known { labels, ends: Some(now + HOLD) };
+        self.learnt.entry(network.to_owned()).or_insert(known);
+    }
+
     /// Takes a report about a network in this state.
     pub fn take(&mut self, now: Instant, report: Report, want: &Wanted) -> Meaning {
         let Some(entrance) = self.doors.get(&report.vid).filter(|one| one.run == report.run) else {
@@ -308,6 +322,13 @@ mod tests {
         let own = over.program.entries.labels()[0];
         assert_eq!(over.program.next_hops[usize::from(own.1.get())].kind(), hue_planes::AdjacencyKind::Local);
         assert_eq!(count(&labels, &over), 2, "the same again");
+        // The next daemon has them, until their daemon is gone for long, and those of a daemon that came first stay.
+        let (mut next, all) = (Labels::default(), labels.all());
+        next.adopt(now, "flat", &all["flat"]);
+        assert_eq!((count(&next, &want), next.all() == all), (2, true));
+        next.adopt(now, "flat", &[]);
+        assert_eq!(count(&next, &want), 2);
+        assert_eq!(next.expire(now + HOLD), [("flat".to_owned(), 2)]);
         // A document with other lengths: what was learnt does not fit it.
         assert_eq!(count(&labels, &flat(40)), 1);
         assert_eq!(labels.expire(now), []);

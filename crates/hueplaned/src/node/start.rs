@@ -216,7 +216,7 @@ impl Node {
         self.publish();
         // Before ports are closed: the next daemon reads it when it has them.
         if let Some(file) = learnt
-            && let Err(error) = leave_learnt(file, self.learnt())
+            && let Err(error) = leave_learnt(file, self.learnt(), &self.labels.all())
         {
             tracing::warn!(%error, "what networks have learnt cannot be handed over");
         }

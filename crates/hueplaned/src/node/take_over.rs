@@ -16,8 +16,11 @@ use std::time::{Duration, Instant};
 use hue_host::links::Links;
 use hue_host::process::Process;
 use hue_ports::{AfXdp, AfXdpOptions, Attachment, PreparedAfXdp, Region};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::api::MacAddress;
+use crate::labels::LabelRow;
 
 /// How long networks may take to be set up before ports are opened anyway.
 const SET_UP_MAX: Duration = Duration::from_secs(30);
@@ -88,30 +91,54 @@ impl TakeOver {
     pub(super) fn of(predecessor: Predecessor) -> Self {
         // Of an upgrade that failed.
         let _ = fs::remove_file(&predecessor.learnt);
+        let _ = fs::remove_file(labels_beside(&predecessor.learnt));
         Self::Preparing(predecessor, Instant::now() + SET_UP_MAX, PreparedPorts::new())
     }
 }
 
-/// The file in the run directory for what networks have learnt.
+/// The file in the run directory for what networks have learnt. Flat labels have one beside it.
 pub fn learnt_in(run_dir: &Path) -> PathBuf {
     run_dir.join("learnt.json")
 }
 
-/// Writes down MAC addresses for the next daemon. The file appears when it is complete.
-pub fn leave_learnt(file: &Path, macs: impl Iterator<Item = MacAddress>) -> io::Result<()> {
+/// Writes down MAC addresses and flat labels for the next daemon. Each file appears when it is complete.
+pub fn leave_learnt(
+    file: &Path,
+    macs: impl Iterator<Item = MacAddress>,
+    labels: &BTreeMap<String, Vec<LabelRow>>,
+) -> io::Result<()> {
     let macs: Vec<MacAddress> = macs.filter(|mac| !mac.fixed).take(LEARNT_MAX).collect();
+    leave(&labels_beside(file), labels)?;
+    leave(file, &macs)
+}
+
+/// The file for flat labels.
+fn labels_beside(learnt: &Path) -> PathBuf {
+    learnt.with_file_name("labels.json")
+}
+
+fn leave(file: &Path, what: &impl Serialize) -> io::Result<()> {
     let partial = file.with_extension("part");
     // Which hosts a network has is not for every user of the machine.
     let mut out =
         fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
-    out.write_all(&serde_json::to_vec(&macs)?)?;
+    out.write_all(&serde_json::to_vec(what)?)?;
     fs::rename(partial, file)
 }
 
-/// Reads and removes what [`leave_learnt`] left; nothing if the daemon before is of a version that leaves nothing.
+/// Reads and removes the MAC addresses that [`leave_learnt`] left; none if the daemon before is of a version that leaves nothing.
 pub fn take_learnt(file: &Path) -> io::Result<Vec<MacAddress>> {
+    take(file)
+}
+
+/// Reads and removes the labels, by network.
+pub fn take_labels(learnt: &Path) -> io::Result<BTreeMap<String, Vec<LabelRow>>> {
+    take(&labels_beside(learnt))
+}
+
+fn take<T: DeserializeOwned + Default>(file: &Path) -> io::Result<T> {
     let bytes = match fs::read(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::default()),
         bytes => bytes?,
     };
     fs::remove_file(file)?;

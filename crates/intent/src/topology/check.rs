@@ -5,13 +5,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use hue_planes::{Keys, Kind};
+use hue_planes::Kind;
 use hue_tables::AnyPrefix;
 
 use super::paths::Graph;
-use super::{
-    ResolvedLink, Routing, TopologyNetwork, TopologySpec, TunnelType, Under, VirtualLink, addresses,
-};
+use super::{ResolvedLink, TopologyNetwork, TopologySpec, TunnelType, Under, VirtualLink, addresses, kinds};
 use crate::decode::Cursor;
 use crate::error::{did_you_mean, one_of};
 use crate::limits;
@@ -26,7 +24,8 @@ pub(super) fn all(at: &Cursor<'_>, spec: &TopologySpec) {
     for (place, network) in spec.networks.iter().enumerate() {
         check.members(place, network);
         check.virtual_links(place, network);
-        check.kind(place, network);
+        kinds::of_network(&check.network(place), network);
+        kinds::of_hosts(&check.network(place), network);
     }
     check.interfaces();
     check.ports();
@@ -44,6 +43,7 @@ pub(super) fn all(at: &Cursor<'_>, spec: &TopologySpec) {
         check.tunnels_twice(place);
     }
     check.overlaps();
+    kinds::whole_ports(at, spec);
 }
 
 struct Check<'c, 't> {
@@ -197,47 +197,24 @@ impl<'t> Check<'_, 't> {
             at_over.fault("the network itself", "another network that carries the tunnel", None);
             return;
         }
-        if kind == TunnelType::Ipip && network.kind == Kind::L2 {
-            let found = "ipip for a network of kind l2";
+        if kind == TunnelType::Ipip && !network.kind.limits().keys.has_routes() {
+            let found = format!("ipip for a network of kind {}", network.kind.name());
             at.field_or_self("tunnel").fault(found, "vxlan: its packets contain whole frames", None);
         }
         let Some(carrier) = self.spec.networks.iter().find(|one| one.name == *over) else { return };
-        if carrier.kind == Kind::L2 {
-            let found = format!("network \"{over}\" of kind l2");
-            at_over.fault(found, "a network with IP addresses", None);
+        if !carrier.kind.limits().keys.has_routes() {
+            let found = format!("network \"{over}\" of kind {}", carrier.kind.name());
+            at_over.fault(
+                found,
+                "a network whose routes hueplane has: kind ipv4, ipv6, dual or splice",
+                None,
+            );
         }
         for node in &link.ends {
             if carrier.nodes.as_ref().is_some_and(|nodes| !nodes.contains(node)) {
                 let found = format!("network \"{over}\", which is not on node \"{node}\"");
                 at_over.fault(found, "a network on both nodes", None);
             }
-        }
-    }
-
-    /// What depends on a network's kind.
-    fn kind(&self, place: usize, network: &TopologyNetwork) {
-        let at = self.network(place);
-        let routing = at.field_or_self("routing");
-        match (network.kind, network.routing) {
-            (Kind::L2, Routing::None) => {}
-            (Kind::L2, other) => {
-                let found = format!("{} with kind l2", other.name());
-                routing.fault(found, "none: a switch has no routes", None);
-            }
-            (kind, Routing::Pwospf) if kind != Kind::Ipv4 => {
-                let found = format!("pwospf with kind {}", kind.name());
-                routing.fault(found, "static, frr or none: PW-OSPF is for IPv4", None);
-            }
-            _ => {}
-        }
-        let prefixes = at.field_or_self("prefixes");
-        let families: Vec<bool> = network.prefixes.iter().map(|prefix| prefix.addr().is_ipv4()).collect();
-        let wanted = if network.kind.limits().keys == Keys::Dual { 2 } else { 1 };
-        let expected = if wanted == 2 { "one IPv4 and one IPv6 prefix" } else { "one prefix" };
-        if families.len() != wanted || families.len() == 2 && families[0] == families[1] {
-            let v4 = families.iter().filter(|is_v4| **is_v4).count();
-            let found = format!("{v4} of IPv4 and {} of IPv6", families.len() - v4);
-            prefixes.fault(found, format!("{expected} with kind {}", network.kind.name()), None);
         }
     }
 
@@ -363,9 +340,10 @@ impl<'t> Check<'_, 't> {
         for (number, prefix) in network.prefixes.iter().enumerate() {
             let v4 = prefix.addr().is_ipv4();
             let hosts = network.hosts.len();
-            let (longest, what) = match network.kind {
-                Kind::L2 => (addresses::longest_flat(v4, hosts), format!("{hosts} hosts")),
-                _ => (addresses::longest(v4, hosts, links), format!("{hosts} hosts and {links} links")),
+            let (longest, what) = if network.has_routers() {
+                (addresses::longest(v4, hosts, links), format!("{hosts} hosts and {links} links"))
+            } else {
+                (addresses::longest_flat(v4, hosts), format!("{hosts} hosts"))
             };
             if longest.is_none_or(|longest| prefix.len() > longest) {
                 let found = format!("a prefix of {} bits for {what}", prefix.len());

@@ -8,14 +8,15 @@ use hue_tables::AnyPrefix;
 
 use super::{
     KIND, Routing, Topology, TopologyHost, TopologyLink, TopologyNetwork, TopologyNode, TopologySpec,
-    TopologyTag, TunnelType, VirtualLink, check,
+    TopologyTag, TunnelType, VirtualLink, check, kinds,
 };
 use crate::address::{self, Family};
 use crate::decode::Cursor;
-use crate::error::one_of;
+use crate::document;
+use crate::extract::Digits;
 use crate::limits;
 use crate::live::InterfaceName;
-use crate::types::{ApiVersion, Colour, Metadata, Name};
+use crate::types::{ApiVersion, Colour, Metadata, Name, Plane};
 
 const NAME: &str = "a name of 1 to 32 letters, digits, '-', '_' or '.', beginning with a letter or digit";
 const ENDS: &str = "a list of two different nodes, such as [a, b]";
@@ -23,6 +24,7 @@ const INTERFACES: &str = "a list of two Linux interfaces, such as [enp3s0, enp4s
 const INTERFACE_NAME: &str = "the name of a Linux interface: 1 to 15 visible characters, no '/' or ':'";
 const PLACE: &str =
     "a list of two numbers from -1000000 to 1000000, with at most three decimals, such as [8.5, 47.4]";
+const DIGITS: &str = "up to 32 hexadecimal digits, two for each byte of the key, such as 0x0a000001";
 const COLOUR: &str = "a colour such as \"#d62728\"";
 
 /// Decodes and checks one document. `None` if it has errors, which have been reported.
@@ -46,7 +48,9 @@ pub(super) fn topology(at: &Cursor<'_>) -> Option<Topology> {
     check::all(&spec_at, &spec);
     let metadata = Metadata { name };
     let (api_version, kind) = (ApiVersion::V1, TopologyTag::Topology);
-    (at.faults() == before).then_some(Topology { api_version, kind, metadata, spec })
+    let topology = Topology { api_version, kind, metadata, spec };
+    kinds::labels_differ(&spec_at, &topology);
+    (at.faults() == before).then_some(topology)
 }
 
 fn spec(at: &Cursor<'_>) -> Option<TopologySpec> {
@@ -178,10 +182,11 @@ fn link(at: &Cursor<'_>) -> Option<TopologyLink> {
 }
 
 fn network(at: &Cursor<'_>) -> Option<TopologyNetwork> {
-    at.mapping(&["name", "colour", "kind", "prefixes", "nodes", "links", "routing", "hosts"])?;
+    at.mapping(&["name", "colour", "kind", "settings", "prefixes", "nodes", "links", "routing", "hosts"])?;
     let name = named(at, "name");
     let colour = optional(at, "colour", |at| at.parse::<Colour>(COLOUR));
     let kind = at.required("kind", "a kind of plane").and_then(|at| kind(&at));
+    let settings = kind.and_then(|kind| settings(at, kind));
     let family = kind.map_or(Family::Any, |kind| match Family::of(kind) {
         // Hosts of a switch have addresses of either family.
         Family::None => Family::Both,
@@ -202,30 +207,41 @@ fn network(at: &Cursor<'_>) -> Option<TopologyNetwork> {
         name: name?,
         colour: colour?,
         kind: kind?,
+        settings: settings?,
         prefixes: prefixes?,
         nodes: nodes?,
         links: links?,
-        routing: routing?.unwrap_or(if kind == Some(Kind::L2) { Routing::None } else { Routing::Static }),
+        routing: routing?.unwrap_or(kinds::routings(kind?)[0]),
         hosts: hosts?.unwrap_or_default(),
     })
 }
 
-/// The kind of a network; a topology has no place for what some kinds need.
+/// The kind of a network.
 fn kind(at: &Cursor<'_>) -> Option<Kind> {
     let word = at.word(&Kind::OFFERED.map(Kind::name))?;
-    let kind = Kind::OFFERED.into_iter().find(|kind| kind.name() == word)?;
-    if !super::KINDS.contains(&kind) {
-        let hint = "what it needs is in Network documents, one for each node".to_owned();
-        at.fault(format!("kind {word}"), one_of(super::KINDS.map(Kind::name)), Some(hint));
-        return None;
-    }
-    Some(kind)
+    Kind::OFFERED.into_iter().find(|kind| kind.name() == word)
+}
+
+/// The settings of the kind, as networks have them: `Some(None)` if there are none, `None` if they are invalid.
+fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Option<Plane>> {
+    let needed = match kind {
+        Kind::Extract => Some("a mapping with key, as plane of a network of kind extract has it"),
+        Kind::Process => Some("a mapping with command, as plane of a network of kind process has it"),
+        _ => None,
+    };
+    let field = match needed {
+        Some(expected) => Some(at.required("settings", expected)?),
+        None => at.field("settings"),
+    };
+    let Some(field) = field else { return Some(None) };
+    field.mapping(&document::setting_names())?;
+    document::settings(&field, kind).map(Some)
 }
 
 /// The prefix if blocks for hosts fit into it.
 fn fits(at: &Cursor<'_>, prefix: AnyPrefix, kind: Option<Kind>) -> Option<AnyPrefix> {
     let most = match (kind, prefix.bits()) {
-        (Some(Kind::L2), bits) => bits - 2,
+        (Some(kind), bits) if !kinds::has_routers(kind) => bits - 2,
         (_, 32) => 24,
         _ => 64,
     };
@@ -263,9 +279,11 @@ fn virtual_link(at: &Cursor<'_>) -> Option<VirtualLink> {
 }
 
 fn host(at: &Cursor<'_>) -> Option<TopologyHost> {
-    at.mapping(&["name", "node", "interface"])?;
+    at.mapping(&["name", "node", "interface", "mac", "match"])?;
     let name = named(at, "name");
     let node = named(at, "node");
     let interface = optional(at, "interface", interface);
-    Some(TopologyHost { name: name?, node: node?, interface: interface? })
+    let mac = optional(at, "mac", |at| document::unicast(at));
+    let matching = optional(at, "match", |at| at.parse::<Digits>(DIGITS));
+    Some(TopologyHost { name: name?, node: node?, interface: interface?, mac: mac?, matching: matching? })
 }

@@ -8,27 +8,28 @@
 pub mod addresses;
 mod check;
 mod decode;
+mod kinds;
+pub mod labels;
 pub mod paths;
 
-use hue_planes::Kind;
+use hue_planes::{Kind, splice};
 use hue_tables::AnyPrefix;
+use hue_wire::Mac;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::decode::{Cursor, File};
 use crate::error::{Error, Errors, Report};
+use crate::extract::Digits;
 use crate::limits;
 use crate::live::InterfaceName;
 use crate::load::Source;
 use crate::schema;
-use crate::types::{ApiVersion, Colour, Metadata, Name};
+use crate::types::{ApiVersion, Colour, Metadata, Name, Plane};
 use crate::yaml;
 
 /// Name of the kind in documents.
 pub const KIND: &str = "Topology";
-
-/// The kinds of its networks.
-pub const KINDS: [Kind; 4] = [Kind::Ipv4, Kind::Ipv6, Kind::L2, Kind::Dual];
 
 /// Marks a document as a [`Topology`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
@@ -115,10 +116,15 @@ pub struct TopologyNetwork {
     pub colour: Option<Colour>,
     /// Kind of plane on all nodes.
     #[serde(serialize_with = "kind_name")]
-    #[schemars(schema_with = "schema::topology_kind")]
+    #[schemars(schema_with = "schema::kind")]
     pub kind: Kind,
-    /// Prefixes from which links and hosts get their addresses: one, or with kind `dual` one of each family. IPv4: at most 24
-    /// bits long (with kind `l2`, 30); IPv6: at most 64.
+    /// Settings of the kind on all nodes: those of a network's `plane`. Kinds `extract` and `process` need some.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "settings")]
+    #[schemars(default, schema_with = "schema::topology_settings")]
+    pub settings: Option<Plane>,
+    /// Prefixes from which links and hosts get their addresses: one, or one of each family with kind `dual` and perhaps with
+    /// `kernel`. IPv4: at most 24 bits long; IPv6: at most 64. With kinds whose links have no addresses, `l2` and others, two
+    /// bits less than an address.
     #[serde(serialize_with = "prefix_texts")]
     #[schemars(schema_with = "schema::topology_prefixes")]
     pub prefixes: Vec<AnyPrefix>,
@@ -130,7 +136,7 @@ pub struct TopologyNetwork {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::virtual_links")]
     pub links: Option<Vec<VirtualLink>>,
-    /// Where the network's routes come from.
+    /// Where the network's routes, labels or entries come from; by default `static`, with kinds `l2` and `process` `none`.
     #[serde(skip_serializing_if = "Routing::is_default")]
     #[schemars(default)]
     pub routing: Routing,
@@ -191,25 +197,27 @@ impl TunnelType {
     }
 }
 
-/// Where routes of a network across nodes come from.
+/// Where routes, labels or entries of a network across nodes come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum Routing {
-    /// Static routes along shortest paths, computed from the document.
+    /// Shortest paths, computed from the document.
     #[default]
     Static,
     /// OSPF by FRR. `hueplane topo up` starts it in the network's namespaces; elsewhere you do.
     Frr,
     /// PW-OSPF, in the same way. Kind `ipv4` only.
     Pwospf,
+    /// Labels join a ring by `hueplane rofl-ring`, in the same way. Kind `rofl` only.
+    Ring,
     /// None: only links are known.
     None,
 }
 
 impl Routing {
     /// All values.
-    pub const ALL: [Self; 4] = [Self::Static, Self::Frr, Self::Pwospf, Self::None];
+    pub const ALL: [Self; 5] = [Self::Static, Self::Frr, Self::Pwospf, Self::Ring, Self::None];
 
     /// The name in documents.
     #[must_use]
@@ -218,6 +226,7 @@ impl Routing {
             Self::Static => "static",
             Self::Frr => "frr",
             Self::Pwospf => "pwospf",
+            Self::Ring => "ring",
             Self::None => "none",
         }
     }
@@ -242,6 +251,15 @@ pub struct TopologyHost {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, schema_with = "schema::of::<InterfaceName>")]
     pub interface: Option<InterfaceName>,
+    /// Kinds `rofl`, `mpls` and `extract`: MAC address of the host, which entries name; by default one that follows from names,
+    /// which `hueplane topo up` gives it.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "mac")]
+    #[schemars(default, schema_with = "schema::mac")]
+    pub mac: Option<Mac>,
+    /// Kind `extract`, required: the key of frames to the host, in hexadecimal digits.
+    #[serde(rename = "match", skip_serializing_if = "Option::is_none", serialize_with = "digits")]
+    #[schemars(default, schema_with = "schema::topology_match")]
+    pub matching: Option<Digits>,
 }
 
 /// A link of a network, resolved.
@@ -276,6 +294,32 @@ impl Topology {
     #[must_use]
     pub fn name(&self) -> &str {
         self.metadata.name.as_str()
+    }
+}
+
+impl TopologyNetwork {
+    /// Whether its nodes are routers with IP addresses. Otherwise all hosts are on one prefix, and links have no addresses.
+    #[must_use]
+    pub fn has_routers(&self) -> bool {
+        kinds::has_routers(self.kind)
+    }
+
+    /// The plane, as documents of nodes have it.
+    #[must_use]
+    pub fn plane_text(&self) -> String {
+        let mut out = format!("{{kind: {}", self.kind.name());
+        for (name, value) in self.settings.iter().flat_map(of_plane) {
+            out.push_str(&format!(", {name}: {value}"));
+        }
+        out.push('}');
+        out
+    }
+
+    /// How many tables of routes it has.
+    #[must_use]
+    pub fn slices(&self) -> u8 {
+        let given = self.settings.as_ref().and_then(|plane| plane.slices);
+        if self.kind == Kind::Splice { given.unwrap_or(splice::SLICES_DEFAULT) } else { 1 }
     }
 }
 
@@ -405,6 +449,32 @@ fn mtu_default() -> u16 {
 #[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde requires
 fn kind_name<S: Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(kind.name())
+}
+
+/// The settings of a plane, without its kind.
+fn of_plane(plane: &Plane) -> serde_json::Map<String, serde_json::Value> {
+    match serde_json::to_value(plane) {
+        Ok(serde_json::Value::Object(mut fields)) => {
+            fields.remove("kind");
+            fields
+        }
+        _ => serde_json::Map::new(),
+    }
+}
+
+#[allow(clippy::ref_option)] // the signature that serde requires
+fn settings<S: Serializer>(plane: &Option<Plane>, serializer: S) -> Result<S::Ok, S::Error> {
+    plane.as_ref().map(of_plane).serialize(serializer)
+}
+
+#[allow(clippy::ref_option)] // the signature that serde requires
+fn mac<S: Serializer>(mac: &Option<Mac>, serializer: S) -> Result<S::Ok, S::Error> {
+    mac.map(|mac| mac.to_string()).serialize(serializer)
+}
+
+#[allow(clippy::ref_option)] // the signature that serde requires
+fn digits<S: Serializer>(digits: &Option<Digits>, serializer: S) -> Result<S::Ok, S::Error> {
+    digits.map(|digits| digits.to_string()).serialize(serializer)
 }
 
 #[allow(clippy::ref_option)] // the signature that serde requires

@@ -3,7 +3,7 @@
 use hue_intent::{EntryAction, Select, limits};
 use hue_planes::extract::Settings;
 use hue_tables::Pattern;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::common::{NODE, RED, errors, load};
 use crate::evaluate::valid;
@@ -343,21 +343,4 @@ fn tunnels_of_such_a_network_carry_frames() {
             .contains("found network \"bits\" of kind extract, expected a network that routes IP packets"),
         "{refused:?}"
     );
-}
-
-#[test]
-fn a_topology_refuses_the_kind() {
-    let text = "apiVersion: hueplane/v1\nkind: Topology\nmetadata: {name: t}\nspec:\n  nodes: [{name: a}]\n  links: []\n  networks:\n    - {name: bits, kind: extract, prefixes: [10.0.0.0/16]}\n";
-    let source = hue_intent::Source { name: "a.yaml".to_owned(), bytes: text.as_bytes().to_vec() };
-    let errors = hue_intent::topology::parse_topology(&source).unwrap_err();
-    let errors: Vec<String> = errors.list.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        errors,
-        [
-            "a.yaml:8:26: spec.networks[0].kind: found kind extract, expected ipv4, ipv6, l2 or dual (what it needs is in Network documents, one for each node)"
-        ]
-    );
-    let schema: Value = hue_intent::schema();
-    let kinds = &schema["$defs"]["TopologyNetwork"]["properties"]["kind"]["enum"];
-    assert_eq!(kinds, &json!(["ipv4", "ipv6", "l2", "dual"]));
 }

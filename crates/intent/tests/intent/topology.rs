@@ -1,7 +1,7 @@
 //! `Topology` documents: what is refused, and where.
 
 use hue_intent::Source;
-use hue_intent::topology::{is_topology, parse_topology};
+use hue_intent::topology::{is_topology, labels, parse_topology};
 use serde_json::json;
 
 use crate::evaluate::valid;
@@ -177,6 +177,191 @@ fn errors_name_the_place() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A topology with this network, and whatever else is on the link of its two nodes.
+fn with(networks: &[&str]) -> String {
+    let list: String = networks.iter().map(|one| format!("    - {{{one}}}\n")).collect();
+    format!(
+        "apiVersion: hueplane/v1\nkind: Topology\nmetadata: {{name: t}}\nspec:\n  nodes: [{{name: a}}, {{name: b}}]\n  links: [{{ends: [a, \
+         b]}}]\n  networks:\n{list}"
+    )
+}
+
+const WAN: &str = "name: wan, kind: ipv4, prefixes: [10.0.0.0/16]";
+
+#[test]
+fn networks_of_every_kind_are_read_and_written() {
+    let schema = hue_intent::schema();
+    let hosts = "hosts: [{name: h, node: a}]";
+    let keyed = "hosts: [{name: h, node: a, match: \"0x0a000001\", mac: \"02:00:00:00:00:a1\"}]";
+    for network in [
+        format!("name: n, kind: kernel, prefixes: [10.1.0.0/16, \"fd00::/48\"], routing: frr, {hosts}"),
+        format!("name: n, kind: kernel, prefixes: [\"fd00::/48\"], {hosts}"),
+        format!(
+            "name: n, kind: splice, settings: {{slices: 8, bits: shim}}, prefixes: [10.1.0.0/16], {hosts}"
+        ),
+        format!(
+            "name: n, kind: rofl, settings: {{label_bits: 32}}, prefixes: [10.1.0.0/30], routing: ring, {hosts}"
+        ),
+        format!("name: n, kind: rofl, prefixes: [\"fd00::/126\"], {hosts}"),
+        format!("name: n, kind: mpls, settings: {{ttl: pipe}}, prefixes: [10.1.0.0/30], {hosts}"),
+        format!(
+            "name: n, kind: extract, settings: {{key: [{{offset: 30, bytes: 4}}]}}, prefixes: [10.1.0.0/30], {keyed}"
+        ),
+        format!(
+            "name: n, kind: process, settings: {{command: [/bin/true]}}, prefixes: [10.1.0.0/30], {hosts}"
+        ),
+        "name: n, kind: mpls, prefixes: [10.1.0.0/30], links: [{ends: [a, b], tunnel: vxlan, over: wan}]"
+            .to_owned(),
+        "name: n, kind: splice, prefixes: [10.1.0.0/16], links: [{ends: [a, b], tunnel: ipip, over: wan}]"
+            .to_owned(),
+    ] {
+        let text = with(&[WAN, &network]);
+        assert_eq!(errors(&text), Vec::<String>::new(), "{network}");
+        let topology = parse_topology(&Source { name: "t.yaml".into(), bytes: text.into() }).unwrap();
+        let value = serde_json::to_value(&topology).unwrap();
+        assert!(valid(&schema, &schema, &value), "{value}");
+        let again = parse_topology(&Source { name: "t.json".into(), bytes: value.to_string().into_bytes() });
+        assert_eq!(again.unwrap(), topology, "what is written is read again");
+    }
+}
+
+#[test]
+fn what_a_kind_cannot_have_is_refused() {
+    let one = |network: &str| errors(&with(&[WAN, network]));
+    let pair = "prefixes: [10.1.0.0/16]";
+    let key = "settings: {key: [{offset: 30, mask: \"0xf0\"}]}";
+    let cases: &[(String, &str)] = &[
+        (
+            format!("name: n, kind: process, {pair}"),
+            "spec.networks[1].settings: found nothing, expected a mapping with command",
+        ),
+        (
+            format!("name: n, kind: extract, {pair}"),
+            "spec.networks[1].settings: found nothing, expected a mapping with key",
+        ),
+        (
+            format!("name: n, kind: ipv4, settings: {{slices: 4}}, {pair}"),
+            "spec.networks[1].settings.slices: found slices with kind ipv4, expected none: only kind splice has this setting",
+        ),
+        (
+            format!("name: n, kind: ipv4, settings: {{route_by: source}}, {pair}"),
+            "spec.networks[1].settings.route_by: found routes by source",
+        ),
+        (
+            format!("name: n, kind: rofl, settings: {{label_bits: 33}}, {pair}"),
+            "spec.networks[1].settings.label_bits: found 33 bits, expected a multiple of 8",
+        ),
+        (
+            format!("name: n, kind: splice, routing: frr, {pair}"),
+            "spec.networks[1].routing: found frr with kind splice, expected static or none (one routing daemon fills one slice",
+        ),
+        (
+            format!("name: n, kind: rofl, routing: pwospf, {pair}"),
+            "spec.networks[1].routing: found pwospf with kind rofl, expected static, ring or none (PW-OSPF is for IPv4",
+        ),
+        (
+            format!("name: n, kind: ipv4, routing: ring, {pair}"),
+            "spec.networks[1].routing: found ring with kind ipv4, expected static, frr, pwospf or none (the ring",
+        ),
+        (
+            format!("name: n, kind: process, settings: {{command: [x]}}, routing: static, {pair}"),
+            "spec.networks[1].routing: found static with kind process, expected none (its program forwards)",
+        ),
+        (
+            "name: n, kind: kernel, prefixes: [10.1.0.0/16, 10.2.0.0/16]".to_owned(),
+            "spec.networks[1].prefixes: found 2 of IPv4 and 0 of IPv6, expected one prefix, or one of each family, with kind kernel",
+        ),
+        (
+            format!("name: n, kind: mpls, {pair}, links: [{{ends: [a, b], tunnel: ipip, over: wan}}]"),
+            "spec.networks[1].links[0].tunnel: found ipip for a network of kind mpls, expected vxlan",
+        ),
+        (
+            format!(
+                "name: n, kind: kernel, {pair}, hosts: [{{name: h, node: a, mac: \"02:00:00:00:00:01\"}}]"
+            ),
+            "spec.networks[1].hosts[0].mac: found mac with kind kernel, expected none",
+        ),
+        (
+            format!("name: n, kind: rofl, {pair}, hosts: [{{name: h, node: a, match: \"0x01\"}}]"),
+            "spec.networks[1].hosts[0].match: found match with kind rofl, expected none: only kind extract has keys",
+        ),
+        (
+            format!("name: n, kind: extract, {key}, {pair}, hosts: [{{name: h, node: a}}]"),
+            "spec.networks[1].hosts[0]: found nothing, expected match: the key of frames to the host",
+        ),
+        (
+            format!(
+                "name: n, kind: extract, {key}, {pair}, hosts: [{{name: h, node: a, match: \"0x1020\"}}]"
+            ),
+            "hosts[0].match: found 4 digits, expected 2, as the key has",
+        ),
+        (
+            format!("name: n, kind: extract, {key}, {pair}, hosts: [{{name: h, node: a, match: \"0x11\"}}]"),
+            "hosts[0].match: found 0x11, with bits that no frame has",
+        ),
+        (
+            format!(
+                "name: n, kind: extract, {key}, {pair}, hosts: [{{name: h, node: a, match: \"0x10\"}}, {{name: i, node: b, match: \"0x10\"}}]"
+            ),
+            "hosts[1].match: found duplicate match 0x10, expected a key of its own (first used in line 9)",
+        ),
+    ];
+    for (network, wanted) in cases {
+        let found = one(network);
+        assert!(found.len() == 1 && found[0].contains(wanted), "{network}\n{wanted}\n{found:#?}");
+    }
+    // Networks that take whole ports cannot share a link; tunnels have ports of their own.
+    let flat = |name: &str, more: &str| {
+        format!("name: {name}, kind: rofl, prefixes: [10.1.{}.0/24]{more}", name.len())
+    };
+    let found = errors(&with(&[WAN, &flat("n", ""), &flat("nn", "")]));
+    assert!(
+        found.len() == 1
+            && found[0].starts_with("t.yaml:10:")
+            && found[0].contains(
+                "spec.networks[2].kind: found kind rofl, which takes all frames of ports, on the physical link \"a\" to \"b\", as network \
+                 \"n\" does, expected one such network on a physical link (a tunnel"
+            ),
+        "{found:#?}"
+    );
+    let over = ", links: [{ends: [a, b], tunnel: vxlan, over: wan}]";
+    assert_eq!(errors(&with(&[WAN, &flat("n", ""), &flat("nn", over)])), Vec::<String>::new());
+    // hueplane has no routes of a network in which Linux forwards, so it cannot carry.
+    let found = errors(&with(&[
+        "name: k, kind: kernel, prefixes: [10.0.0.0/16]",
+        &flat("n", &over.replace("wan", "k")),
+    ]));
+    assert!(
+        found.len() == 1
+            && found[0].contains("found network \"k\" of kind kernel, expected a network whose routes"),
+        "{found:#?}"
+    );
+}
+
+/// Labels are hashes of names, which can be equal.
+#[test]
+fn hosts_with_equal_labels_are_refused() {
+    let network = |hosts: &str| {
+        with(&[&format!(
+            "name: n, kind: rofl, settings: {{label_bits: 32}}, prefixes: [10.0.0.0/16], hosts: [{hosts}]"
+        )])
+    };
+    let source = Source { name: "t.yaml".into(), bytes: network("{name: h, node: a}").into() };
+    let topology = parse_topology(&source).unwrap();
+    let mut seen = std::collections::HashMap::new();
+    let equal = (0..1_000_000).find_map(|number| {
+        let name = format!("h{number}");
+        let label = labels::host(&topology, &topology.spec.networks[0], &name);
+        seen.insert(label.bits, name.clone()).map(|first| (first, name, label))
+    });
+    let (first, second, label) = equal.unwrap();
+    let found = errors(&network(&format!("{{name: {first}, node: a}}, {{name: {second}, node: b}}")));
+    let wanted = format!(
+        "spec.networks[0].hosts[1].name: found host \"{second}\" with label {label}, as host \"{first}\" has"
+    );
+    assert!(found.len() == 1 && found[0].contains(&wanted) && found[0].contains("label_bits"), "{found:#?}");
 }
 
 #[test]

@@ -376,6 +376,16 @@ fn system(lab: &Lab) -> Vec<String> {
     all
 }
 
+/// The same before there is a daemon, once all ports are up: the kernel says so a moment after it has made a wire.
+fn system_before(lab: &Lab) -> Vec<String> {
+    until("all ports are up", 10, || {
+        let is_up =
+            |port: &String| lab.node().run("ip", &["link", "show", port]).stdout.contains(" state UP ");
+        lab.ports().iter().all(is_up)
+    });
+    system(lab)
+}
+
 /// Processes whose command line or environment names a folder: ids, command lines, and what their threads do.
 fn processes_of(folder: &Path) -> Vec<String> {
     let text = folder.to_string_lossy().into_owned();
@@ -430,7 +440,7 @@ fn world(number: usize, seed: u64, kills: usize) -> BTreeMap<&'static str, usize
     let lab = Lab::new(2);
     let cli = Cli { images: Some(hue_testdata::images(&IMAGES)), ..Cli::new(&lab) };
     let disk = (number % 2 == 1).then(|| SmallDisk::mount(&cli.state_dir, DISK_KIB));
-    let (before, files) = (system(&lab), memory_files());
+    let (before, files) = (system_before(&lab), memory_files());
     let keep = lab.pair("keep", 1, 1, [0, 1]);
     let mut random = Random::new(seed);
 
@@ -551,7 +561,7 @@ fn a_holder_that_stalls_in_a_start_ends_when_it_can() {
         return;
     }
     let lab = Lab::new(2);
-    let (before, files) = (system(&lab), memory_files());
+    let (before, files) = (system_before(&lab), memory_files());
     let red = lab.pair("red", 1, 1, [0, 1]);
     let mut daemon = Daemon::start(&lab, &all(&[lab.node_document(""), red.document.yaml()]));
     red.warm_up();

@@ -42,11 +42,12 @@ fn run(lab: &str, commands: &[String]) {
 }
 
 /// Labs with checks of their own, and what they need.
-const CHECKED: [(&str, &[&str]); 7] = [
+const CHECKED: [(&str, &[&str]); 8] = [
     ("live", &["ping"]),
     ("dual", &["ping"]),
     ("tunnels", &["tshark"]),
     ("pwospf", &["ping"]),
+    ("rofl-ring", &["ping"]),
     ("ecmp", &["zebra", "ospfd", "vtysh"]),
     ("process", &["python3", "ovs-vswitchd"]),
     ("splice", &["zebra", "ospfd", "bird", "python3"]),

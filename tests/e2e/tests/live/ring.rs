@@ -9,12 +9,15 @@ use hue_e2e::daemon::binary;
 use hue_e2e::document::all;
 use hue_e2e::lab::{Host, text};
 use hue_e2e::space::Space;
+use hue_e2e::traffic::Flow;
 use hue_e2e::{Cli, Daemon, Lab, can_run, shell, until};
+use hue_testdata::figure;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::rofl::{Endpoint, ping};
+use crate::upgrade::Running;
 
 const ALICE: &str = "0x20000000";
 /// Behind alice on the ring, before all routers but red: red must know the way to it.
@@ -80,6 +83,81 @@ fn labels_join_a_ring_that_falls_apart_and_heals() {
 #[ignore = "long: make test-full"]
 fn the_same_with_tcp_and_a_restart_of_hueplane() {
     triangle(true);
+}
+
+/// What `hueplane upgrade` costs: labels are handed over, so packets find their way before the ring's daemons have come back. A daemon
+/// that starts meanwhile waits, and the socket for labels is there afterwards.
+#[test]
+#[ignore = "long: make test-full"]
+fn labels_stay_while_hueplane_is_upgraded() {
+    if !can_run(&[]) {
+        return;
+    }
+    // red - blue.
+    let lab = Lab::new(4);
+    lab.switch().ip(&["link", "set", "w2", "master", "br1"]);
+    let hosts = [0_u8, 1].map(|at| {
+        let mac = [2, 0xbb, 0, 0, 9, at];
+        lab.bare_host(&format!("flat{at}"), [0, 3][usize::from(at)], mac, "192.0.2.1/32")
+    });
+    let documents =
+        [lab.node_document(""), network(&lab, "red", 1, &[0, 1]), network(&lab, "blue", 2, &[2, 3])];
+    let file = lab.folder().join("first.yaml");
+    std::fs::write(&file, all(&documents)).unwrap();
+    let cli = Cli::new(&lab);
+    let up = ["up", "--detach", "--workers", "1", "-f", &file.to_string_lossy()];
+    let _ = lab.node().run_command(&mut cli.command(&up)).expect_ok();
+    let _running = Running(&cli);
+    let names = ["red", "blue"].map(|name| lab.name(name));
+    let labels = ["0x10000000", "0x90000000"];
+    let mut rings = [0, 1].map(|at| Ring::start(&cli, &names[at], labels[at]));
+    let alice = Endpoint::joining(&hosts[0], &mac(1, 0), 1, ALICE, BOB);
+    let bob = Endpoint::joining(&hosts[1], &mac(2, 3), 2, BOB, ALICE);
+    until("alice reaches bob", 30, || ping(&hosts[0], "10.8.0.2", 1, &["-W", "1"]));
+    let learnt = |network: &str| {
+        let list = cli.json(&["get", "entries", "-n", network]);
+        list.as_array().unwrap().iter().map(|one| one["match"].clone()).collect::<Vec<_>>()
+    };
+    // Red's host is before the other one on the ring, so it must know it; blue's is before blue.
+    let have = |name: &str| learnt(name).len();
+    until("both have all labels that they need", 20, || (have(&names[0]), have(&names[1])) == (4, 3));
+    let pid = || cli.json(&["get", "nodes"])[0]["status"]["pid"].as_u64().unwrap();
+    let upgrade = || {
+        let first = pid();
+        let done = lab.node().run_command(&mut cli.command(&["upgrade", "-o", "json"])).expect_ok().json();
+        assert_ne!(pid(), first);
+        done["interrupted_ms"].as_u64().unwrap()
+    };
+    let before = names.each_ref().map(|name| learnt(name));
+    let to = (&hosts[1].space, "10.8.0.2".parse().unwrap());
+    let flow = Flow::between((&hosts[0].space, None), to, 500, 100);
+    until("traffic", 20, || flow.received() > 100);
+    let interrupted_ms = upgrade();
+    assert_eq!(names.each_ref().map(|name| learnt(name)), before);
+    let received = flow.received();
+    until("traffic flows again", 20, || flow.received() > received + 100);
+    let report = flow.stop();
+    let lost_ms = report.lost() * 1000 / 500;
+    figure(&format!(
+        "upgrade of rofl networks: {lost_ms} ms of packets lost, interrupted for {interrupted_ms} ms"
+    ));
+    // The ring's daemons connect again after half a second.
+    assert!(report.duplicated == 0 && lost_ms < interrupted_ms + 300, "{report}");
+    until("the daemons are back", 20, || {
+        rings.iter().map(Ring::show).zip([4, 3]).all(|(shown, entries)| shown["entries"] == entries)
+    });
+    // Without its daemon, a network has what was handed over.
+    assert_eq!(rings[0].end(Signal::SIGKILL), None);
+    until("blue is alone", 20, || learnt(&names[1]).len() == 2);
+    let _ = upgrade();
+    assert_eq!(learnt(&names[0]), before[0]);
+    // A new daemon replaces what its network has kept.
+    rings[0] = Ring::start(&cli, &names[0], "0x11000000");
+    until("red has another label", 20, || {
+        let all = learnt(&names[0]);
+        all.len() == 4 && all.contains(&"0x11000000".into())
+    });
+    drop((alice.end(), bob.end()));
 }
 
 /// TCP from one host to the other, bounded by time.

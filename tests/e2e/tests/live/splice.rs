@@ -1,11 +1,17 @@
 //! Networks of kind `splice`, seen from their hosts: bits of each packet choose the way.
 
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
+use hue_e2e::daemon::binary;
 use hue_e2e::document::all;
 use hue_e2e::lab::text;
 use hue_e2e::raw::{Flood, Raw, Sniffer};
-use hue_e2e::{Daemon, Host, Lab, can_run, until};
+use hue_e2e::{Daemon, Host, Lab, can_run, shell, until};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::card::{node, runs_on, start};
@@ -211,4 +217,105 @@ fn such_a_network_moves_between_card_and_software() {
     assert_eq!([second.wanted, third.wanted], [sent.div_ceil(2), sent / 2]);
     assert!(identifications(&second.frames).iter().all(|id| *id == 0xc004));
     assert!(identifications(&third.frames).iter().all(|id| *id == 0x0004));
+}
+
+/// `hueplane splice-host` on a host, for two slices, with a message every 20 ms.
+struct Splicer {
+    child: Child,
+    said: PathBuf,
+}
+
+impl Splicer {
+    fn start(lab: &Lab, host: &Host, peer: Ipv4Addr) -> Self {
+        let said = lab.folder().join(format!("splice-host-{peer}"));
+        let mut command = shell::command(&binary().to_string_lossy());
+        command.args(["splice-host", "--interface", "eth0", "--peer", &peer.to_string()]);
+        command.args(["--slices", "2", "--interval", "20"]).stdout(Stdio::null());
+        command.stderr(std::fs::File::create(&said).unwrap());
+        Self { child: host.space.spawn(&mut command), said }
+    }
+
+    fn has_said(&self, words: &str) -> bool {
+        std::fs::read_to_string(&self.said).unwrap().contains(words)
+    }
+
+    fn end(mut self) -> Option<i32> {
+        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Splicer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Two routers with two links between them, one for each slice, and no routing daemon. A link breaks without a sign: only the hosts
+/// can notice, and they leave it by other bits.
+#[test]
+fn hosts_leave_a_broken_path_by_other_bits() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(6);
+    let switch = lab.switch();
+    for (wire, bridge) in [("w2", "br1"), ("w4", "br3")] {
+        switch.ip(&["link", "set", wire, "master", bridge]);
+    }
+    // The host's port, then those of both links; this router's end of each link, and the other one's.
+    let router = |name: &str, tag: u8, ports: [usize; 3], far: &str, [own, peer]: [u8; 2]| {
+        let port = |at: usize, address: String| {
+            let mac = text([2, 0x73, tag, ports[at] as u8, 8, 1]);
+            format!("    - {{name: v{at}, port: p{}, mac: \"{mac}\", addresses: [{address}]}}\n", ports[at])
+        };
+        let links = [1, 2].map(|link| port(link, format!("10.0.{link}.{own}/30")));
+        format!(
+            "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  plane: {{kind: splice, slices: 2}}\n  ports:\n{}{}  \
+             routes: [{{to: {far}, via: 10.0.1.{peer}}}, {{to: {far}, via: 10.0.2.{peer}, slice: 1}}]\n",
+            lab.name(name),
+            port(0, format!("10.{tag}.0.1/24")),
+            links.concat(),
+        )
+    };
+    let documents = [
+        lab.node_document(""),
+        router("r1", 1, [0, 1, 3], "10.2.0.0/24", [1, 2]),
+        router("r2", 2, [5, 2, 4], "10.1.0.0/24", [2, 1]),
+    ];
+    let host = |name: &str, port: usize, link: u8| {
+        let mac = [2, 0xbb, 8, link, 8, 2];
+        lab.host(name, port, mac, &format!("10.{link}.0.2/24"), Ipv4Addr::new(10, link, 0, 1))
+    };
+    let (src, dst) = (host("src", 0, 1), host("dst", 5, 2));
+    let _daemon = Daemon::start(&lab, &all(&documents));
+    until("src reaches dst", 20, || src.ping(dst.address, 1) == 1);
+    let splicers = [Splicer::start(&lab, &src, dst.address), Splicer::start(&lab, &dst, src.address)];
+    until("both hear each other", 20, || splicers.iter().all(|one| one.has_said("is heard")));
+    let refused = Splicer::start(&lab, &src, Ipv4Addr::new(10, 2, 0, 9));
+    until("a second one is refused", 20, || refused.has_said("another `hueplane splice-host` may run here"));
+    drop(refused);
+
+    // Frames on the first link vanish while packets flow.
+    let mut ping = shell::command("ping");
+    ping.args(["-n", "-i", "0.01", "-c", "150", "-W", "1", &dst.address.to_string()]).stdout(Stdio::piped());
+    let ping = src.space.spawn(&mut ping);
+    std::thread::sleep(Duration::from_millis(300));
+    switch.ip(&["link", "set", "w2", "nomaster"]);
+    let answers = String::from_utf8(ping.wait_with_output().unwrap().stdout).unwrap();
+    let answered = answers.matches("bytes from").count();
+    assert!(answers.contains("icmp_seq=150 ") && (75..150).contains(&answered), "{answers}");
+    assert!(splicers.iter().all(|one| one.has_said("lane 0: bits 0x0000 -> 0xffff")));
+
+    // The first link works again, and the second one does not: the hosts try other bits until some lead by the first.
+    switch.ip(&["link", "set", "w2", "master", "br1"]);
+    switch.ip(&["link", "set", "w4", "nomaster"]);
+    until("they have left the second link", 20, || splicers.iter().all(|one| one.has_said("0xffff -> 0x")));
+    until("src reaches dst", 20, || src.ping(dst.address, 1) == 1);
+
+    // At its end, device and route go.
+    assert_eq!(splicers.map(Splicer::end), [Some(0), Some(0)]);
+    assert!(!src.space.run("ip", &["link", "show", "splice0"]).ok());
+    assert!(!src.space.run("ip", &["route"]).stdout.contains("10.2.0.2"));
 }

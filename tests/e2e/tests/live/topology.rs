@@ -1,5 +1,6 @@
 //! Topologies: several nodes on this machine from one document, and nothing of them afterwards.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -264,6 +265,52 @@ fn tunnels_join_nodes_without_a_link() {
     assert_eq!(topology.pairs(&[]), [(0, 1), (0, 1), (0, 1)]);
     topology.set_link("b", "to-c", "up");
     until("all pairs again", 20, || topology.pairs(&[]) == [(1, 1), (1, 1), (1, 1)]);
+    topology.down();
+}
+
+/// A ring of flat labels, path splicing, label switching and Linux on the same links, and bits of frames through a tunnel: all hosts
+/// have IP. The ring finds another way when a link is cut.
+#[test]
+fn networks_of_other_kinds_span_nodes() {
+    if !can_run(&["python3"]) {
+        return;
+    }
+    let hosts = |net: &str| ["a", "c"].map(|node| format!("{{name: {net}{node}, node: {node}}}")).join(", ");
+    let topology = Topology::triangle(&format!(
+        "    - {{name: flat, kind: rofl, settings: {{label_bits: 32, pointers_max: 0}}, routing: ring, prefixes: [10.8.0.0/24], hosts: \
+         [{}]}}\n    - {{name: ways, kind: splice, prefixes: [10.12.0.0/16], hosts: [{}]}}\n    - {{name: lsp, kind: mpls, prefixes: \
+         [10.10.0.0/24], hosts: [{}]}}\n    - {{name: linux, kind: kernel, prefixes: [10.13.0.0/16, \"fd13::/48\"], hosts: [{}]}}\n    - {{name: \
+         bits, kind: extract, settings: {{key: [{{offset: 30, bytes: 4}}]}}, prefixes: [10.14.0.0/24], nodes: [a, c], links: [{{ends: [a, \
+         c], tunnel: vxlan, over: ways}}], hosts: [{{name: ba, node: a, match: \"0x0a0e0001\"}}, {{name: bc, node: c, match: \
+         \"0x0a0e0002\"}}]}}\n",
+        hosts("f"),
+        hosts("w"),
+        hosts("l"),
+        hosts("k"),
+    ));
+    topology.up();
+    assert_eq!(topology.pairs(&["--wait", "20s"]), [(1, 1); 5]);
+    let shown = topology.show();
+    assert!(
+        shown["networks"].as_array().unwrap().iter().all(|one| one["running"] == one["nodes"]),
+        "{shown}"
+    );
+    let label = |host: usize| shown["hosts"][host]["label"].as_str().unwrap_or_default().to_owned();
+    assert_eq!((label(2), label(5), label(9)), (String::new(), "17".to_owned(), "0x0a0e0002".to_owned()));
+    // Nobody wrote labels. By which ports a sends to those that it has from the ring:
+    let socket = shown["nodes"][0]["socket"].as_str().unwrap();
+    let ways = || {
+        let entries = topology.run(&["--socket", socket, "get", "entries", "-n", "flat", "-o", "json"]);
+        let entries = entries.expect_ok().json();
+        let ports =
+            entries.as_array().unwrap().iter().filter_map(|one| one["port"].as_str().map(str::to_owned));
+        ports.collect::<BTreeSet<_>>()
+    };
+    let all = ["h-fa", "to-b", "to-c"].map(str::to_owned);
+    assert_eq!(ways(), BTreeSet::from(all.clone()));
+    topology.set_link("a", "to-c", "down");
+    until("the ring is around", 20, || ways() == BTreeSet::from([all[0].clone(), all[1].clone()]));
+    assert_eq!(topology.pairs(&["-n", "flat", "--wait", "20s"]), [(1, 1)]);
     topology.down();
 }
 

@@ -1,11 +1,12 @@
 //! The core, for labels that routing daemons of networks of kind `rofl` have learnt.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::Node;
 use crate::api::EventKind;
-use crate::labels::HOLD;
+use crate::labels::{HOLD, LabelRow};
 use crate::node::events::About;
 use crate::node::learnt::{Meaning, Report};
 use crate::node::message::Message;
@@ -34,6 +35,14 @@ impl Node {
             self.apply_labels(&name);
             let entries = self.networks.get(&name).and_then(|entry| entry.program());
             self.labels.applied(vid, entries.map_or(0, |program| program.entries.labels().len()));
+        }
+    }
+
+    /// Gives networks the labels that they had in the daemon before, until their routing daemons have come back.
+    pub(super) fn adopt_labels(&mut self, all: BTreeMap<String, Vec<LabelRow>>) {
+        for (name, rows) in all {
+            self.labels.adopt(Instant::now(), &name, &rows);
+            self.apply_labels(&name);
         }
     }
 

@@ -9,7 +9,9 @@ use hue_soft::MacRow;
 use super::Node;
 use crate::api::MacAddress;
 use crate::node::networks::{Entry, Input};
-use crate::node::take_over::{Ending, Predecessor, PreparedPorts, TakeOver, prepare_port, take_learnt};
+use crate::node::take_over::{
+    Ending, Predecessor, PreparedPorts, TakeOver, prepare_port, take_labels, take_learnt,
+};
 
 impl Node {
     /// Whether a predecessor still has the ports, by design.
@@ -50,6 +52,10 @@ impl Node {
                 match take_learnt(&ending.predecessor.learnt) {
                     Ok(learnt) => self.adopt_learnt(learnt),
                     Err(error) => tracing::warn!(%error, "what networks had learnt cannot be read"),
+                }
+                match take_labels(&ending.predecessor.learnt) {
+                    Ok(labels) => self.adopt_labels(labels),
+                    Err(error) => tracing::warn!(%error, "labels of networks cannot be read"),
                 }
                 true
             }
