@@ -121,6 +121,7 @@ module hue_routes
     logic                note;
     logic                tunnel;
     logic [47:0]         sender;  // kind rofl: the MAC address that the frame came from
+    splice_edit_t        splice;
   } wait_t;
 
   // Next hop and packet as the tables return them, and after a register, because a row comes late in its clock.
@@ -151,6 +152,7 @@ module hue_routes
     in.note     = HasL2 && packet_i.note;
     in.tunnel   = Tunnels && packet_i.tunnel;
     in.sender   = HasRofl ? packet_i.question.source[127:80] : '0;
+    in.splice   = Kinds[KIND_SPLICE] ? packet_i.splice : '0;
     if (!packet_i.decided) begin
       in.outcome = packet_i.question.outcome;
       if (!packet_i.question.asks) begin
@@ -516,6 +518,7 @@ module hue_routes
           verdict_o.edit <= found.kind == 5'(KIND_IPV6) ? EditIpv6 : EditIpv4;
           if (Kinds[KIND_EXTRACT] && found.kind == 5'(KIND_EXTRACT)) verdict_o.edit <= EditMacs;
           if (is_rofl) verdict_o.edit <= EditRofl;
+          verdict_o.splice <= found.splice;
         end
       end
       verdict_o.flood    <= found.flood;

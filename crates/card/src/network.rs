@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use hue_planes::group::Slots;
-use hue_planes::{Adjacency, AdjacencyKind, Settings, l2};
+use hue_planes::{Adjacency, AdjacencyKind, Settings, l2, splice};
 use hue_substrate::{Checked, HopChanges, Program, RouteKey};
 use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 
@@ -291,6 +291,7 @@ pub fn row(place: Place, program: &Program, hop_base: u32, roots: Roots) -> Netw
         software: false,
         forward_martians: match program.settings {
             Settings::Ipv4(settings) | Settings::Dual(settings) => settings.forward_martians,
+            Settings::Splice(settings) => settings.forward_martians,
             _ => false,
         },
         gated: program.gated,
@@ -299,6 +300,10 @@ pub fn row(place: Place, program: &Program, hop_base: u32, roots: Roots) -> Netw
             Settings::Dual(_) => roots.ipv6,
             // `rofl_settings_t` in rtl/planes/hue_stages_pkg.sv.
             Settings::Rofl(settings) => settings.label_bytes() as u64,
+            // `splice_settings_t` in rtl/planes/hue_stages_pkg.sv.
+            Settings::Splice(splice::Settings { slices, bits, .. }) => {
+                u64::from(slices.saturating_sub(1)) | u64::from(bits == splice::Bits::Shim) << 4
+            }
             _ => 0,
         },
         carries_ipip: false,

@@ -17,6 +17,7 @@ mod world2;
 mod world5;
 mod world6;
 mod world7;
+mod world9;
 
 pub use compare::{Difference, Tally, card, compare, compare_on, offered};
 pub use golden::{Golden, golden, golden_for_cards, is_for_cards};

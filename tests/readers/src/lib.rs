@@ -12,6 +12,7 @@ mod growth;
 mod mutate;
 mod planted;
 pub mod readers;
+mod topologies;
 pub mod worker;
 
 pub use growth::{Growth, LEAST_MS, growth};

@@ -11,6 +11,8 @@ use hue_ports::scan;
 use hue_routing::{HopNames, Options, load_queries, load_routes, load_updates};
 use hueplaned::store::{COPY, Store};
 
+use crate::topologies;
+
 #[path = "../../../crates/hueplaned/tests/hueplaned/world.rs"]
 mod world;
 
@@ -238,6 +240,49 @@ pub const READERS: &[Reader] = &[
             shape("comments", MANY, |count| b"# nothing\n".repeat(count)),
             shape("blanks", MANY, |count| [b" ".repeat(8 * count), b"a: 1".to_vec()].concat()),
         ],
+    },
+    Reader {
+        name: "topologies",
+        samples: topologies::samples,
+        words: &[
+            "- ",
+            ": ",
+            "\n",
+            "{",
+            "}",
+            "[",
+            "]",
+            ", ",
+            "\"",
+            "&a ",
+            "*a",
+            "/33",
+            "/30",
+            "/31",
+            "::/48",
+            "kind: rofl",
+            "kind: mpls",
+            "kind: \
+             extract",
+            "kind: splice",
+            "kind: kernel",
+            "kind: l2",
+            "kind: dual",
+            "routing: ring",
+            "routing: none",
+            "tunnel: vxlan, over: w",
+            "tunnel: ipip, over: w",
+            "mtu: 68",
+            "mtu: 1279",
+            "slices: 16",
+            "label_bits: 128",
+            "nodes: [a]",
+            "match: \"0x00\"",
+        ],
+        start: || Box::new(topologies::read),
+        returns_memory: true,
+        memory_mib: 64,
+        shapes: &[shape("hosts", 4_096, topologies::hosts)],
     },
     Reader {
         name: "pwospf",

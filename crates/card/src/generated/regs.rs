@@ -587,7 +587,8 @@ pub struct NetworkRow {
     /// image does not have gets no packets.
     pub kind: u8,
     /// Kind dual: root item of its routes for IPv6; `root` is that for IPv4. Kind rofl: bits 4..0 bytes of a
-    /// label. Images without this kind do not have the field.
+    /// label. Kind splice: the highest slice in bits 3 to 0; bit 4: splicing bits are behind the header.
+    /// Images without kind dual do not have the field.
     pub root_ipv6: u64,
     /// Its packets for the router itself that are IP in IP are looked up in TUNNEL. Images without tunnels
     /// do not have the field.

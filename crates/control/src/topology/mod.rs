@@ -22,12 +22,6 @@ use hue_wire::Mac;
 
 pub use drawing::svg;
 
-/// Bytes around the inner IP packet: outer IPv4 header (RFC 2003), and with VXLAN also UDP, VXLAN and Ethernet (RFC 7348).
-const IPIP_BYTES: u16 = 20;
-const VXLAN_BYTES: u16 = 50;
-/// How much longer an IPv6 header is.
-const IPV6_MORE_BYTES: u16 = 20;
-
 /// A topology, worked out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
@@ -194,6 +188,8 @@ struct Maker<'t> {
     spec: &'t TopologySpec,
     /// Links of each network.
     links: Vec<Vec<ResolvedLink>>,
+    /// Largest IP packet that all links of each network carry, bytes.
+    mtus: Vec<u16>,
     /// Ports of each node.
     ports: Vec<Vec<Port>>,
     /// Of each physical link: its port at each end, as place in `ports`.
@@ -210,6 +206,7 @@ impl<'t> Maker<'t> {
             topology,
             spec,
             links,
+            mtus: spec.mtus(),
             ports: vec![Vec::new(); spec.nodes.len()],
             link_ports: Vec::new(),
             host_ports: Vec::new(),
@@ -306,7 +303,7 @@ impl<'t> Maker<'t> {
                     interface: self.ports[node][port].interface.clone(),
                     addresses: pairs.iter().map(|(_, own)| *own).collect(),
                     routers: pairs.iter().filter_map(|(router, _)| Some((*router)?.address)).collect(),
-                    mtu: self.mtu(at, 0),
+                    mtu: self.mtus[at],
                     entry: self.host_label(network, number).map(|label| HostEntry {
                         mac: self.host_mac(network, host),
                         router: self.mac(network, node, &self.ports[node][port].name),
@@ -316,27 +313,6 @@ impl<'t> Maker<'t> {
             })
         });
         hosts.collect()
-    }
-
-    /// Largest IP packet that all links of a network carry.
-    fn mtu(&self, network: usize, depth: usize) -> u16 {
-        let default = hue_intent::limits::MTU_DEFAULT;
-        // A checked topology has no circles of carriers.
-        if depth > self.spec.networks.len() {
-            return default;
-        }
-        let links = self.links[network].iter().map(|link| match link.on {
-            Under::Link(link) => self.spec.links[link].mtu,
-            Under::Tunnel { kind, over, .. } => {
-                let v6 = self.spec.networks[over].prefixes.first().is_some_and(|one| one.addr().is_ipv6());
-                let own = match kind {
-                    TunnelType::Ipip => IPIP_BYTES,
-                    TunnelType::Vxlan => VXLAN_BYTES,
-                };
-                self.mtu(over, depth + 1).saturating_sub(own + if v6 { IPV6_MORE_BYTES } else { 0 })
-            }
-        });
-        links.min().unwrap_or(default).min(default)
     }
 
     /// The parts of all networks on a node.

@@ -101,7 +101,7 @@ fn network(
     let _ = writeln!(out, "  plane: {}", network.plane_text());
     out.push_str(if router.ports.is_empty() { "  ports: []\n" } else { "  ports:\n" });
     // All ports of a switch have the same MTU: that of its narrowest link.
-    let mtu = (network.kind == Kind::L2).then(|| maker.mtu(router.network, 0));
+    let mtu = (network.kind == Kind::L2).then(|| maker.mtus[router.network]);
     for port in &router.ports {
         virtual_port(maker, port, mtu, out);
     }

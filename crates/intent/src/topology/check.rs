@@ -43,6 +43,7 @@ pub(super) fn all(at: &Cursor<'_>, spec: &TopologySpec) {
         check.tunnels_twice(place);
     }
     check.overlaps();
+    check.mtus();
     kinds::whole_ports(at, spec);
 }
 
@@ -352,6 +353,30 @@ impl<'t> Check<'_, 't> {
                     None => "fewer hosts".to_owned(),
                 };
                 list.entry_or_self(number).fault(found, expected, None);
+            }
+        }
+    }
+
+    /// Every link of a network carries what the network's kind needs.
+    fn mtus(&self) {
+        let mtus = self.spec.mtus();
+        for (place, network) in self.spec.networks.iter().enumerate() {
+            let least = network.kind.limits().mtu_bytes_min.max(limits::MTU_MIN);
+            for (number, link) in self.spec.links_of(place).iter().enumerate() {
+                let room = self.spec.room(link, &mtus);
+                if room >= least {
+                    continue;
+                }
+                let at = match link.on {
+                    Under::Link(physical) => self.entry("links", physical).field_or_self("mtu"),
+                    Under::Tunnel { .. } => self.virtual_link(place, number).field_or_self("over"),
+                };
+                let name = &network.name;
+                let hint = format!(
+                    "every link of network \"{name}\" of kind {} carries as much",
+                    network.kind.name()
+                );
+                at.fault(format!("an MTU of {room}"), format!("at least {least}"), Some(hint));
             }
         }
     }

@@ -31,6 +31,12 @@ use crate::yaml;
 /// Name of the kind in documents.
 pub const KIND: &str = "Topology";
 
+/// Bytes around the inner IP packet: outer IPv4 header (RFC 2003), and with VXLAN also UDP, VXLAN and Ethernet (RFC 7348).
+const IPIP_BYTES: u16 = 20;
+const VXLAN_BYTES: u16 = 50;
+/// How much longer an IPv6 header is.
+const IPV6_MORE_BYTES: u16 = 20;
+
 /// Marks a document as a [`Topology`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub enum TopologyTag {
@@ -364,6 +370,42 @@ impl TopologySpec {
             Some(ResolvedLink { ends, on: Under::Link(place), cost: link.cost })
         });
         resolved.filter(|link| link.ends.iter().all(|end| on[*end])).collect()
+    }
+
+    /// Largest IP packet that all links of each network carry, in bytes.
+    #[must_use]
+    pub fn mtus(&self) -> Vec<u16> {
+        let links: Vec<_> = (0..self.networks.len()).map(|network| self.links_of(network)).collect();
+        let mut mtus = vec![limits::MTU_DEFAULT; links.len()];
+        // What a carrier has is known a round before what it carries, and a checked topology has no circles.
+        for _ in 0..links.len() {
+            let rooms = |links: &Vec<ResolvedLink>| links.iter().map(|link| self.room(link, &mtus)).min();
+            let next: Vec<u16> = links
+                .iter()
+                .map(|links| rooms(links).unwrap_or(limits::MTU_DEFAULT).min(limits::MTU_DEFAULT))
+                .collect();
+            if next == mtus {
+                break;
+            }
+            mtus = next;
+        }
+        mtus
+    }
+
+    /// Largest IP packet that a link carries, in bytes; `mtus` are those of all networks.
+    pub(crate) fn room(&self, link: &ResolvedLink, mtus: &[u16]) -> u16 {
+        match link.on {
+            Under::Link(link) => self.links.get(link).map_or(limits::MTU_DEFAULT, |link| link.mtu),
+            Under::Tunnel { kind, over, .. } => {
+                let carrier = self.networks.get(over).and_then(|network| network.prefixes.first());
+                let more = if carrier.is_some_and(|one| one.addr().is_ipv6()) { IPV6_MORE_BYTES } else { 0 };
+                let own = match kind {
+                    TunnelType::Ipip => IPIP_BYTES,
+                    TunnelType::Vxlan => VXLAN_BYTES,
+                };
+                mtus.get(over).map_or(limits::MTU_DEFAULT, |mtu| mtu.saturating_sub(own + more))
+            }
+        }
     }
 
     fn ends(&self, names: &[Name; 2]) -> Option<[usize; 2]> {

@@ -86,6 +86,11 @@ fn errors_name_the_place() {
             "t.yaml:7:14: spec.links[0].ends: found a list of 1, expected a list of two different nodes",
         ),
         (
+            "mtu: 9000",
+            "mtu: 117",
+            "t.yaml:19:51: spec.networks[1].links[0].over: found an MTU of 67, expected at least 68 (every link of network \"red\" of kind l2",
+        ),
+        (
             "    - {ends: [a, b]}\n",
             "",
             "spec.networks[0]: found no path from node \"a\" to \"b\", \"c\", expected links that connect all nodes",
@@ -312,6 +317,14 @@ fn what_a_kind_cannot_have_is_refused() {
         let found = one(network);
         assert!(found.len() == 1 && found[0].contains(wanted), "{network}\n{wanted}\n{found:#?}");
     }
+    // What the kind needs has no room.
+    let narrow = with(&[WAN, &format!("name: n, kind: rofl, {pair}")]).replace("b]}]\n", "b], mtu: 255}]\n");
+    let found = errors(&narrow);
+    assert!(
+        found.len() == 1
+            && found[0].starts_with("t.yaml:6:31: spec.links[0].mtu: found an MTU of 255, expected at least 256 (every link of network \"n\""),
+        "{found:#?}"
+    );
     // Networks that take whole ports cannot share a link; tunnels have ports of their own.
     let flat = |name: &str, more: &str| {
         format!("name: {name}, kind: rofl, prefixes: [10.1.{}.0/24]{more}", name.len())

@@ -99,10 +99,10 @@ fn random_networks_and_frames_agree() {
     experiments(&IMAGES, 10, FRAMES);
 }
 
-/// Kinds `extract` and `rofl`, which few images have: their golden cases, and random networks.
+/// Kinds that few images have: their golden cases, and random networks.
 #[test]
-fn networks_of_kinds_that_few_images_have_agree() {
-    const KINDS: [Kind; 2] = [Kind::Extract, Kind::Rofl];
+fn kinds_of_few_images_agree() {
+    const KINDS: [Kind; 3] = [Kind::Extract, Kind::Rofl, Kind::Splice];
     let image = image("kinds");
     let of = description(&image);
     for case in golden_for_cards(&KINDS) {
@@ -581,6 +581,8 @@ fn planted_bugs_of_the_card_are_found() {
             ("kinds", "planes/hue_rofl_check.sv", planted("ROFL_ROUTE")),
             ("kinds", "planes/hue_rofl_check.sv", planted("ROFL_ORDER")),
             ("kinds", "planes/hue_routes.sv", planted("ROFL_LOOP")),
+            ("kinds", "planes/hue_splice_check.sv", planted("SPLICE_ALL")),
+            ("kinds", "planes/hue_splice_check.sv", planted("SPLICE_SLICE")),
             ("sram", "planes/hue_l2_check.sv", planted("L2_TAG")),
             ("sram", "planes/hue_l2.sv", planted("L2_NETWORK")),
             ("sram", "planes/hue_l2.sv", planted("L2_STICKY")),
