@@ -77,6 +77,7 @@ module hue_scatter
     logic [95:0] macs;
     logic [7:0]  ttl;
     logic [15:0] checksum;
+    splice_edit_t splice;
   } read_t;
   logic  r_valid_q;
   read_t r_q;
@@ -127,6 +128,7 @@ module hue_scatter
       r_q.macs <= {v.dst_mac, v.src_mac};
       r_q.ttl <= v.ttl;
       r_q.checksum <= v.checksum;
+      r_q.splice <= v.verdict == VerdictForward && v.edit == EditIpv4 ? v.splice : '0;
     end
     if (!rst_ni) begin
       index_q <= '0;
@@ -144,8 +146,29 @@ module hue_scatter
   localparam int unsigned ChecksumByte = 24;
   localparam int unsigned EditBytes = 26;
   logic [8*BusBytes-1:0] edited;
+  // Splicing bits move down within their field, and the highest ones stay. A narrow bus divides the field behind the header.
+  logic [7:0]  before_q;  // the last byte of the beat before
+  logic [15:0] pair;
+  logic [7:0]  stay;
+  always_ff @(posedge clk_i) if (r_valid_q) before_q <= data_i[8*BusBytes-1-:8];
   always_comb begin
     edited = data_i;
+    pair   = '0;
+    stay   = ~(8'hff >> r_q.splice.shift);
+    for (int unsigned b = SpliceIdByte; b < SpliceIdByte + 2; b++) begin
+      if (r_q.index == 11'(b / BusBytes) && r_q.splice.on && !r_q.splice.shim) begin
+        pair = spliced_id({data_i[8*(SpliceIdByte%BusBytes)+:8], data_i[8*((SpliceIdByte+1)%BusBytes)+:8]}, r_q.splice.shift);
+        edited[8*(b%BusBytes)+:8] = b == SpliceIdByte ? pair[15:8] : pair[7:0];
+      end
+    end
+    for (int unsigned b = SpliceShimByte; b < SpliceShimByte + SpliceShimBytes; b++) begin
+      if (r_q.index == 11'(b / BusBytes) && r_q.splice.on && r_q.splice.shim) begin
+        pair[15:8] = b % BusBytes == 0 ? before_q : data_i[8*((b+BusBytes-1)%BusBytes)+:8];
+        pair[7:0]  = data_i[8*(b%BusBytes)+:8];
+        if (b == SpliceShimByte) edited[8*(b%BusBytes)+:8] = pair[7:0] >> r_q.splice.shift | pair[7:0] & stay;
+        else edited[8*(b%BusBytes)+:8] = 8'(pair >> r_q.splice.shift);
+      end
+    end
     for (int unsigned b = 0; b < EditBytes; b++) begin
       if (r_q.index == 11'(b / BusBytes)) begin
         if (b < MacBytes && r_q.edit != EditNone && r_q.macs_on[b < MacBytes / 2]) edited[8*(b%BusBytes)+:8] = r_q.macs[8*((2*MacBytes-1-b)%MacBytes)+:8];

@@ -222,6 +222,40 @@ package hue_kinds_pkg;
     endcase
   endfunction
 
+  // Kind `splice`: outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+  localparam int unsigned KIND_SPLICE = 9;
+  localparam logic [4:0] SPLICE_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
+  localparam logic [4:0] SPLICE_RATE_LIMITED = 5'd2;  // The packet exceeds the network's rate limit.
+  localparam logic [4:0] SPLICE_ARP = 5'd3;  // ARP, which the network's control plane handles.
+  localparam logic [4:0] SPLICE_ETHERTYPE = 5'd4;  // Neither IPv4 nor ARP. A frame with a VLAN tag or an 802.3 length is neither.
+  localparam logic [4:0] SPLICE_TRUNCATED = 5'd5;  // The frame ends within the fixed part of the IPv4 header.
+  localparam logic [4:0] SPLICE_VERSION = 5'd6;  // The version field is not 4.
+  localparam logic [4:0] SPLICE_HEADER_LENGTH = 5'd7;  // The header length is below 20 bytes or extends beyond the frame.
+  localparam logic [4:0] SPLICE_TOTAL_LENGTH = 5'd8;  // The total length is below the header length or extends beyond the frame.
+  localparam logic [4:0] SPLICE_CHECKSUM = 5'd9;  // The header checksum is wrong.
+  localparam logic [4:0] SPLICE_SHIM = 5'd10;  // The header with the splicing bits is cut off, or its version is not 1.
+  localparam logic [4:0] SPLICE_NO_SLICE = 5'd11;  // The splicing bits name a slice that the network does not have.
+  localparam logic [4:0] SPLICE_LOCAL = 5'd12;  // For the router itself: its addresses, subnet broadcasts, limited broadcast, multicast.
+  localparam logic [4:0] SPLICE_L2_GROUP = 5'd13;  // A packet to a unicast address in a broadcast or multicast frame.
+  localparam logic [4:0] SPLICE_MARTIAN_SOURCE = 5'd14;  // The source cannot be the address of a host: this network, loopback, multicast, reserved or limited broadcast.
+  localparam logic [4:0] SPLICE_MARTIAN_DESTINATION = 5'd15;  // The destination cannot be the address of a host: this network, loopback or reserved.
+  localparam logic [4:0] SPLICE_TTL = 5'd16;  // The TTL has expired; the control plane answers time exceeded.
+  localparam logic [4:0] SPLICE_OPTIONS = 5'd17;  // The packet has IPv4 options, which the control plane handles.
+  localparam logic [4:0] SPLICE_NO_ROUTE = 5'd18;  // No route of the slice matches the destination; the control plane answers unreachable, or forwards by a route that a quota refused.
+  localparam logic [4:0] SPLICE_NO_NEIGHBOUR = 5'd19;  // The next hop's MAC address is not known yet; the control plane sends an ARP request.
+  localparam logic [4:0] SPLICE_MTU = 5'd20;  // The packet exceeds the egress port's MTU; the control plane fragments it or answers fragmentation needed.
+  localparam logic [4:0] SPLICE_FORWARD = 5'd21;  // Sent with the next hop's MAC addresses, the TTL lower by one, the splicing bits of this hop consumed and an updated checksum; all other bytes stay.
+  localparam int unsigned SPLICE_COUNT = 21;
+
+  // The verdict of an outcome. Code 0, no outcome, gives a drop.
+  function automatic logic [1:0] splice_verdict(logic [4:0] outcome);
+    case (outcome)
+      SPLICE_FORWARD: return VERDICT_FORWARD;
+      SPLICE_ARP, SPLICE_LOCAL, SPLICE_TTL, SPLICE_OPTIONS, SPLICE_NO_ROUTE, SPLICE_NO_NEIGHBOUR, SPLICE_MTU: return VERDICT_PUNT;
+      default: return VERDICT_DROP;
+    endcase
+  endfunction
+
   // Outcomes of the kind that has most of them, among those of an image: bit KIND_* of `kinds`.
   function automatic int unsigned outcomes_max(int unsigned kinds);
     int unsigned most;
@@ -231,6 +265,7 @@ package hue_kinds_pkg;
     if (kinds[KIND_L2] && L2_COUNT > most) most = L2_COUNT;
     if (kinds[KIND_DUAL] && DUAL_COUNT > most) most = DUAL_COUNT;
     if (kinds[KIND_EXTRACT] && EXTRACT_COUNT > most) most = EXTRACT_COUNT;
+    if (kinds[KIND_SPLICE] && SPLICE_COUNT > most) most = SPLICE_COUNT;
     return most;
   endfunction
 endpackage

@@ -26,6 +26,7 @@ package hue_pkg;
   localparam logic [7:0]  ProtocolIpip = 8'd4;
   localparam logic [7:0]  ProtocolUdp = 8'd17;
   localparam logic [7:0]  ProtocolIpv6 = 8'd41;
+  localparam logic [7:0]  ProtocolExperiment = 8'd253;  // of the header with splicing bits (kind splice)
   localparam logic [15:0] VxlanPort = 16'd4789;
 
   // What an input queue knows about a frame, and hue_flood about a copy, beside the body.
@@ -88,6 +89,28 @@ package hue_pkg;
     VerdictUnclaimed = 2'd3   // no network claims the frame: dropped
   } verdict_e;
 
+  // What scatter does to the splicing bits of a forwarded frame (kind splice), beside the edit of kind ipv4.
+  localparam int unsigned SpliceIdByte = 18;
+  localparam int unsigned SpliceShimByte = 36;
+  localparam int unsigned SpliceShimBytes = 6;
+  typedef struct packed {
+    logic       on;     // the frame has splicing bits
+    logic       shim;   // behind the header; else in its identification
+    logic [2:0] shift;  // by how many bits they move down, at most 4
+  } splice_edit_t;
+
+  // The identification for the next hop: shifted right, and the highest bits that a hop can have stay. Sixteen bits are five slices of
+  // three bits, and one that has no meaning.
+  function automatic logic [15:0] spliced_id(logic [15:0] id, logic [2:0] shift);
+    case (shift)
+      3'd1:    return {id[15], id[15:1]};
+      3'd2:    return {id[15:14], id[15:2]};
+      3'd3:    return {id[15], id[14:12], id[14:3]};
+      3'd4:    return {id[15:12], id[15:4]};
+      default: return id;
+    endcase
+  endfunction
+
   // What the stages answer: one verdict a frame.
   typedef struct packed {
     logic [1:0]  verdict;      // verdict_e
@@ -109,6 +132,7 @@ package hue_pkg;
     logic                note;    // the driver gets a copy, because the table does not say where the sender is; for one copy: it is this
     logic                more;    // of a copy: another copy of the same frame follows
     logic [1:0]          tunnel;  // tunnel_e: where a frame goes that does not leave the card now
+    splice_edit_t        splice;  // with edit EditIpv4
   } hue_verdict_t;
 
   // Tunnels (ADR 0065). A frame that enters one, or may come out of one, goes to the loop (hue_loop, hue_tunnel) and passes the stages

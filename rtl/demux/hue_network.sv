@@ -46,6 +46,7 @@ module hue_network
     $fatal(1, "hue_network: Nets is %0d, 1 to %0d", Nets, NetsMax);
   end
   localparam bit HasDual = Kinds[hue_kinds_pkg::KIND_DUAL];
+  localparam bit HasSplice = Kinds[hue_kinds_pkg::KIND_SPLICE];
   if (HasDual && !(Kinds[hue_kinds_pkg::KIND_IPV4] && Kinds[hue_kinds_pkg::KIND_IPV6])) begin : gen_check_dual
     $fatal(1, "hue_network: kind dual needs kinds ipv4 and ipv6");
   end
@@ -57,6 +58,9 @@ module hue_network
                                     (HasPolicies ? 0 : 1 + (Tunnels ? 0 : 2 + (HasDual ? 0 : $bits(row.root_ipv6))));
   if (Tunnels && !HasDual) begin : gen_check_tunnels
     $fatal(1, "hue_network: tunnels need kind dual, whose head vectors they read");
+  end
+  if (HasSplice && !HasDual) begin : gen_check_splice
+    $fatal(1, "hue_network: kind splice needs kind dual, in the place of whose second root its settings are");
   end
   if (HasPolicies && !Kinds[hue_kinds_pkg::KIND_IPV6]) begin : gen_check_policies
     $fatal(1, "hue_network: routes by source need kind ipv6, whose head vectors they read");
@@ -187,7 +191,8 @@ module hue_network
     assign unused_carries = row_q.carries_vxlan ^ row_q.carries_ipip;
     assign tunnel = 1'b0;
   end
-  question_t ipv4_question, dual_question;
+  question_t ipv4_question, dual_question, splice_question;
+  splice_edit_t splice_edit;
   logic [35:0] dual_root;
   logic [4:0] dual_kind;
   assign ipv4_question = question_of_ipv4(ipv4_q, row_q.forward_martians);
@@ -203,13 +208,34 @@ module hue_network
     assign dual_root     = '0;
     assign dual_kind     = '0;
   end
-  logic is_dual;
+  if (HasSplice) begin : gen_splice
+    splice_head_t splice_q;
+    always_ff @(posedge clk_i) begin
+      if (en_i) begin
+        splice_q <= '{
+          fragment: {head_i.bytes[20][5:0], head_i.bytes[21]} != '0, dont_fragment: head_i.bytes[20][6],
+          experiment: head_i.bytes[23] == ProtocolExperiment, id: {head_i.bytes[18], head_i.bytes[19]},
+          shim_version: head_i.bytes[35][7:4], shim_low: head_i.bytes[41][3:0]
+        };
+      end
+    end
+    hue_splice_check u_check (
+      .ipv4_i(ipv4_q), .head_i(splice_q), .settings_i(splice_settings_t'(row_q.root_ipv6)), .forward_martians_i(row_q.forward_martians),
+      .question_o(splice_question), .edit_o(splice_edit)
+    );
+  end else begin : gen_no_splice
+    assign splice_question = '0;
+    assign splice_edit     = '0;
+  end
+  logic is_dual, is_splice;
+  assign is_splice = HasSplice && row_q.kind == 5'(hue_kinds_pkg::KIND_SPLICE);
   assign is_dual = HasDual && row_q.kind == 5'(hue_kinds_pkg::KIND_DUAL);
   always_comb begin
     case (row_q.kind)
       5'(hue_kinds_pkg::KIND_IPV6): question = ipv6_question;
       5'(hue_kinds_pkg::KIND_L2):   question = l2_question;
       5'(hue_kinds_pkg::KIND_EXTRACT): question = extract_question;
+      5'(hue_kinds_pkg::KIND_SPLICE): question = HasSplice ? splice_question : ipv4_question;
       5'(hue_kinds_pkg::KIND_DUAL): question = HasDual ? dual_question : ipv4_question;
       default:                      question = ipv4_question;
     endcase
@@ -236,10 +262,11 @@ module hue_network
 `else
     named.question  = question;
 `endif
+    named.splice    = is_splice ? splice_edit : '0;
     named.question.source = source;
     named.question.hash = '0;
     if (HasGroups && named.kind == 5'(hue_kinds_pkg::KIND_IPV6)) named.question.hash = ipv6_hash;
-    else if (HasGroups && named.kind == 5'(hue_kinds_pkg::KIND_IPV4)) named.question.hash = ipv4_hash;
+    else if (HasGroups && (is_splice || named.kind == 5'(hue_kinds_pkg::KIND_IPV4))) named.question.hash = ipv4_hash;
     if (nobody) begin
       named.decided = 1'b1;
       named.verdict = VerdictUnclaimed;

@@ -4,7 +4,7 @@
 // Place: scripts/formal. Two copies run in lockstep and get the same packets of network A and the same accesses to its row. Every
 // other packet and access is independent in each copy, and so are the gates of other planes, and the head vectors of other packets.
 // A's row is `row_i` or not yet written, or A is beyond the card's networks. The harness has its own description of the result
-// (`becomes`). The image has the kinds ipv4, ipv6, l2, dual and extract; the fronts of ipv6, l2 and extract, and the hash, are
+// (`becomes`). The image has the kinds ipv4, ipv6, l2, dual and extract, and with `Splice` also splice; the fronts of ipv6, l2 and extract, and the hash, are
 // any/hue_ipv6_check.sv, any/hue_l2_check.sv, any/hue_extract_check.sv and any/hue_toeplitz.sv, unknown functions of the whole vector and of
 // the length, and that of extract also of the network.
 module hue_network_formal
@@ -14,7 +14,8 @@ module hue_network_formal
 #(
   parameter int unsigned Nets = 4,
   parameter bit          Tunnels = 1'b0,
-  parameter bit          Policies = 1'b0
+  parameter bit          Policies = 1'b0,
+  parameter bit          Splice = 1'b0
 ) (
   input logic                clk_i,
   input logic                rst_ni,
@@ -45,7 +46,8 @@ module hue_network_formal
   row_network_t row_q;
 
   localparam int unsigned Kinds = 1 << hue_kinds_pkg::KIND_IPV4 | 1 << hue_kinds_pkg::KIND_IPV6 | 1 << hue_kinds_pkg::KIND_L2 |
-                                  1 << hue_kinds_pkg::KIND_DUAL | 1 << hue_kinds_pkg::KIND_EXTRACT;
+                                  1 << hue_kinds_pkg::KIND_DUAL | 1 << hue_kinds_pkg::KIND_EXTRACT |
+                                  32'(Splice) << hue_kinds_pkg::KIND_SPLICE;
   packet_t [1:0]     in, out;
   ipv4_t [1:0]       in_ipv4;
   hue_head_bytes_t [1:0] head;
@@ -114,15 +116,17 @@ module hue_network_formal
     logic         vxlan;
     logic [127:0] short_source;  // the address at the place of an IPv4 source, and of an IPv6 source
     logic [127:0] long_source;
+    splice_head_t splice;  // what the front of kind splice reads
   } entry_t;
   logic         written_q, wrote;
   entry_t [3:1] entry_q;
   assign wrote = waits_q[0] && access_of_a_i && request_a_i.write;
 
-  function automatic packet_t becomes(entry_t entry, logic gate, logic to_cpu);
+  function automatic packet_t becomes(entry_t entry, question_t splice_question, splice_edit_t splice_edit, logic gate, logic to_cpu);
     packet_t      p;
     row_network_t r;
     logic         whose;  // the packet belongs to a network
+    logic         spliced;  // that is of kind splice
     logic         dual, six;  // that is of kind dual, and the packet is IPv6
     p = entry.packet;
     r = entry.row;
@@ -130,7 +134,8 @@ module hue_network_formal
     if (p.decided) whose = p.verdict != VerdictUnclaimed && (p.verdict != VerdictForward || 32'(p.net) < Nets);
     else whose = r.valid && (r.software || r.kind inside {5'(hue_kinds_pkg::KIND_IPV4), 5'(hue_kinds_pkg::KIND_IPV6),
                                                               5'(hue_kinds_pkg::KIND_L2), 5'(hue_kinds_pkg::KIND_DUAL),
-                                                              5'(hue_kinds_pkg::KIND_EXTRACT)});
+                                                              5'(hue_kinds_pkg::KIND_EXTRACT)} || (Splice && r.kind == 5'(hue_kinds_pkg::KIND_SPLICE)));
+    spliced = whose && Splice && r.kind == 5'(hue_kinds_pkg::KIND_SPLICE);
     dual = whose && r.kind == 5'(hue_kinds_pkg::KIND_DUAL);
     six = dual && entry.ipv6.outcome != hue_kinds_pkg::IPV6_ETHERTYPE;
     becomes = '{
@@ -140,13 +145,13 @@ module hue_network_formal
       hop_count: whose ? r.hop_count : '0, dual: dual,
       kind: !whose ? '0 : six ? 5'(hue_kinds_pkg::KIND_IPV6) : dual ? 5'(hue_kinds_pkg::KIND_IPV4) : r.kind,
       question: !whose ? '0 : six || r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6 : r.kind == 5'(hue_kinds_pkg::KIND_L2) ? entry.l2 :
-                r.kind == 5'(hue_kinds_pkg::KIND_EXTRACT) ? entry.extract :
+                r.kind == 5'(hue_kinds_pkg::KIND_EXTRACT) ? entry.extract : spliced ? splice_question :
                 ipv4_question(entry.ipv4, r.forward_martians),
-      flood: p.flood, ports: p.ports, note: p.note,
+      flood: p.flood, ports: p.ports, note: p.note, splice: spliced ? splice_edit : '0,
       policies: whose && r.policies, tunnel: whose && ((r.carries_ipip && entry.ipip) || (r.carries_vxlan && entry.vxlan))
     };
     becomes.question.hash = !whose ? '0 : becomes.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6_hash :
-                            becomes.kind == 5'(hue_kinds_pkg::KIND_IPV4) ? entry.ipv4_hash : '0;
+                            becomes.kind == 5'(hue_kinds_pkg::KIND_IPV4) || spliced ? entry.ipv4_hash : '0;
     // Of kind `dual` no network has routes by source.
     if (whose && Policies) becomes.question.source = r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.long_source : entry.short_source;
     if (!whose && !(p.decided && p.verdict == VerdictUnclaimed)) begin
@@ -224,6 +229,26 @@ module hue_network_formal
   end else begin : g_no_policies
     assign {short_source, long_source} = '0;
   end
+  // What the vector of A's packet says to the front of kind splice, and its result for A's row (the proof `splice_check` covers it).
+  splice_head_t splice_head;
+  question_t    splice_question;
+  splice_edit_t splice_edit;
+  if (Splice) begin : g_splice
+    assign splice_head = '{
+      fragment: head_q.bytes[20][5:0] != '0 || head_q.bytes[21] != '0, dont_fragment: head_q.bytes[20][6],
+      experiment: head_q.bytes[23] == 8'd253, id: {head_q.bytes[18], head_q.bytes[19]}, shim_version: head_q.bytes[35][7:4],
+      shim_low: head_q.bytes[41][3:0]
+    };
+    hue_splice_check u_splice (
+      .ipv4_i(entry_q[3].ipv4), .head_i(entry_q[3].splice),
+      .settings_i('{gap: '0, shim: entry_q[3].row.root_ipv6[4], last: entry_q[3].row.root_ipv6[3:0]}),
+      .forward_martians_i(entry_q[3].row.forward_martians), .question_o(splice_question), .edit_o(splice_edit)
+    );
+  end else begin : g_no_splice
+    assign splice_head = '0;
+    assign splice_question = '0;
+    assign splice_edit = '0;
+  end
   // The hashes for A's packet, one clock after its vector.
   logic [HashBits-1:0] ipv4_hash, ipv6_hash;
   hue_toeplitz u_hash (.clk_i, .en_i, .head_i(head_q), .ipv4_o(ipv4_hash), .ipv6_o(ipv6_hash));
@@ -244,10 +269,12 @@ module hue_network_formal
       entry_q[2].ipv6 <= ipv6_question;
       entry_q[2].l2 <= l2_question;
       {entry_q[2].ipip, entry_q[2].vxlan} <= {ipip, vxlan};
+      entry_q[2].splice <= splice_head;
       {entry_q[2].short_source, entry_q[2].long_source} <= {short_source, long_source};
       entry_q[1] <= '{
         packet: in[0], ipv4: in_ipv4[0], ipv6: '0, l2: '0, extract: '0, row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i,
-        ipv4_hash: '0, ipv6_hash: '0, ipip: 1'b0, vxlan: 1'b0, short_source: '0, long_source: '0
+        ipv4_hash: '0, ipv6_hash: '0, ipip: 1'b0, vxlan: 1'b0, short_source: '0, long_source: '0,
+        splice: '0
       };
     end
     if (!rst_ni) begin
@@ -275,7 +302,7 @@ module hue_network_formal
     for (int unsigned s = 0; s < 2; s++) begin
       if (out[s].verdict == VerdictUnclaimed && out[s].decided) begin
         {counts[s].plane, counts[s].root, counts[s].hop_base, counts[s].hop_count, counts[s].kind, counts[s].question, counts[s].tunnel,
-         counts[s].policies} = '0;
+         counts[s].policies, counts[s].splice} = '0;
       end
     end
   end
@@ -291,7 +318,7 @@ module hue_network_formal
     if (begun_q && of_a3_q && waits_q == '0) begin
       assert (out_valid == '1);
       assert (counts[0] == counts[1] && time_ns[0] == time_ns[1]);
-      assert (counts[0] == becomes(entry_q[3], gate_q, to_cpu_q) && time_ns[0] == entry_q[3].time_ns);
+      assert (counts[0] == becomes(entry_q[3], splice_question, splice_edit, gate_q, to_cpu_q) && time_ns[0] == entry_q[3].time_ns);
     end
     // A vector is taken for each packet.
     if (begun_q) assert (take == (en_i ? valid : '0));

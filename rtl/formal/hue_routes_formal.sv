@@ -3,7 +3,7 @@
 //
 // Place: scripts/formal. Inputs are free. Routes are arbitrary (any/hue_tcam_plane.sv, any/hue_dag36.sv, any/hue_dag36_sram.sv),
 // and so are groups, which layout sram has (any/hue_groups.sv). The host
-// writes the rows of next hops, and the harness stores them too. With layout sram, packets are of kind ipv4, ipv6, l2 or extract; those of kind
+// writes the rows of next hops, and the harness stores them too. With layout sram, packets are of kind ipv4, ipv6, l2, extract or splice; those of kind
 // l2 ask no route. The marked packet comes in in clock `Start`; any number of packets may come before it.
 module hue_routes_formal
   import hue_pkg::*;
@@ -26,7 +26,8 @@ module hue_routes_formal
 );
   localparam bit Tcam = Layout == 32'(LAYOUT_TCAM);
   localparam bit Sram = Layout == 32'(LAYOUT_SRAM);
-  localparam int unsigned Kinds = Sram ? 1 << KIND_IPV4 | 1 << KIND_IPV6 | 1 << KIND_L2 | 1 << KIND_DUAL | 1 << KIND_EXTRACT : 1 << KIND_IPV4;
+  localparam int unsigned Kinds = Sram ? 1 << KIND_IPV4 | 1 << KIND_IPV6 | 1 << KIND_L2 | 1 << KIND_DUAL | 1 << KIND_EXTRACT |
+                                         1 << KIND_SPLICE : 1 << KIND_IPV4;
   localparam int unsigned Planes = Tcam ? 2 : 1;
   localparam int unsigned HopRows = 2;
   localparam int unsigned LevelWords = 2;
@@ -168,14 +169,16 @@ module hue_routes_formal
   end
   hue_access_rules u_access (.clk_i, .rst_ni, .tbl_req_i, .mine_i(mine), .done_i(tbl_rsp_o.done));
 
-  // The expected verdict, as in crates/planes/src/ipv4.rs, ipv6.rs, l2.rs, dual.rs and extract.rs. An image with one kind ignores the packet's.
+  // The expected verdict, as in crates/planes/src/ipv4.rs, ipv6.rs, l2.rs, dual.rs, extract.rs and splice.rs. An image with one kind ignores the packet's.
   hue_verdict_t expected;
-  logic         is_ipv6, is_l2, is_extract, in_ipv6, in_l2, in_extract;
+  logic         is_ipv6, is_l2, is_extract, is_splice, in_ipv6, in_l2, in_extract, in_splice;
   assign is_ipv6 = Sram && packet_q.kind == 5'(KIND_IPV6);
   assign is_l2 = Sram && packet_q.kind == 5'(KIND_L2);
   assign in_ipv6 = Sram && packet_i.kind == 5'(KIND_IPV6);
   assign in_l2 = Sram && packet_i.kind == 5'(KIND_L2);
   assign is_extract = Sram && packet_q.kind == 5'(KIND_EXTRACT);
+  assign is_splice = Sram && packet_q.kind == 5'(KIND_SPLICE);
+  assign in_splice = Sram && packet_i.kind == 5'(KIND_SPLICE);
   assign in_extract = Sram && packet_i.kind == 5'(KIND_EXTRACT);
   int unsigned  sum;
   always_comb begin
@@ -188,25 +191,28 @@ module hue_routes_formal
     };
     if (packet_q.decided) expected.outcome = packet_q.outcome;
     else if (!packet_q.question.asks) expected.outcome = packet_q.question.outcome;
-    else if (hop.kind == HopLocal) expected.outcome = is_extract ? EXTRACT_PUNT_ENTRY : is_ipv6 ? IPV6_LOCAL : IPV4_LOCAL;
+    else if (hop.kind == HopLocal) expected.outcome = is_extract ? EXTRACT_PUNT_ENTRY : is_ipv6 ? IPV6_LOCAL : is_splice ? SPLICE_LOCAL : IPV4_LOCAL;
     else if (packet_q.question.outcome != OutcomeNone) expected.outcome = packet_q.question.outcome;
-    else if (hop.kind == HopNone) expected.outcome = is_extract ? EXTRACT_NO_ENTRY : is_ipv6 ? IPV6_NO_ROUTE : IPV4_NO_ROUTE;
-    else if (hop.kind == HopGlean) expected.outcome = is_extract ? EXTRACT_DROP_ENTRY : is_ipv6 ? IPV6_NO_NEIGHBOUR : IPV4_NO_NEIGHBOUR;
-    else if (packet_q.question.total > hop.mtu) expected.outcome = is_extract ? EXTRACT_MTU : is_ipv6 ? IPV6_MTU : IPV4_MTU;
-    else expected.outcome = is_extract ? EXTRACT_FORWARD : is_ipv6 ? IPV6_FORWARD : IPV4_FORWARD;
+    else if (hop.kind == HopNone) expected.outcome = is_extract ? EXTRACT_NO_ENTRY : is_ipv6 ? IPV6_NO_ROUTE : is_splice ? SPLICE_NO_ROUTE : IPV4_NO_ROUTE;
+    else if (hop.kind == HopGlean) expected.outcome = is_extract ? EXTRACT_DROP_ENTRY : is_ipv6 ? IPV6_NO_NEIGHBOUR : is_splice ? SPLICE_NO_NEIGHBOUR : IPV4_NO_NEIGHBOUR;
+    else if (packet_q.question.total > hop.mtu) expected.outcome = is_extract ? EXTRACT_MTU : is_ipv6 ? IPV6_MTU : is_splice ? SPLICE_MTU : IPV4_MTU;
+    else expected.outcome = is_extract ? EXTRACT_FORWARD : is_ipv6 ? IPV6_FORWARD : is_splice ? SPLICE_FORWARD : IPV4_FORWARD;
     expected.verdict = packet_q.decided ? packet_q.verdict :
                        is_ipv6 ? ipv6_verdict(expected.outcome) : is_l2 ? l2_verdict(expected.outcome) :
                        is_extract ? extract_verdict(expected.outcome) :
+                       is_splice ? splice_verdict(expected.outcome) :
                        ipv4_verdict(expected.outcome);
     // A packet for the router itself may come out of a tunnel.
     if (Sram && packet_q.tunnel && !packet_q.decided && packet_q.question.asks &&
-        expected.outcome == (is_extract ? EXTRACT_PUNT_ENTRY : is_ipv6 ? IPV6_LOCAL : IPV4_LOCAL)) begin
+        expected.outcome == (is_extract ? EXTRACT_PUNT_ENTRY : is_ipv6 ? IPV6_LOCAL : is_splice ? SPLICE_LOCAL : IPV4_LOCAL)) begin
       expected.tunnel = TunnelIn;
     end
     if (Sram && packet_q.dual) expected.outcome = is_ipv6 ? dual_of_ipv6(expected.outcome) : dual_of_ipv4(expected.outcome);
     if (expected.verdict == VerdictPunt) expected.port_out = {1'b1, packet_q.net[1:0]};
     if (expected.verdict == VerdictForward) begin
       expected.edit = packet_q.decided || is_l2 ? EditNone : is_extract ? EditMacs : is_ipv6 ? EditIpv6 : EditIpv4;
+      // Splicing bits are those of the packet's own network, whatever the kind: no other kind's front gives any.
+      if (Sram && !packet_q.decided && !is_l2) expected.splice = packet_q.splice;
       expected.port_out = packet_q.decided || is_l2 ? packet_q.port_out : hop.port;
       // A next hop on a port that the card does not have leads into a tunnel: the frame goes to the loop, and to no port.
       if (Sram && !packet_q.decided && !is_l2 && hop.port[2]) begin
@@ -230,6 +236,7 @@ module hue_routes_formal
     if (wait_q) assume (!en_i);
     // No front of a kind with routes forwards: that takes a next hop. hue_l2 has answered the questions of kind l2.
     if (in_l2) assume (packet_i.decided || !packet_i.question.asks);
+    else if (in_splice) assume (splice_verdict(packet_i.question.outcome) != VerdictForward);
     else if (in_extract) assume (extract_verdict(packet_i.question.outcome) != VerdictForward);
     else assume ((in_ipv6 ? ipv6_verdict(packet_i.question.outcome) : ipv4_verdict(packet_i.question.outcome)) != VerdictForward);
     if (begun_q) begin

@@ -105,13 +105,22 @@ module hue_scatter_formal
     end
   end
 
+  // The 48 splicing bits for the next hop: those of this hop go, and the last hop's are repeated.
+  function automatic logic [47:0] field(logic [47:0] bits, logic [2:0] shift);
+    logic [47:0] last;
+    last = bits & ~(48'hffff_ffff_ffff >> shift);
+    return bits >> shift | last;
+  endfunction
+
   // The frame as the verdict requires it to leave: byte 0 of a beat lowest.
   logic [8*BusBytes*Beats-1:0] whole;
   logic [BusBits-1:0] wanted, mask;
+  logic [47:0] bits;
   logic [13:0] len;
   assign len = mark_q.note && mark_q.len > 14'd16 ? 14'd16 : mark_q.len;
   always_comb begin
     whole = body_q;
+    bits = '0;
     if (mark_q.verdict == VerdictForward && mark_q.edit != EditNone) begin
       for (int unsigned b = 0; b < 6; b++) begin
         // Kind extract keeps an address in whose place its entry has 0.
@@ -124,6 +133,15 @@ module hue_scatter_formal
       whole[8*24+:8] = mark_q.checksum[15:8];
       whole[8*25+:8] = mark_q.checksum[7:0];
     end
+    if (mark_q.verdict == VerdictForward && mark_q.edit == EditIpv4 && mark_q.splice.on) begin
+      for (int unsigned b = 0; b < 6; b++) bits[8*(5-b)+:8] = whole[8*(SpliceShimByte+b)+:8];
+      bits = field(bits, mark_q.splice.shift);
+      if (mark_q.splice.shim) begin
+        for (int unsigned b = 0; b < 6; b++) whole[8*(SpliceShimByte+b)+:8] = bits[8*(5-b)+:8];
+      end else begin
+        {whole[8*18+:8], whole[8*19+:8]} = spliced_id({whole[8*18+:8], whole[8*19+:8]}, mark_q.splice.shift);
+      end
+    end
     if (mark_q.verdict == VerdictForward && mark_q.edit == EditIpv6) whole[8*21+:8] = mark_q.ttl;
     wanted = whole[BusBits*out_beat_q+:BusBits];
     for (int unsigned b = 0; b < BusBytes; b++) mask[8*b+:8] = b < 32'(m_bytes) ? '1 : '0;
@@ -133,6 +151,7 @@ module hue_scatter_formal
     assume (rst_ni == begun_q);
     // What the stages guarantee.
     assume (verdict_i.edit inside {EditNone, EditIpv4, EditIpv6, EditMacs});
+    assume (verdict_i.splice.shift <= 3'd4);
     if (begun_q && stalled_q) assume (valid_i && verdict_i == verdict_q);
     // A note is no frame's last copy.
     if (begun_q && valid_i && verdict_i.note) assume (verdict_i.more);

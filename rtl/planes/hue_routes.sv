@@ -116,6 +116,7 @@ module hue_routes
     logic [MacPorts-1:0] ports;
     logic                note;
     logic                tunnel;
+    splice_edit_t        splice;
   } wait_t;
 
   // Next hop and packet as the tables return them, and after a register, because a row comes late in its clock.
@@ -145,6 +146,7 @@ module hue_routes
     in.ports    = HasL2 ? packet_i.ports : '0;
     in.note     = HasL2 && packet_i.note;
     in.tunnel   = Tunnels && packet_i.tunnel;
+    in.splice   = Kinds[KIND_SPLICE] ? packet_i.splice : '0;
     if (!packet_i.decided) begin
       in.outcome = packet_i.question.outcome;
       if (!packet_i.question.asks) begin
@@ -487,6 +489,7 @@ module hue_routes
         if (!found.decided) begin
           verdict_o.edit <= found.kind == 5'(KIND_IPV6) ? EditIpv6 : EditIpv4;
           if (Kinds[KIND_EXTRACT] && found.kind == 5'(KIND_EXTRACT)) verdict_o.edit <= EditMacs;
+          verdict_o.splice <= found.splice;
         end
       end
       verdict_o.flood    <= found.flood;

@@ -76,6 +76,23 @@ package hue_stages_pkg;
     logic [11:0]                 base;    // of the network's run of rows, in each bank of PATTERN
   } extract_settings_t;
 
+  // What the front of kind splice reads of a packet's head, in the clock before the network's row is there.
+  typedef struct packed {
+    logic        fragment;     // more fragments, or not the first one
+    logic        dont_fragment;
+    logic        experiment;   // the protocol is that of the header with splicing bits
+    logic [15:0] id;
+    logic [3:0]  shim_version;
+    logic [3:0]  shim_low;     // the lowest splicing bits behind the header
+  } splice_head_t;
+
+  // What the network's row says to kind splice, in place of a second root.
+  typedef struct packed {
+    logic [30:0] gap;
+    logic        shim;  // the splicing bits are behind the header
+    logic [3:0]  last;  // the highest slice
+  } splice_settings_t;
+
   // What the network's row says to kind l2, in place of the root of routes.
   typedef struct packed {
     logic [15:0]         gap;
@@ -136,6 +153,12 @@ package hue_stages_pkg;
         no_neighbour: hue_kinds_pkg::IPV6_NO_NEIGHBOUR, mtu: hue_kinds_pkg::IPV6_MTU, forward: hue_kinds_pkg::IPV6_FORWARD
       };
     end
+    if (kind == 5'(hue_kinds_pkg::KIND_SPLICE)) begin
+      return '{
+        is_local: hue_kinds_pkg::SPLICE_LOCAL, no_route: hue_kinds_pkg::SPLICE_NO_ROUTE,
+        no_neighbour: hue_kinds_pkg::SPLICE_NO_NEIGHBOUR, mtu: hue_kinds_pkg::SPLICE_MTU, forward: hue_kinds_pkg::SPLICE_FORWARD
+      };
+    end
     // An entry's row is of kind local (punt), glean (drop) or forward.
     if (kind == 5'(hue_kinds_pkg::KIND_EXTRACT)) begin
       return '{
@@ -157,6 +180,7 @@ package hue_stages_pkg;
     if (kind == 5'(hue_kinds_pkg::KIND_IPV6)) return hue_kinds_pkg::ipv6_verdict(outcome);
     if (kind == 5'(hue_kinds_pkg::KIND_L2)) return hue_kinds_pkg::l2_verdict(outcome);
     if (kind == 5'(hue_kinds_pkg::KIND_EXTRACT)) return hue_kinds_pkg::extract_verdict(outcome);
+    if (kind == 5'(hue_kinds_pkg::KIND_SPLICE)) return hue_kinds_pkg::splice_verdict(outcome);
     return hue_kinds_pkg::ipv4_verdict(outcome);
 `endif
   endfunction
@@ -181,6 +205,7 @@ package hue_stages_pkg;
     logic [4:0]  kind;       // hue_kinds_pkg::KIND_*; that of the packet's family in a network of kind dual
     logic        dual;       // the network is of kind dual
     question_t   question;
+    hue_pkg::splice_edit_t splice;  // zero but for kind splice
     logic        policies;   // the network's routes depend on the source
     logic        tunnel;     // if it is for the router itself, it may come out of a tunnel that the network carries
     // Valid behind hue_l2; zero for other kinds.

@@ -12,9 +12,11 @@ use hue_demux::{Match, PortId, Row};
 use hue_lab::{Experiment, Measured, Offer, Rate, Source, Stream, Traffic};
 use hue_planes::extract::{self, Lane};
 use hue_planes::group::{Group, Member};
+use hue_planes::splice::SLICES_DEFAULT;
 use hue_planes::{Adjacency, Kind, Settings as PlaneSettings};
 use hue_ports::{Frame, OutputDir, Resolution};
 use hue_substrate::{Entries, Program, VirtualPort};
+use hue_tables::slice::{self, SlicedPrefix};
 use hue_tables::{AnyPrefix, Key, NextHop, Pattern, Policies, Policy, Prefix, RouteBy, RowsByLength, Vid};
 use hue_wire::ethernet::{self, EtherType};
 use hue_wire::{Mac, ip, ipv4, ipv6};
@@ -27,10 +29,10 @@ use crate::report::{Section, round};
 use crate::rib::{V4_2026, V6_2026, host_mask, prefixes};
 use crate::rng::Rng;
 
-/// The images with more than one kind, and `default`, which has `ipv4` only.
-pub const IMAGES: [&str; 3] = ["default", "kinds", "sram"];
+/// The images with more than one kind, and `default` and `dir`, which have `ipv4` only.
+pub const IMAGES: [&str; 4] = ["default", "kinds", "sram", "dir"];
 /// Routes of a network: what four networks with random ones have room for.
-const ROUTES: [usize; 3] = [1_000, 4_000, 20_000];
+const ROUTES: [usize; 4] = [1_000, 4_000, 20_000, 12];
 /// Frames of a port.
 const FRAMES: usize = 6_000;
 /// Hosts of a switch behind each port.
@@ -59,6 +61,8 @@ enum Mix {
     BySource(Kind, u16),
     /// A network of kind `extract` on all ports, whose keys have so many bytes, with so many entries.
     Bits(u8, u16),
+    /// A switch on all ports; each frame comes from an address that it has not seen.
+    Strangers,
     /// `ipv4` from the first port to the second, `ipv6` from the second to the first, a switch on the others.
     All,
 }
@@ -82,13 +86,14 @@ pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Sectio
             .flat_map(|kind| POLICIES.map(|count| Mix::BySource(kind, count)));
         let by_source = by_source.filter(|_| !has.policy_rows.is_none());
         let grouped = [Kind::Ipv4, Kind::Ipv6].into_iter().map(Mix::Grouped).filter(|_| has.group_slots > 0);
-        plain.chain(grouped).chain(by_source).chain(mixed).collect()
+        let strangers = has.kinds.contains(&Kind::L2).then_some(Mix::Strangers);
+        plain.chain(strangers).chain(grouped).chain(by_source).chain(mixed).collect()
     };
     let mut section = measured(images, settings, title, &Tables { v4, v6 }, mixes)?;
     section.note(
         "Frames of 64 bytes; a port's frames once, as fast as the card takes them, then at line rate. A network with routes is on one port and \
          forwards to the next one; it has random routes of the tables of 2026-05-11, one next hop, and gets packets for random addresses of \
-         these routes; `dual` has half of them of each family, and as many packets. A switch has 200 hosts with static addresses behind each port. \
+         these routes; `dual` has half of them of each family, and as many packets; `splice` has a quarter of them in each slice, and its packets choose the slice by their identification. A switch has 200 hosts with static addresses behind each port; frames from new addresses go to these, and each gives a note to the driver. \
          The mixture: `ipv4`, `ipv6` and a switch. With groups, all routes of a network lead to one group of next hops at the same port. With routes by source, each network has so many policies (`source_destination`), each from a \
          /24 (`ipv6`: /48) to half of all destinations, and its packets come from all of these sources: a policy decides where the route is shorter.",
     );
@@ -139,7 +144,7 @@ fn measured(
         for mix in mixes(&has) {
             let mut rng = Rng::new(7);
             let programs = mix.programs(tables, routes, &mut rng).ok_or("no network")?;
-            write(&folder, &programs, frames, &mut rng)?;
+            write(&folder, &programs, frames, matches!(mix, Mix::Strangers), &mut rng)?;
             let run = |offer, line| -> Result<Measured, String> {
                 let card = loaded(images, image, &programs)?;
                 let experiment =
@@ -155,7 +160,11 @@ fn measured(
             section.row(vec![
                 json!(image),
                 json!(mix.name()),
-                if matches!(mix, Mix::Of(Kind::L2) | Mix::Bits(..)) { Value::Null } else { json!(routes) },
+                if matches!(mix, Mix::Of(Kind::L2) | Mix::Strangers | Mix::Bits(..)) {
+                    Value::Null
+                } else {
+                    json!(routes)
+                },
                 round(cycles, 2),
                 round(wire_bits / (f64::from(PORTS) * LINE_BITS as f64 / (khz * 1e3)), 1),
                 round(khz / 1e3 / cycles, 1),
@@ -188,6 +197,7 @@ impl Mix {
         match self {
             Self::Of(Kind::L2) => "1 `l2`".to_owned(),
             Self::Of(kind) => format!("{PORTS} `{}`", kind.name()),
+            Self::Strangers => "1 `l2`, each frame from a new address".to_owned(),
             Self::Grouped(kind) => format!("{PORTS} `{}`, groups of {MEMBERS} next hops", kind.name()),
             Self::BySource(kind, count) => {
                 format!("{PORTS} `{}`, {count} routes by source each", kind.name())
@@ -199,7 +209,7 @@ impl Mix {
 
     fn programs(&self, tables: &Tables, routes: usize, rng: &mut Rng) -> Option<Vec<Program>> {
         match self {
-            Self::Of(Kind::L2) => Some(vec![switch(1, &[0, 1, 2, 3])?]),
+            Self::Of(Kind::L2) | Self::Strangers => Some(vec![switch(1, &[0, 1, 2, 3])?]),
             Self::Of(kind) => (0..PORTS)
                 .map(|port| router(*kind, [port, (port + 1) % PORTS], tables, routes, rng))
                 .collect(),
@@ -231,12 +241,23 @@ fn router(kind: Kind, [from, to]: [u8; 2], tables: &Tables, routes: usize, rng: 
     };
     let entries = match kind {
         Kind::Ipv6 => Entries::Lpm128(drawn(&tables.v6, v6, rng)?),
+        Kind::Splice => Entries::Sliced(sliced(&drawn(&tables.v4, v4, rng)?)),
         Kind::Dual => Entries::Dual(drawn(&tables.v4, v4, rng)?, drawn(&tables.v6, v6, rng)?),
         _ => Entries::Lpm32(drawn(&tables.v4, v4, rng)?),
     };
     let hop = Adjacency::forward(PortId::new(to), mac(net, to), Mac([2, 0, 1, 0, net as u8, to]), MTU_BYTES);
     let select = |port| Match::Mac { port: PortId::new(port), mac: mac(net, port) };
     program(net, kind, &[from, to], select, vec![hop], entries)
+}
+
+/// The same routes, each in a slice of the default number, in turn.
+fn sliced(routes: &[(Prefix<u32>, NextHop)]) -> Vec<(Prefix<u128>, NextHop)> {
+    let slices = (0..SLICES_DEFAULT).cycle();
+    routes
+        .iter()
+        .zip(slices)
+        .map(|((prefix, hop), slice)| (SlicedPrefix { slice, prefix: *prefix }.wide(), *hop))
+        .collect()
 }
 
 /// The same network with a group in place of its only next hop. All members are at the same port, so only the neighbour differs.
@@ -390,8 +411,14 @@ fn drawn<K: Key>(from: &[Prefix<K>], count: usize, rng: &mut Rng) -> Option<Vec<
     Some(all.into_iter().map(|prefix| (prefix, hop)).collect())
 }
 
-/// Writes a capture for each port: frames of its networks.
-fn write(folder: &Path, programs: &[Program], frames: usize, rng: &mut Rng) -> Result<(), String> {
+/// Writes a capture for each port: frames of its networks, from their hosts or each from an address of its own.
+fn write(
+    folder: &Path,
+    programs: &[Program],
+    frames: usize,
+    strangers: bool,
+    rng: &mut Rng,
+) -> Result<(), String> {
     let fault = |error: hue_ports::PortError| error.to_string();
     let mut out = OutputDir::open(folder).map_err(fault)?;
     for (port, name) in (0..PORTS).zip(names()) {
@@ -408,6 +435,10 @@ fn write(folder: &Path, programs: &[Program], frames: usize, rng: &mut Rng) -> R
         for number in 0..frames {
             let mut bytes = frame(program, port, number, rng);
             bytes.resize(FRAME_BYTES, 0);
+            if strangers {
+                let [high, low] = (number as u16).to_be_bytes();
+                bytes[6..12].copy_from_slice(&[2, 0x6d, port, 0, high, low]);
+            }
             let frame = Frame { bytes: &bytes, time_ns: number as u64, wire_len: FRAME_BYTES as u32 };
             capture.write(frame).map_err(fault)?;
         }
@@ -426,14 +457,22 @@ fn frame(program: &Program, port: u8, number: usize, rng: &mut Rng) -> Vec<u8> {
     let (narrow, wide): (&[_], &[_]) = match &program.entries {
         Entries::Lpm32(routes) => (routes, &[]),
         Entries::Lpm128(routes) => (&[], routes),
+        Entries::Sliced(routes) => {
+            // Atomic, so the lowest bits of the identification name the slice of the route.
+            let (prefix, _) = routes[rng.below(routes.len())];
+            let (slice, to) =
+                slice::address_of(Ipv6Addr::from_bits(within(prefix, rng)).into()).unwrap_or((0, GATEWAY4));
+            let mut header = ipv4::Header::new(source4(0), to, ip::Protocol::UDP, TTL, payload(0));
+            header.identification = (rng.bits() as u16 & !3 | u16::from(slice)).into();
+            header.flags_fragment = ipv4::FLAG_DONT_FRAGMENT.into();
+            header.fill_checksum_plain();
+            bytes.extend_from_slice(ethernet(mac(net, port), EtherType::IPV4).as_bytes());
+            bytes.extend_from_slice(header.as_bytes());
+            return bytes;
+        }
         Entries::Dual(narrow, _) if number % 2 == 0 => (narrow, &[]),
         Entries::Dual(_, wide) => (&[], wide),
-        // No image has networks with slices.
-        Entries::Sliced(_)
-        | Entries::Exact(_)
-        | Entries::Ternary(_)
-        | Entries::Nearest(_)
-        | Entries::None => {
+        Entries::Exact(_) | Entries::Ternary(_) | Entries::Nearest(_) | Entries::None => {
             let others: Vec<u8> =
                 program.ports.iter().map(|vport| vport.port.get()).filter(|at| *at != port).collect();
             let to = host(others[rng.below(others.len())], rng.below(HOSTS));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use hue_planes::group::Slots;
-use hue_planes::{Adjacency, AdjacencyKind, Keys, Settings, l2};
+use hue_planes::{Adjacency, AdjacencyKind, Settings, l2, splice};
 use hue_substrate::{Checked, HopChanges, Program, RouteKey};
 use hue_tables::{Change, NextHop, Prefix, Prefix4, Prefix6};
 
@@ -279,11 +279,19 @@ pub fn row(place: Place, program: &Program, hop_base: u32, roots: Roots) -> Netw
         software: false,
         forward_martians: match program.settings {
             Settings::Ipv4(settings) | Settings::Dual(settings) => settings.forward_martians,
+            Settings::Splice(settings) => settings.forward_martians,
             _ => false,
         },
         gated: program.gated,
         kind: program.kind() as u8,
-        root_ipv6: if program.kind().limits().keys == Keys::Dual { roots.ipv6 } else { 0 },
+        root_ipv6: match program.settings {
+            Settings::Dual(_) => roots.ipv6,
+            // `splice_settings_t` in rtl/planes/hue_stages_pkg.sv.
+            Settings::Splice(splice::Settings { slices, bits, .. }) => {
+                u64::from(slices.saturating_sub(1)) | u64::from(bits == splice::Bits::Shim) << 4
+            }
+            _ => 0,
+        },
         carries_ipip: false,
         carries_vxlan: false,
         policies: false,

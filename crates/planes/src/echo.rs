@@ -4,9 +4,11 @@
 //! other kind is: it edits frames of any protocol, matches exactly and learns nothing. Outcomes and their order:
 //! `spec/kinds/echo.toml`. Source: ADR 0054.
 
+use std::ops::Range;
+
 use hue_demux::PortId;
 use hue_tables::MacKey;
-use hue_wire::ethernet;
+use hue_wire::{Mac, ethernet};
 use serde::{Deserialize, Serialize};
 
 use crate::adjacency::{Adjacency, AdjacencyKind};
@@ -39,6 +41,10 @@ impl crate::Plane for Plane {
         Ok(check(frame)?)
     }
 
+    fn edited(_: &[u8]) -> [Range<usize>; 2] {
+        [0..2 * size_of::<Mac>(), 0..0]
+    }
+
     fn key(sender: MacKey) -> MacKey {
         sender
     }
@@ -68,7 +74,7 @@ impl crate::Plane for Plane {
             Err(outcome) => return end(stages, outcome.into(), None, bytes),
         };
         let looked = look(sender);
-        stages.push(stage("lookup", format!("{}: {}", hue_wire::Mac::from_u64(sender), looked.text)));
+        stages.push(stage("lookup", format!("{}: {}", Mac::from_u64(sender), looked.text)));
         let outcome = finish(&mut bytes);
         stages.push(stage("egress", ethernet_changes(frame, &bytes).join(", ")));
         end(stages, outcome.into(), Some(*leaves_by(looked.answer())), bytes)

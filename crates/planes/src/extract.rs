@@ -8,6 +8,8 @@
 
 mod explain;
 
+use std::ops::Range;
+
 use hue_tables::Pattern;
 use hue_wire::{Mac, ethernet};
 use serde::{Deserialize, Serialize};
@@ -218,6 +220,11 @@ impl crate::Plane for Plane {
     #[inline(always)]
     fn front(frame: &[u8], settings: Settings) -> Result<Checked, Reason> {
         Ok(check(frame, &settings)?)
+    }
+
+    fn edited(_: &[u8]) -> [Range<usize>; 2] {
+        // The MAC addresses of a frame of any protocol.
+        [0..2 * size_of::<Mac>(), 0..0]
     }
 
     #[inline(always)]

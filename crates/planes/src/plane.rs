@@ -5,6 +5,7 @@
 //! when the code is compiled ([`with_plane`](crate::with_plane)), so that a kind costs no branch a packet.
 
 use std::fmt;
+use std::ops::Range;
 
 use hue_demux::PortId;
 use hue_tables::MacKey;
@@ -90,6 +91,12 @@ pub trait Plane: 'static {
     /// The hash that selects the member of a group of next hops, of a frame that passed the first half.
     fn flow(_frame: &[u8]) -> u32 {
         0
+    }
+
+    /// Bytes of a frame that forwarding may change, besides those that every router of IPv4 or IPv6 changes (MAC addresses, TTL or
+    /// hop limit, checksum); the same before and after. During a move, a frame is recognised by all others.
+    fn edited(_frame: &[u8]) -> [Range<usize>; 2] {
+        [0..0, 0..0]
     }
 
     /// The outcome of a packet.

@@ -10,6 +10,8 @@
 
 mod explain;
 
+use std::ops::Range;
+
 use hue_wire::rofl::{self, Label, ROUTE_MAX};
 use hue_wire::{Mac, ethernet};
 use serde::{Deserialize, Serialize};
@@ -176,6 +178,10 @@ impl crate::Plane for Plane {
     #[inline(always)]
     fn front(frame: &[u8], settings: Settings) -> Result<Checked, Reason> {
         Ok(check(frame, settings)?)
+    }
+
+    fn edited(_: &[u8]) -> [Range<usize>; 2] {
+        [0..2 * size_of::<Mac>(), BUDGET_AT..BUDGET_AT + 1]
     }
 
     #[inline(always)]

@@ -9,6 +9,8 @@
 
 mod explain;
 
+use std::ops::Range;
+
 use hue_tables::slice;
 use hue_wire::checksum;
 use hue_wire::{ethernet, ipv4 as header};
@@ -144,8 +146,10 @@ enum Edit {
     Shim(u64),
 }
 
+/// Where the identification is in a packet.
+const ID_FIELD: Range<usize> = 4..6;
 /// Where splicing bits behind the header are in a packet.
-const SHIM_FIELD: std::ops::Range<usize> = header::HEADER_BYTES + 2..header::HEADER_BYTES + SHIM_BYTES;
+const SHIM_FIELD: Range<usize> = header::HEADER_BYTES + 2..header::HEADER_BYTES + SHIM_BYTES;
 
 impl crate::Plane for Plane {
     const KIND: Kind = Kind::Splice;
@@ -174,6 +178,14 @@ impl crate::Plane for Plane {
     fn front(frame: &[u8], settings: Settings) -> Result<Checked, Reason> {
         let ipv4 = ipv4::check(frame).map_err(of_ipv4)?.with_martians(settings.forward_martians);
         Ok(read(frame, ipv4, settings)?)
+    }
+
+    fn edited(frame: &[u8]) -> [Range<usize>; 2] {
+        let place = |bits, at: Range<usize>| match field(frame, bits) {
+            Ok(Some(_)) => ethernet::HEADER_BYTES + at.start..ethernet::HEADER_BYTES + at.end,
+            _ => 0..0,
+        };
+        [place(Bits::IpId, ID_FIELD), place(Bits::Shim, SHIM_FIELD)]
     }
 
     #[inline(always)]

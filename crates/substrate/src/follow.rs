@@ -3,15 +3,16 @@
 //! Flow: the card's thread sets the followed network ([`Followed`]) → a worker that ends a frame of that network tells
 //! the card's thread how ([`Ending`], in a [`super::handover::Record`]) → the card's witness, which saw the frame arrive,
 //! removes it from its list. The key of a frame covers what forwarding does not change (RFC 1812 §5.2.1: all but TTL and
-//! checksum of the IPv4 header, and the MAC addresses; RFC 8200 §3: all but the hop limit); identical frames cannot be
+//! checksum of the IPv4 header, and the MAC addresses; RFC 8200 §3: all but the hop limit), nor the kind changes ([`Plane::edited`]); identical frames cannot be
 //! told apart, except those from before the following began: their time of arrival is earlier, which copies keep.
 //! Nothing is followed, and no frame is hashed, unless a network moves.
 
 use std::hash::{DefaultHasher, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use hue_planes::{Kind, Loss, Reason};
+use hue_planes::{Kind, Loss, Plane, Reason, with_plane};
 use hue_ports::SharedMemory;
 use hue_tables::Vid;
 use hue_wire::ethernet::EtherType;
@@ -35,11 +36,10 @@ impl FrameKey {
     /// The key of a frame of a network of this kind.
     #[must_use]
     pub fn of(kind: Kind, bytes: &[u8]) -> Self {
-        Self::of_ipv4(bytes).or_else(|| Self::of_ipv6(bytes)).unwrap_or_else(|| {
-            // A frame that is neither does not change on its path, but for its MAC addresses, by an entry of kind `extract`.
+        let edited = with_plane!(kind, P => P::edited(bytes));
+        Self::of_ipv4(bytes, &edited).or_else(|| Self::of_ipv6(bytes, &edited)).unwrap_or_else(|| {
             let (header, _) = bytes.split_at(bytes.len().min(14));
-            let kept = if kind == Kind::Extract { bytes.get(12..).unwrap_or_default() } else { bytes };
-            Self { frame: hash(&[kept]), flow: hash(&[header]) }
+            Self { frame: hash_but(bytes, &edited), flow: hash(&[header]) }
         })
     }
 
@@ -49,7 +49,7 @@ impl FrameKey {
         Self::of(Kind::Ipv4, bytes).flow
     }
 
-    fn of_ipv4(bytes: &[u8]) -> Option<Self> {
+    fn of_ipv4(bytes: &[u8], edited: &[Range<usize>; 2]) -> Option<Self> {
         if bytes.len() < HEADERS_BYTES || bytes.get(12..14)? != EtherType::IPV4.0.to_be_bytes() {
             return None;
         }
@@ -57,7 +57,8 @@ impl FrameKey {
         let total = usize::from(u16::from_be_bytes(packet.get(2..4)?.try_into().ok()?));
         // Padding may change on the path.
         let packet = packet.get(..total).filter(|packet| packet.len() >= 20).unwrap_or(packet);
-        let frame = hash(&[packet.get(..8)?, packet.get(9..10)?, packet.get(12..)?]);
+        let [first, second] = edited.clone();
+        let frame = hash_but(bytes.get(..14 + packet.len())?, &[0..14, 22..23, 24..26, first, second]);
         // Fragments have no ports: those of one protocol between two addresses form one flow.
         let whole = packet.get(6..8)?.iter().fold(0, |sum, byte| sum << 8 | u16::from(*byte)) & 0x3fff == 0;
         let header = usize::from(packet.first()? & 0xf) * 4;
@@ -68,7 +69,7 @@ impl FrameKey {
         Some(Self { frame, flow: hash(&[packet.get(9..10)?, packet.get(12..20)?, ports]) })
     }
 
-    fn of_ipv6(bytes: &[u8]) -> Option<Self> {
+    fn of_ipv6(bytes: &[u8], edited: &[Range<usize>; 2]) -> Option<Self> {
         if bytes.get(12..14)? != EtherType::IPV6.0.to_be_bytes() {
             return None;
         }
@@ -83,7 +84,8 @@ impl FrameKey {
             Some(6 | 17) => packet.get(IPV6_BYTES..IPV6_BYTES + 4).unwrap_or_default(),
             _ => &[],
         };
-        let frame = hash(&[packet.get(..7)?, packet.get(8..)?]);
+        let [first, second] = edited.clone();
+        let frame = hash_but(bytes.get(..14 + packet.len())?, &[0..14, 21..22, first, second]);
         Some(Self { frame, flow: hash(&[packet.get(6..7)?, addresses, ports]) })
     }
 }
@@ -91,6 +93,25 @@ impl FrameKey {
 fn hash(parts: &[&[u8]]) -> u64 {
     let mut hasher = DefaultHasher::new();
     parts.iter().for_each(|part| hasher.write(part));
+    hasher.finish()
+}
+
+/// The hash of all bytes but those in the ranges.
+fn hash_but(bytes: &[u8], ranges: &[Range<usize>]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        // The range that this byte is in, or else the next one.
+        match ranges.iter().find(|range| range.contains(&at)) {
+            Some(range) => at = range.end,
+            None => {
+                let later = ranges.iter().filter(|range| !range.is_empty() && range.start > at);
+                let end = later.map(|range| range.start).min().unwrap_or(bytes.len()).min(bytes.len());
+                hasher.write(bytes.get(at..end).unwrap_or_default());
+                at = end;
+            }
+        }
+    }
     hasher.finish()
 }
 

@@ -16,6 +16,7 @@ mod world;
 mod world2;
 mod world5;
 mod world6;
+mod world9;
 
 pub use compare::{Difference, Tally, card, compare, compare_on, offered};
 pub use golden::{Golden, golden, golden_for_cards};

@@ -14,8 +14,7 @@ use hue_tables::{Change, NextHop, Prefix, RowsByLength, Vid};
 
 use crate::compare::{Departed, Difference, collect, offered, software};
 use crate::world::{Frame, destination};
-use crate::world6;
-use crate::{Random, groups, policies};
+use crate::{Random, groups, policies, world6, world9};
 
 /// Most records between the queues and the end of the stages: so many records before a change may still see it.
 const INSIDE_MAX: usize = 160;
@@ -116,6 +115,11 @@ impl Step {
                 Self::Hop(vid, index, to)
             }
             _ => match &program.entries {
+                Entries::Sliced(_) => {
+                    let lens = [8, 16, 24, 28, 32, 32, 36, 40];
+                    let changes = changes(program, random, routes, (&lens, world9::destination));
+                    Self::Routes6(vid, changes)
+                }
                 // Those of one family of a dual network: each changes by itself.
                 entries @ (Entries::Lpm128(_) | Entries::Dual(..))
                     if matches!(entries, Entries::Lpm128(_)) || random.chance(50) =>

@@ -10,7 +10,7 @@ use hue_tables::dir::{Dir, DirLimits};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
-use crate::{Random, world2, world5, world6};
+use crate::{Random, world2, world5, world6, world9};
 
 /// A frame to be offered.
 #[derive(Clone, Debug)]
@@ -69,6 +69,13 @@ pub fn mixed(random: &mut Random, kinds: &[Kind], count: usize, routes: usize) -
                 world6::add(program, k, routes, random);
             } else if random.chance(50) {
                 world6::turn(program, k, routes, random);
+            }
+        }
+    }
+    if kinds.contains(&Kind::Splice) {
+        for program in programs.iter_mut().filter(|program| program.kind() == Kind::Ipv4) {
+            if random.chance(50) {
+                world9::turn(program, random);
             }
         }
     }
@@ -171,7 +178,6 @@ fn fill_routes(program: &mut Program, k: usize, on: &[usize], count: usize, rand
         }
     }
     let mut routes: BTreeMap<Prefix4, NextHop> = BTreeMap::new();
-    let hop = |index: usize| NextHop::new(index as u16).unwrap();
     for port in on {
         routes.insert(Prefix4::containing(ip(10, *port as u32, 0, 1), 32), hop(0));
         routes.insert(Prefix4::containing(ip(10, *port as u32, 0, 255), 32), hop(0));
@@ -186,6 +192,11 @@ fn fill_routes(program: &mut Program, k: usize, on: &[usize], count: usize, rand
     }
     program.next_hops = hops;
     program.entries = Entries::Lpm32(routes.into_iter().collect());
+}
+
+/// The row of next hops with this number.
+pub(crate) fn hop(index: usize) -> NextHop {
+    NextHop::new(index as u16).unwrap()
 }
 
 /// Removes routes for which the papers' two banks have no room after the earlier ones. Unless `short`, it also removes those
@@ -293,7 +304,12 @@ fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize)
         damage(random, &mut frame);
         return frame;
     }
-    let packet = match random.below(10) {
+    let is_spliced = programs[network].kind() == Kind::Splice && random.chance(85);
+    let mut packet = match random.below(10) {
+        0..=3 if is_spliced => {
+            let payload = world9::shim(random, &filler);
+            packet(random, world9::PROTOCOL, options, &payload)
+        }
         0 => {
             let inside = packet(random, 17, 0, &filler);
             packet(random, 4, options, &inside)
@@ -305,6 +321,9 @@ fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize)
             packet(random, protocol, options, &filler)
         }
     };
+    if is_spliced {
+        world9::identify(random, &mut packet);
+    }
     let others = [[8, 6], [0x86, 0xdd], [0x81, 0], [0, 60]];
     let ethertype = if random.chance(12) { random.pick(&others) } else { [8, 0] };
     let mut frame = ethernet(dst, ethertype, &packet);

@@ -68,8 +68,8 @@ pub fn tagged(macs: [[u8; 6]; 2], to: IpAddr, ttl: u8, tag: Tag, len: usize) -> 
         IpAddr::V4(to) => {
             let len = len.max(60);
             let [high, low] = ((len - ETHERNET) as u16).to_be_bytes();
-            // The number is also the IPv4 identification: the product identifies packets by it.
-            frame.extend([8, 0, 0x45, 0, high, low, b2, b3, 0, 0, ttl, 17, 0, 0]);
+            // The number is also the IPv4 identification: in networks of kind `splice` it chooses the way.
+            frame.extend([8, 0, 0x45, 0, high, low, b2, b3, 0x40, 0, ttl, 17, 0, 0]);
             frame.extend(source_of(tag.flow));
             frame.push(tag.net);
             frame.extend(to.octets());

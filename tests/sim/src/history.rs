@@ -729,6 +729,7 @@ impl<'l> Sim<'l> {
     fn family_of(&mut self, families: Families) -> Family {
         match families {
             Families::Only(family) => family,
+            Families::Sliced => Family::Four,
             Families::Both | Families::Frames => self.random.pick(families.list()),
         }
     }
@@ -979,9 +980,9 @@ fn shares(random: &mut Random) -> Option<[u8; 2]> {
     random.chance(75).then(|| [weight(random), weight(random)])
 }
 
-/// A network with routes by source, if it has one address family.
+/// A network with routes by source, if its kind has them.
 fn sourced(net: Net, random: Option<&mut Random>) -> Net {
-    let by_source = random.filter(|_| net.families != Families::Both).map(ways);
+    let by_source = random.filter(|_| matches!(net.families, Families::Only(_))).map(ways);
     Net { by_source, ..net }
 }
 

@@ -181,7 +181,7 @@ impl Ledger {
         }
         if let Some(net) = world.net(tag.net).filter(|net| net.age == tag.age) {
             let wanted = match tag.flow {
-                0 => port == net.ports[1],
+                0 | 1 => port == net.exit_of(tag.flow, tag.number),
                 SOURCED.. if !self.rerouted[usize::from(tag.net)] => port == net.way_of(tag.flow),
                 RESTLESS | SHARED.. => net.ports.contains(&port),
                 _ => port == net.ports[0],

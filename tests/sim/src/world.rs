@@ -30,6 +30,9 @@ pub const SWITCH: u8 = ROUTERS + 1;
 /// Most networks.
 pub const NETS: u8 = SWITCH;
 
+/// Puts a route into slice 1.
+const SLICE_1: &str = ", slice: 1";
+
 /// Where a network should run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
@@ -57,6 +60,8 @@ pub enum Families {
     Only(Family),
     /// Both.
     Both,
+    /// IPv4 with two slices: packets choose by the lowest bit of their identification.
+    Sliced,
     /// None: it is a switch, and forwards frames of all protocols.
     Frames,
 }
@@ -73,7 +78,8 @@ impl Families {
             Kind::L2 => Some(Self::Frames),
             // What happens to their packets is up to a kernel or a program, which histories do not have.
             Kind::Kernel | Kind::Process => None,
-            Kind::Extract | Kind::Rofl | Kind::Splice | Kind::Mpls | Kind::Echo => None,
+            Kind::Splice => Some(Self::Sliced),
+            Kind::Extract | Kind::Rofl | Kind::Mpls | Kind::Echo => None,
         }
     }
 
@@ -97,7 +103,7 @@ impl Families {
     #[must_use]
     pub fn list(self) -> &'static [Family] {
         match self {
-            Self::Only(Family::Four) => &[Family::Four],
+            Self::Only(Family::Four) | Self::Sliced => &[Family::Four],
             Self::Only(Family::Six) => &[Family::Six],
             Self::Both => &[Family::Four, Family::Six],
             Self::Frames => &[],
@@ -306,6 +312,13 @@ impl Net {
         self.ports[usize::from(by_source)]
     }
 
+    /// The port that a numbered packet of flow 0 or 1 leaves by. In slice 1, to which each odd one goes, their routes lead the other way.
+    #[must_use]
+    pub fn exit_of(&self, flow: u8, number: u32) -> u8 {
+        let other = self.families == Families::Sliced && number % 2 == 1;
+        self.ports[usize::from((flow == 0) != other)]
+    }
+
     /// A switch.
     #[must_use]
     pub const fn switch(place: Place) -> Self {
@@ -320,9 +333,13 @@ impl Net {
     }
 
     fn document(&self, number: u8) -> String {
-        let route_by = if self.by_source.is_some() { ", route_by: source_destination" } else { "" };
+        let settings = match self.families {
+            Families::Sliced => ", slices: 2",
+            _ if self.by_source.is_some() => ", route_by: source_destination",
+            _ => "",
+        };
         let mut text = format!(
-            "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  plane: {{kind: {}{route_by}}}\n",
+            "---\napiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  plane: {{kind: {}{settings}}}\n",
             name(number),
             self.families.kind()
         );
@@ -360,14 +377,18 @@ impl Net {
         text.push_str("  routes:\n");
         for family in self.families.list() {
             let vias = self.ports.map(|port| neighbour(*family, number, port));
-            let mut route = |prefix: AnyPrefix, via: IpAddr| {
-                let _ = writeln!(text, "    - {{to: \"{prefix}\", via: \"{via}\"}}");
+            let mut route = |prefix: AnyPrefix, via: IpAddr, slice: &str| {
+                let _ = writeln!(text, "    - {{to: \"{prefix}\", via: \"{via}\"{slice}}}");
             };
-            route(family.prefix(16, None), vias[1]);
-            route(family.prefix(17, None), vias[0]);
+            route(family.prefix(16, None), vias[1], "");
+            route(family.prefix(17, None), vias[0], "");
+            if self.families == Families::Sliced {
+                route(family.prefix(16, None), vias[0], SLICE_1);
+                route(family.prefix(17, None), vias[1], SLICE_1);
+            }
             for extra in 0..self.extra {
                 // Other networks' routes with the same prefixes lead the other way.
-                route(family.prefix(18, Some(extra)), vias[usize::from((extra + number) % 2)]);
+                route(family.prefix(18, Some(extra)), vias[usize::from((extra + number) % 2)], "");
             }
             if let Some(ways) = self.by_source {
                 let to = family.prefix(20, None);
@@ -380,8 +401,11 @@ impl Net {
             if let Some(weights) = self.shares {
                 let share = |(via, weight): (IpAddr, u8)| format!("{{via: \"{via}\", weight: {weight}}}");
                 let all: Vec<String> = vias.into_iter().zip(weights).map(share).collect();
-                let to = family.prefix(19, None);
-                let _ = writeln!(text, "    - {{to: \"{to}\", via: [{}]}}", all.join(", "));
+                let (to, all) = (family.prefix(19, None), all.join(", "));
+                let slices = if self.families == Families::Sliced { &["", SLICE_1][..] } else { &[""] };
+                for slice in slices {
+                    let _ = writeln!(text, "    - {{to: \"{to}\", via: [{all}]{slice}}}");
+                }
             }
         }
         text.push_str("  neighbours:\n");

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hue_demux::{Demux, PortId, Selection};
-use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Kind, Loss, Reason, Settings};
+use hue_planes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, Keys, Kind, Loss, Reason, Settings};
 use hue_substrate::follow::{Ending, FrameKey};
 use hue_tables::Vid;
 use hue_wire::ethernet::is_group;
@@ -226,6 +226,12 @@ impl Witness {
         Settings::of(self.kind).learning().is_some()
     }
 
+    /// Whether frames of one flow leave by several ports, each of which keeps their order: copies, or packets whose own bits choose
+    /// the way.
+    fn spreads(&self) -> bool {
+        self.floods() || self.kind.limits().keys == Keys::Slices
+    }
+
     fn enter(&mut self, key: FrameKey, tag: u32, copies: u32) -> bool {
         if self.frames.len() >= FRAMES_MAX {
             self.proof.cut = true;
@@ -249,7 +255,7 @@ impl Witness {
 
     /// A frame left the card with this tag and goes to the wire of a port, which accepted it or refused it for this reason.
     pub fn left(&mut self, tag: u32, port: u8, taken: Result<(), Loss>, now_ns: u64) {
-        let floods = self.floods();
+        let spreads = self.spreads();
         let Some(tagged) = self.tags.get_mut(&tag) else { return };
         let Tagged { key, number, more, stays } = *tagged;
         if stays {
@@ -274,7 +280,7 @@ impl Witness {
         frame.inside -= 1;
         self.inside -= 1;
         if let Some(number) = number {
-            let left = self.left.entry((frame.flow, if floods { port } else { 0 })).or_default();
+            let left = self.left.entry((frame.flow, if spreads { port } else { 0 })).or_default();
             self.proof.reordered += u64::from(number < *left);
             *left = (*left).max(number + 1);
         }

@@ -177,7 +177,7 @@ impl Kind {
             Self::Kernel => &["soft"],
             Self::Process => &["soft"],
             Self::Rofl => &["soft"],
-            Self::Splice => &["soft"],
+            Self::Splice => &["soft", "card"],
             Self::Mpls => &["soft"],
             #[cfg(feature = "test-kinds")]
             Self::Echo => &["soft"],

@@ -99,12 +99,13 @@ fn random_networks_and_frames_agree() {
     experiments(&IMAGES, 10, FRAMES);
 }
 
-/// Kind `extract`, which few images have: its golden cases, and random networks.
+/// Kinds that few images have: their golden cases, and random networks.
 #[test]
-fn networks_that_forward_by_any_bits_agree() {
+fn kinds_of_few_images_agree() {
+    const KINDS: [Kind; 2] = [Kind::Extract, Kind::Splice];
     let image = image("kinds");
     let of = description(&image);
-    for case in golden_for_cards(&[Kind::Extract]) {
+    for case in golden_for_cards(&KINDS) {
         if let Err(difference) = compare(&image, &case.programs, &case.frames, 0) {
             panic!("{}: {difference}", case.name);
         }
@@ -115,7 +116,7 @@ fn networks_that_forward_by_any_bits_agree() {
             *seen.entry(outcome).or_default() += count;
         }
     }
-    let outcomes = Kind::Extract.outcomes().iter().map(|one| (Some(Kind::Extract), one.name));
+    let outcomes = KINDS.iter().flat_map(|kind| kind.outcomes().iter().map(|one| (Some(*kind), one.name)));
     let missing: Vec<_> = outcomes.filter(|outcome| !seen.contains_key(outcome)).collect();
     assert!(missing.is_empty() || first_seed() != 0, "the experiments never saw {missing:?}");
 }
@@ -573,6 +574,8 @@ fn planted_bugs_of_the_card_are_found() {
             ("kinds", "planes/hue_extract_check.sv", planted("EXTRACT_END")),
             ("kinds", "planes/hue_extract.sv", planted("EXTRACT_MASK")),
             ("kinds", "planes/hue_extract.sv", planted("EXTRACT_ORDER")),
+            ("kinds", "planes/hue_splice_check.sv", planted("SPLICE_ALL")),
+            ("kinds", "planes/hue_splice_check.sv", planted("SPLICE_SLICE")),
             ("sram", "planes/hue_l2_check.sv", planted("L2_TAG")),
             ("sram", "planes/hue_l2.sv", planted("L2_NETWORK")),
             ("sram", "planes/hue_l2.sv", planted("L2_STICKY")),

@@ -14,7 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::card::runs_on;
+use crate::card::{node, runs_on, start};
 
 /// An address behind the second and the third host.
 const SERVER: [u8; 4] = [10, 99, 0, 1];
@@ -36,6 +36,15 @@ fn document(lab: &Lab, settings: &str, routes: &str) -> String {
         "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {name}}}\nspec:\n  \
          plane: {{kind: splice, {settings}}}\n  ports:\n{ports}  routes: [{routes}]\n"
     )
+}
+
+/// A host on each port.
+fn hosts(lab: &Lab) -> [Host; 3] {
+    [0, 1, 2].map(|at: usize| {
+        let link = at as u8 + 1;
+        let mac = [2, 0xbb, 7, link, 7, 2];
+        lab.host(&format!("h{link}"), at, mac, &format!("10.7.{link}.2/24"), Ipv4Addr::new(10, 7, link, 1))
+    })
 }
 
 /// An IPv4 packet of the first host to [`SERVER`], with DF.
@@ -66,12 +75,7 @@ fn bits_choose_the_way_and_slices_follow_tables_of_the_kernel() {
         return;
     }
     let lab = Lab::new(3);
-    let host = |at: usize| {
-        let link = at as u8 + 1;
-        let mac = [2, 0xbb, 7, link, 7, 2];
-        lab.host(&format!("h{link}"), at, mac, &format!("10.7.{link}.2/24"), Ipv4Addr::new(10, 7, link, 1))
-    };
-    let hosts = [0, 1, 2].map(host);
+    let hosts = hosts(&lab);
     let routes = "{to: 10.99.0.0/16, via: 10.7.2.2}, {to: 10.99.0.0/16, via: 10.7.3.2, slice: 1}";
     let documents = |settings: &str| all(&[lab.node_document(""), document(&lab, settings, routes)]);
     let daemon = Daemon::start(&lab, &documents("slices: 3"));
@@ -169,6 +173,50 @@ fn bits_choose_the_way_and_slices_follow_tables_of_the_kernel() {
         "{refused}"
     );
     assert_eq!(listed().as_array().map(Vec::len), Some(2));
+}
+
+/// Packets of two slices flow while the network moves: none is lost, each goes by its slice and has the bits of the next hop.
+#[test]
+fn such_a_network_moves_between_card_and_software() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(3);
+    let hosts = hosts(&lab);
+    let routes = "{to: 10.99.0.0/16, via: 10.7.2.2}, {to: 10.99.0.0/16, via: 10.7.3.2, slice: 1}";
+    let documents = |image: &str| [node(&lab, image), document(&lab, "slices: 2", routes)];
+    let daemon = start(&lab, &["kinds"], &documents("kinds"));
+    let name = lab.name("r0");
+    runs_on(&daemon, &name, "card");
+    for (host, link) in hosts.iter().zip(1..) {
+        until("the router answers", 20, || host.ping(Ipv4Addr::new(10, 7, link, 1), 1) == 1);
+    }
+    let routes = || daemon.cli.json(&["get", "routes", "10.99.0.0/16", "-n", &name]);
+    let forwards = |route: &Value| route["kind"] == "forward";
+    until("both slices have their route", 20, || {
+        routes().as_array().is_some_and(|list| list.len() == 2 && list.iter().all(forwards))
+    });
+    let moves = |to: &str| {
+        let report = daemon.cli.json(&["migrate", &name, "--to", to]);
+        for fault in ["lost", "doubled", "reordered"] {
+            assert_eq!(report[fault], 0, "{report}");
+        }
+        runs_on(&daemon, &name, to);
+    };
+    let forwarded = || daemon.cli.stats(&name)["forwarded"].as_u64().unwrap_or(0);
+    let watches = [1, 2].map(|at: usize| Sniffer::start(&hosts[at].space, "eth0", is_ours));
+    let flood = Flood::start(&hosts[0].space, vec![frame(&hosts[0], 0x8008), frame(&hosts[0], 0x0009)], 500);
+    until("frames flow", 20, || flood.sent() > 100);
+    moves("soft");
+    moves("card");
+    let at = flood.sent();
+    until("more frames flow", 20, || flood.sent() > at + 100);
+    let sent = flood.stop();
+    until("all are forwarded", 20, || forwarded() == sent);
+    let [second, third] = watches.map(Sniffer::stop);
+    assert_eq!([second.wanted, third.wanted], [sent.div_ceil(2), sent / 2]);
+    assert!(identifications(&second.frames).iter().all(|id| *id == 0xc004));
+    assert!(identifications(&third.frames).iter().all(|id| *id == 0x0004));
 }
 
 /// `hueplane splice-host` on a host, for two slices, with a message every 20 ms.

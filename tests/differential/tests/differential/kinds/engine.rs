@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use hue_differential::{Case, Random, Together, first_seed, full};
-use hue_planes::{Counters, Kind, Reason, UnclaimedCounters, Verdict};
+use hue_planes::{Counters, Kind, Plane, Reason, UnclaimedCounters, Verdict, with_plane};
 use hue_soft::{Batch, Fate, Soft};
 use hue_substrate::Substrate;
+use hue_substrate::follow::FrameKey;
 use hue_substrate::planted::{Bug, plant};
 
 use super::{FREE_PORTS, all_cases, difference, let_in, limits, of_case};
@@ -94,6 +95,16 @@ impl Deeds {
         let far = |event: &&Event| event.network.is_none() || event.port == Some(None);
         if let Some(event) = self.events.iter().find(far) {
             return Err(format!("it reached another case: {event:02x?}"));
+        }
+        // A frame that leaves is recognised as the one that came, unless its kind makes frames longer (no card runs such a kind).
+        let is_known = |event: &Event| {
+            let key = |bytes: &[u8]| FrameKey::of(case.kind, bytes);
+            let came = key(&case.frames[event.frame].bytes).frame;
+            with_plane!(case.kind, P => P::RESIZES) || came == key(&event.bytes).frame
+        };
+        let mut left = self.events.iter().filter(|event| event.port.is_some());
+        if let Some(event) = left.find(|event| !is_known(event)) {
+            return Err(format!("it has another key than the frame that came: {event:02x?}"));
         }
         for (network, counters) in self.counters.iter().enumerate() {
             let got = self.got(network);
