@@ -19,8 +19,10 @@ use crate::local::space::HOST_INTERFACE;
 
 /// The program of Python with which hosts put packets on label switched paths.
 const PYTHON: &str = "python3";
-/// IPv6 on interfaces that programs make in a host's namespace, at once.
-const SETTINGS6: [&str; 2] = ["net/ipv6/conf/default/disable_ipv6", "net/ipv6/conf/default/accept_dad"];
+/// With IPv6: the interface that a program makes in a host's namespace, and the host's own, at which packets without labels arrive. Addresses
+/// are there at once, and no router is asked for more.
+const INTERFACES6: [&str; 2] = ["default", HOST_INTERFACE];
+const SETTINGS6: [&str; 4] = ["router_solicitations", "accept_ra", "accept_dad", "disable_ipv6"];
 
 /// Whether the programs exist that the hosts need.
 pub fn check(topology: &Topology) -> Result<(), Failure> {
@@ -57,7 +59,12 @@ pub fn start(topology: &Topology, plan: &Plan) -> Result<(), Failure> {
         let Some(endpoint) = endpoint(topology, plan, host) else { return Ok(()) };
         let space = Namespace::open(&host_space(topology.name(), &host.name))?;
         if host.addresses.iter().any(|one| one.address.is_ipv6()) {
-            space.run(|| SETTINGS6.iter().try_for_each(|key| sysctl::set_here(key, "0").map(drop)))??;
+            space.run(|| {
+                let all = INTERFACES6
+                    .iter()
+                    .flat_map(|one| SETTINGS6.map(|key| format!("net/ipv6/conf/{one}/{key}")));
+                all.into_iter().try_for_each(|key| sysctl::set_here(&key, "0").map(drop))
+            })??;
         }
         endpoint::start(&space, &endpoint, host.addresses.iter().map(|one| (one.address, one.len)))
     })?;

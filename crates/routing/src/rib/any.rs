@@ -555,19 +555,9 @@ mod tests {
     use hue_host::netlink::{Link, Neighbour, NextHop as Way, Route, RouteKind, Scope, neighbour_state};
     use proptest::prelude::*;
 
+    use super::super::samples::ports;
     use super::*;
     use crate::event::Change as How;
-
-    fn ports() -> Vec<RibPort> {
-        let port = |number: u8| RibPort {
-            interface: format!("v{number}"),
-            port: PortId::new(number),
-            mac: Mac([2, 0, 0, 0, 0, number]),
-            mtu_bytes: 1500,
-            peer: None,
-        };
-        vec![port(0), port(1)]
-    }
 
     /// A destination and a gateway of a family, by numbers.
     fn addresses(v6: bool, to: u8, via: u8) -> (AnyPrefix, IpAddr) {

@@ -44,6 +44,8 @@ mod apply;
 mod list;
 mod paths;
 mod rows;
+#[cfg(test)]
+mod samples;
 mod slices;
 
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -214,23 +214,12 @@ impl Numbering {
 mod tests {
     use std::collections::BTreeMap;
 
-    use hue_demux::PortId;
     use hue_host::netlink::{Link, Neighbour, NextHop as Way, Scope, neighbour_state};
     use hue_wire::Mac;
 
+    use super::super::samples::ports;
     use super::*;
     use crate::event::Change as How;
-
-    fn ports() -> Vec<RibPort> {
-        let port = |number: u8| RibPort {
-            interface: format!("v{number}"),
-            port: PortId::new(number),
-            mac: Mac([2, 0, 0, 0, 0, number]),
-            mtu_bytes: 1500,
-            peer: None,
-        };
-        vec![port(0), port(1)]
-    }
 
     /// A route of a table to a prefix, through 10.0.0.`via`, or of a link.
     fn route(how: How, table: u32, to: &str, via: Option<u8>) -> Event {

@@ -279,7 +279,7 @@ fn networks_of_other_kinds_span_nodes() {
     let topology = Topology::triangle(&format!(
         "    - {{name: flat, kind: rofl, settings: {{label_bits: 32, pointers_max: 0}}, routing: ring, prefixes: [10.8.0.0/24], hosts: \
          [{}]}}\n    - {{name: ways, kind: splice, prefixes: [10.12.0.0/16], hosts: [{}]}}\n    - {{name: lsp, kind: mpls, prefixes: \
-         [10.10.0.0/24], hosts: [{}]}}\n    - {{name: linux, kind: kernel, prefixes: [10.13.0.0/16, \"fd13::/48\"], hosts: [{}]}}\n    - {{name: \
+         [\"fd10::/64\"], hosts: [{}]}}\n    - {{name: linux, kind: kernel, prefixes: [10.13.0.0/16, \"fd13::/48\"], hosts: [{}]}}\n    - {{name: \
          bits, kind: extract, settings: {{key: [{{offset: 30, bytes: 4}}]}}, prefixes: [10.14.0.0/24], nodes: [a, c], links: [{{ends: [a, \
          c], tunnel: vxlan, over: ways}}], hosts: [{{name: ba, node: a, match: \"0x0a0e0001\"}}, {{name: bc, node: c, match: \
          \"0x0a0e0002\"}}]}}\n",
