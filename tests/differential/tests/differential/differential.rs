@@ -114,7 +114,9 @@ fn kinds_of_few_images_agree() {
     for kind in KINDS {
         // Mostly networks of this kind, between others that have its ports too.
         let of = Description { kinds: vec![Kind::Ipv4, Kind::L2, kind], ..of.clone() };
-        for seed in first_seed()..first_seed() + 13 {
+        // Half of a world's networks with routes are of kind `splice`, but few worlds have one of the others.
+        let seeds = if kind == Kind::Splice { 6 } else { 13 };
+        for seed in first_seed()..first_seed() + seeds {
             for (outcome, count) in experiment(&image, &of, seed, FRAMES / 2) {
                 *seen.entry(outcome).or_default() += count;
             }
