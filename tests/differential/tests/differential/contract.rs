@@ -10,7 +10,7 @@ use hue_card::{Card, Offered, Twin, Way};
 use hue_demux::{Match, PortId, Row};
 use hue_differential::{card, image, images};
 use hue_planes::group::Slots;
-use hue_planes::{Adjacency, Keys, Kind, Settings};
+use hue_planes::{Adjacency, Keys, Kind, Settings, rofl};
 use hue_ports::{MemoryHandle, MemoryPort};
 use hue_soft::live::{Live, LiveConfig};
 use hue_soft::{Batch, Fate, Soft};
@@ -84,7 +84,11 @@ fn program(kind: Kind) -> Program {
     Program {
         vid: vid(1),
         name: "red".to_owned(),
-        settings: Settings::of(kind),
+        settings: match keys {
+            // One that caches pointers is in software only.
+            Keys::Label => Settings::Rofl(rofl::Settings::new(128, 0, 60).unwrap()),
+            _ => Settings::of(kind),
+        },
         rows: rows.collect(),
         next_hops,
         groups: Vec::new(),
