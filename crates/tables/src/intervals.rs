@@ -80,7 +80,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::LabelTable;
+    use crate::{Dag, LabelTable, Limits, Vid, dag36};
 
     /// The next hop of keys behind the labels that this router holds.
     const HELD: u16 = 100;
@@ -149,6 +149,29 @@ mod tests {
                 let parent = Prefix::containing(prefix.addr(), prefix.len().saturating_sub(1));
                 prop_assert!(parent.contains(*last) || parent.contains(next), "{} of {:032x}", prefix, last);
             }
+        }
+    }
+
+    /// The scheduler reckons with it.
+    #[test]
+    fn a_random_label_takes_at_most_three_words_of_the_card_for_each_of_its_bytes() {
+        for (bits, count) in [(32_u8, 100_u64), (32, 4000), (64, 1000), (128, 1000)] {
+            let word = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let label = |number: u64| {
+                let all = u128::from(word(number)) << 64 | u128::from(word(word(number) >> 7));
+                (all & u128::MAX << (128 - bits), NextHop::new(number as u16 % 5).unwrap())
+            };
+            let entries: Vec<_> = (1..=count).map(label).collect();
+            let mut dag = Dag::new(Limits::default()).unwrap();
+            dag.set_weight_fn(dag36::words_of);
+            let vid = Vid::new(1).unwrap();
+            dag.add_network::<u128>(vid).unwrap();
+            let routes = intervals(&entries, bits, behind);
+            dag.apply(vid, &routes.into_iter().map(|(prefix, hop)| (prefix, Some(hop))).collect::<Vec<_>>())
+                .unwrap();
+            let words = dag.account(vid).unwrap().bytes_own;
+            println!("{count} labels of {bits} bits: {:.1} words each", words as f64 / count as f64);
+            assert!(words <= 3 * count * u64::from(bits / 8), "{words} words");
         }
     }
 }
