@@ -980,10 +980,17 @@ fn shares(random: &mut Random) -> Option<[u8; 2]> {
     random.chance(75).then(|| [weight(random), weight(random)])
 }
 
-/// A network with routes by source, if its kind has them.
+/// A network with routes by source, in histories that have them. Kind `dual` has none, and a network with slices becomes one of kind
+/// `ipv4`.
 fn sourced(net: Net, random: Option<&mut Random>) -> Net {
-    let by_source = random.filter(|_| matches!(net.families, Families::Only(_))).map(ways);
-    Net { by_source, ..net }
+    let Some(random) = random else { return net };
+    match net.families {
+        Families::Both | Families::Frames => net,
+        Families::Sliced => {
+            Net { families: Families::Only(Family::Four), by_source: Some(ways(random)), ..net }
+        }
+        Families::Only(_) => Net { by_source: Some(ways(random)), ..net },
+    }
 }
 
 /// For each source, whether it has a route of its own.

@@ -67,7 +67,7 @@ pub enum Families {
 }
 
 impl Families {
-    /// Those of networks of a kind; `None`: histories do not know the kind. Networks of other kinds have
+    /// Those of networks of a kind; `None`: histories do not know the kind. Networks of kinds that no card runs have
     /// histories of their own (tests/sim/bits.rs, tests/sim/labels.rs), or no histories.
     #[must_use]
     pub fn of(kind: Kind) -> Option<Self> {

@@ -15,7 +15,8 @@ pub const VERSION_RESET: u32 = 0x0004000b;
 /// tables STATION, STORM, STORM_DEBT and COPIES; 6: kind dual, with a second root in NETWORK; 7: groups of
 /// next hops, with the tables GROUP and SLOT; 8: tunnels, with the tables TUNNEL, TUNNEL_NEAR and
 /// TUNNEL_COUNT; 9: routes by source, with the tables POLICY, RANGE, PAIR and RULE; 10: kind extract, with
-/// the tables LANE, PATTERN and PATTERN_HOP; 11: kind rofl, with the table PORT_MAC. Mask.
+/// the tables LANE, PATTERN and PATTERN_HOP; 11: kinds splice, whose settings are in NETWORK, and rofl, with
+/// the table PORT_MAC. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Rises when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Since version 4, rows of NETWORK have the kind. Mask.
@@ -586,9 +587,9 @@ pub struct NetworkRow {
     /// Its kind of plane, a number of spec/kinds. Unless `software` is set, a network of a kind that the
     /// image does not have gets no packets.
     pub kind: u8,
-    /// Kind dual: root item of its routes for IPv6; `root` is that for IPv4. Kind rofl: bits 4..0 bytes of a
-    /// label. Kind splice: the highest slice in bits 3 to 0; bit 4: splicing bits are behind the header.
-    /// Images without kind dual do not have the field.
+    /// Kind dual: root item of its routes for IPv6; `root` is that for IPv4. Kind rofl: bytes of a label in
+    /// bits 4 to 0. Kind splice: the highest slice in bits 3 to 0; bit 4: splicing bits are behind the
+    /// header. Images without kind dual do not have the field.
     pub root_ipv6: u64,
     /// Its packets for the router itself that are IP in IP are looked up in TUNNEL. Images without tunnels
     /// do not have the field.

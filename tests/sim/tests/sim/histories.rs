@@ -90,8 +90,8 @@ fn histories_hold() {
         enough(moved, 16);
         enough(known / 10, 1);
         enough(floods / 10, 4);
-        // Histories must know each kind that documents can name, but those that have histories of their own: `bits`, `labels`, and those
-        // that only software has.
+        // Histories must know each kind that documents can name, but those that have histories of their own (`bits`, `labels`), and
+        // those that only software has.
         let is_known = |kind: &Kind| kind.runs_on().len() > 1 && !matches!(kind, Kind::Extract | Kind::Rofl);
         for kind in Kind::OFFERED.into_iter().filter(is_known) {
             assert!(sum.kinds.contains(kind.name()), "no network of kind {}: {sum:?}", kind.name());
