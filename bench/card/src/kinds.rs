@@ -318,7 +318,7 @@ fn by_source(plain: Program, count: u16) -> Option<Program> {
     };
     let wide = matches!(entries, Entries::Lpm128(_));
     let policy = |number: u16| {
-        let half = if number % 2 == 0 { 0 } else { 0x80 };
+        let half = if number.is_multiple_of(2) { 0 } else { 0x80 };
         match wide {
             false => Policy {
                 from: AnyPrefix::containing(source4(number).into(), 24),
@@ -500,7 +500,7 @@ fn frame(program: &Program, port: u8, number: usize, rng: &mut Rng) -> Vec<u8> {
             bytes.extend_from_slice(header.as_bytes());
             return bytes;
         }
-        Entries::Dual(narrow, _) if number % 2 == 0 => (narrow, &[]),
+        Entries::Dual(narrow, _) if number.is_multiple_of(2) => (narrow, &[]),
         Entries::Dual(_, wide) => (&[], wide),
         Entries::Exact(_) | Entries::Ternary(_) | Entries::Nearest(_) | Entries::None => {
             let others: Vec<u8> =
