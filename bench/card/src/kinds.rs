@@ -52,7 +52,8 @@ const POLICIES: [u16; 2] = [8, 48];
 /// Networks of kind `extract`: bytes of a key, and entries. The last has as many of both as a network on the card may have.
 const BITS: [(u8, u16); 3] = [(6, 4), (6, 64), (16, 64)];
 /// Networks of kind `rofl`: bits of a label, labels, and whether packets are for one of them.
-const LABELS: [(u8, usize, bool); 4] = [(32, 1000, true), (32, 1000, false), (128, 1000, true), (128, 1000, false)];
+const LABELS: [(u8, usize, bool); 4] =
+    [(32, 1000, true), (32, 1000, false), (128, 1000, true), (128, 1000, false)];
 
 /// What runs on the card at the same time.
 enum Mix {
@@ -438,13 +439,7 @@ fn drawn<K: Key>(from: &[Prefix<K>], count: usize, rng: &mut Rng) -> Option<Vec<
 }
 
 /// Writes a capture for each port: frames of its networks, from their hosts or each from an address of its own.
-fn write(
-    folder: &Path,
-    programs: &[Program],
-    frames: usize,
-    mix: &Mix,
-    rng: &mut Rng,
-) -> Result<(), String> {
+fn write(folder: &Path, programs: &[Program], frames: usize, mix: &Mix, rng: &mut Rng) -> Result<(), String> {
     let (strangers, exact) = (matches!(mix, Mix::Strangers), matches!(mix, Mix::Labels { exact: true, .. }));
     let fault = |error: hue_ports::PortError| error.to_string();
     let mut out = OutputDir::open(folder).map_err(fault)?;

@@ -19,9 +19,10 @@ pub fn network(bits: u8, labels: usize, rng: &mut Rng) -> Option<Program> {
     let ports: Vec<u8> = (0..PORTS).collect();
     let select = |port| Match::Port(PortId::new(port));
     let plain = program(1, Kind::Rofl, &ports, select, Vec::new(), Entries::None)?;
-    let routers = plain.ports.iter().map(|port| {
-        Adjacency::forward(port.port, port.mac, host(port.port.get(), 0), MTU_BYTES)
-    });
+    let routers = plain
+        .ports
+        .iter()
+        .map(|port| Adjacency::forward(port.port, port.mac, host(port.port.get(), 0), MTU_BYTES));
     let next_hops: Vec<Adjacency> = plain.ports.iter().map(VirtualPort::arrival).chain(routers).collect();
     let entry = |number: usize| {
         let row = ports.len() + number % ports.len();
@@ -30,7 +31,12 @@ pub fn network(bits: u8, labels: usize, rng: &mut Rng) -> Option<Program> {
     let mut entries: Vec<_> = (0..labels).map(entry).collect::<Option<_>>()?;
     entries.sort_by_key(|(label, _)| *label);
     entries.dedup_by_key(|(label, _)| *label);
-    Some(Program { settings: PlaneSettings::Rofl(settings), next_hops, entries: Entries::Nearest(entries), ..plain })
+    Some(Program {
+        settings: PlaneSettings::Rofl(settings),
+        next_hops,
+        entries: Entries::Nearest(entries),
+        ..plain
+    })
 }
 
 fn random(bits: u8, rng: &mut Rng) -> u128 {
