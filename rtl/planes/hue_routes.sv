@@ -459,29 +459,17 @@ module hue_routes
   assign outcomes = hop_outcomes(found.kind);
   always_comb begin
     if (hop.kind == HopLocal) outcome = outcomes.is_local;
-    else if (found.outcome != OutcomeNone) outcome = found.outcome;
+    // Of kind rofl, it is that of packets whose closest label this router holds.
+    else if (is_rofl ? hop.kind == HopGlean : found.outcome != OutcomeNone) outcome = found.outcome;
     else if (hop.kind == HopNone) outcome = outcomes.no_route;
     else if (hop.kind == HopGlean) outcome = outcomes.no_neighbour;
+`ifdef HUE_PLANT_ROFL_LOOP
+    else if (is_rofl && returns) outcome = ROFL_LOOP;  // for scripts/formal
+`endif
+    else if (is_rofl && found.ttl < 8'd2) outcome = ROFL_HOP_BUDGET;
+    else if (is_rofl && returns) outcome = ROFL_LOOP;
     else if (too_long) outcome = outcomes.mtu;
     else outcome = outcomes.forward;
-    if (is_rofl) begin
-      case (hop.kind)
-        HopLocal: outcome = ROFL_FOR_US;
-        HopNone:  outcome = ROFL_NO_ENTRY;
-        HopGlean: outcome = found.outcome;
-        default: begin
-`ifdef HUE_PLANT_ROFL_LOOP
-          if (returns) outcome = ROFL_LOOP;  // for scripts/formal
-          else if (found.ttl < 8'd2) outcome = ROFL_HOP_BUDGET;
-`else
-          if (found.ttl < 8'd2) outcome = ROFL_HOP_BUDGET;
-          else if (returns) outcome = ROFL_LOOP;
-`endif
-          else if (too_long) outcome = ROFL_MTU;
-          else outcome = ROFL_FORWARD;
-        end
-      endcase
-    end
     verdict = verdict_of(found.kind, outcome);
     if (found.decided) begin
       outcome = found.outcome;

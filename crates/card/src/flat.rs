@@ -29,11 +29,6 @@ pub fn routed(program: &Program, settings: Settings, routes: bool) -> Program {
     Program { next_hops, entries: Entries::Lpm128(entries), ..program.without_tables() }
 }
 
-/// How many rows [`routed`] has.
-pub fn hop_count(program: &Program) -> usize {
-    flat::held_row(&program.next_hops) + 1
-}
-
 /// A row of next hops as one of a network with routes.
 fn hop(row: &Adjacency) -> Adjacency {
     let port = row.port().get();
@@ -68,9 +63,4 @@ pub fn check(program: &Program, description: &Description) -> Result<(), Substra
     room(description, name, "cached pointers", settings.pointers_max().into(), 0)?;
     let bytes = flat::bytes_of(program.entries.labels().len(), settings);
     room(description, name, "bytes of flat labels", bytes, flat::BYTES_MAX as u32)
-}
-
-/// Whether packets of a network teach pointers, which those on a card do not.
-pub const fn caches(program: &Program) -> bool {
-    matches!(program.settings, hue_planes::Settings::Rofl(settings) if settings.pointers_max() > 0)
 }

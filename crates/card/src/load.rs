@@ -778,7 +778,7 @@ pub fn has_kind(description: &Description, kind: Kind) -> bool {
 /// Whether an image can decide the packets of a program.
 pub fn decides(description: &Description, program: &Program) -> bool {
     has_kind(description, program.kind())
-        && !flat::caches(program)
+        && !hue_substrate::flat::caches(&program.settings)
         && (program.route_by().is_default() || !description.policy_rows.is_none())
 }
 
@@ -788,10 +788,8 @@ fn check_kind(program: &Program, description: &Description) -> Result<(), Substr
     if decides(description, program) {
         return Ok(());
     }
-    if has_kind(description, kind) && flat::caches(program) {
-        return flat::check(program, description);
-    }
     if has_kind(description, kind) {
+        flat::check(program, description)?;
         let (name, by, image) = (program.name.clone(), program.route_by(), description.name.clone());
         return Err(SubstrateError::ImageRouteBy { name, by, image });
     }

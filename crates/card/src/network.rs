@@ -257,7 +257,7 @@ pub fn routed(program: &Program, routes: bool) -> Cow<'_, Program> {
 /// How many rows of next hops a program has in these tables.
 pub fn hop_count(program: &Program) -> usize {
     match program.settings {
-        Settings::Rofl(_) => flat::hop_count(program),
+        Settings::Rofl(_) => hue_substrate::flat::hop_count(&program.next_hops),
         settings if settings.learning().is_some() => 0,
         _ => program.next_hops.len(),
     }

@@ -4,7 +4,6 @@
 //! fails the earlier ones are undone. Undoing a change needs no more room than the change did. An update of a running
 //! network changes one network only, and the store undoes it.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -197,18 +196,25 @@ impl Soft {
     }
 
     fn load_table(&mut self, program: &Program, undos: &mut Vec<Undo>) -> Result<(), TableError> {
-        let entries = match (&program.entries, program.settings) {
+        match (&program.entries, program.settings) {
             (Entries::Nearest(labels), Settings::Rofl(settings)) => {
-                Cow::Owned(self.for_follower(labels, &program.next_hops, settings))
+                let entries = self.for_follower(labels, &program.next_hops, settings);
+                self.load_for_follower(program.vid, &entries, undos)
             }
-            (entries, _) => Cow::Borrowed(entries),
-        };
-        let loaded = self.load_entries(program.vid, &entries, undos);
-        match &program.entries {
-            // Software has its own table of labels: what does not fit is missing for the follower only.
-            Entries::Nearest(_) if loaded.is_err() => self.load_entries(program.vid, &NO_LABELS, undos),
-            _ => loaded,
+            (entries, _) => self.load_entries(program.vid, entries, undos),
         }
+    }
+
+    /// Loads what the store has of a network with flat labels. Software has its own table of labels: what does not fit is missing for the
+    /// follower only.
+    fn load_for_follower(
+        &mut self,
+        vid: Vid,
+        entries: &Entries,
+        undos: &mut Vec<Undo>,
+    ) -> Result<(), TableError> {
+        let loaded = self.load_entries(vid, entries, undos);
+        loaded.or_else(|_| self.load_entries(vid, &NO_LABELS, undos))
     }
 
     /// What the store has of a network with flat labels: their routes if a card follows the store, and may have them.
@@ -238,10 +244,8 @@ impl Soft {
             tables.push((network.vid, self.for_follower(&labels, network.hops.rows(), settings)));
         }
         for (vid, entries) in tables {
-            if self.load_entries(vid, &entries, &mut Vec::new()).is_err() {
-                let none = self.load_entries(vid, &NO_LABELS, &mut Vec::new());
-                assert!(none.is_ok(), "an empty table does not fit in the place of a larger one: {none:?}");
-            }
+            let loaded = self.load_for_follower(vid, &entries, &mut Vec::new());
+            assert!(loaded.is_ok(), "an empty table does not fit in the place of a larger one: {loaded:?}");
         }
     }
 

@@ -23,6 +23,18 @@ pub const fn held_row(hops: &[Adjacency]) -> usize {
     hops.len()
 }
 
+/// How many rows of next hops it has there.
+#[must_use]
+pub const fn hop_count(hops: &[Adjacency]) -> usize {
+    held_row(hops) + 1
+}
+
+/// Whether packets of a network teach pointers, which those on a card do not.
+#[must_use]
+pub const fn caches(settings: &hue_planes::Settings) -> bool {
+    matches!(settings, hue_planes::Settings::Rofl(settings) if settings.pointers_max() > 0)
+}
+
 /// The routes that give each label the row of its closest entry, or [`held_row`].
 #[must_use]
 pub fn routes(

@@ -7,7 +7,7 @@ use std::path::Path;
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
 use hue_planes::{Kind, Rate, RateLimit, Settings, extract, l2, mpls, rofl, splice};
-use hue_substrate::{Entries, Program, VirtualPort};
+use hue_substrate::{Entries, Program, VirtualPort, flat};
 use hue_tables::slice::SlicedPrefix;
 use hue_tables::{Key, NextHop, Pattern, Prefix, Vid};
 use serde::Deserialize;
@@ -135,7 +135,7 @@ pub fn golden_for_cards(kinds: &[Kind]) -> Vec<Golden> {
 /// Whether a card decides the packets of a network, if its image has the kind: packets there teach no pointers.
 #[must_use]
 pub fn is_for_cards(program: &Program) -> bool {
-    !matches!(program.settings, Settings::Rofl(settings) if settings.pointers_max() > 0)
+    !flat::caches(&program.settings)
 }
 
 fn golden_of(kind: Kind) -> Vec<Golden> {

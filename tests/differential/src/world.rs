@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::ipv4::Adjacency;
+use hue_planes::splice::SHIM_PROTOCOL;
 use hue_planes::{Kind, Rate, RateLimit, Settings, ipv4};
 use hue_substrate::{Entries, Program, VirtualPort};
 use hue_tables::dir::{Dir, DirLimits};
@@ -321,7 +322,7 @@ fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize)
     let mut packet = match random.below(10) {
         0..=3 if is_spliced => {
             let payload = world9::shim(random, &filler);
-            packet(random, world9::PROTOCOL, options, &payload)
+            packet(random, SHIM_PROTOCOL, options, &payload)
         }
         0 => {
             let inside = packet(random, 17, 0, &filler);

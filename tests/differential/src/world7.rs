@@ -4,11 +4,11 @@ use hue_planes::rofl::Settings;
 use hue_planes::{Adjacency, Rate, RateLimit};
 use hue_substrate::{Entries, Program};
 use hue_tables::NextHop;
+use hue_wire::Mac;
 use hue_wire::rofl::{FLAG_CLOSEST, FLAG_LINK};
 
 use crate::Random;
 use crate::world2::take_ports;
-use hue_wire::Mac;
 
 /// How many labels networks have.
 const LABELS: [usize; 6] = [0, 1, 2, 7, 30, 60];

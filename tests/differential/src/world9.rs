@@ -1,6 +1,6 @@
 //! Networks and packets of kind `splice` in a random world.
 
-use hue_planes::splice::{Bits, SHIM_PROTOCOL, SHIM_VERSION};
+use hue_planes::splice::{Bits, SHIM_VERSION};
 use hue_planes::{Settings, splice};
 use hue_substrate::{Entries, Program};
 use hue_tables::slice::{SlicedPrefix, key};
@@ -58,6 +58,3 @@ pub(crate) fn identify(random: &mut Random, packet: &mut [u8]) {
     let sum = checksum::full(&packet[..header]);
     packet[10..12].copy_from_slice(&sum.to_be_bytes());
 }
-
-/// The protocol of some packets.
-pub(crate) const PROTOCOL: u8 = SHIM_PROTOCOL;

@@ -3,12 +3,15 @@
 use hue_card::Images;
 use hue_soft::LiveConfig;
 use hueplaned::DaemonError;
-use hueplaned::node::by_hand::ByHand;
+use hueplaned::api::Migration;
+use hueplaned::node::by_hand::{Answer, ByHand};
 
 use crate::world::PORTS;
 
 /// Workers of a node.
 pub const WORKERS: usize = 2;
+/// Passes after which a move has ended.
+const MOVE_PASSES_MAX: usize = 20_000;
 /// Nanoseconds of a microsecond.
 pub const US: u64 = 1_000;
 
@@ -41,4 +44,27 @@ pub fn settle(node: &mut ByHand, idle_passes: usize) {
     while idle < idle_passes {
         idle = if pass(node) { 0 } else { idle + 1 };
     }
+}
+
+/// Makes passes until a move has ended, which must be clean.
+///
+/// # Errors
+/// Why it is not, or that it does not end.
+pub fn moved(node: &mut ByHand) -> Result<(), String> {
+    for _ in 0..MOVE_PASSES_MAX {
+        if let Some(Answer::Moved(_, result)) = node.answer() {
+            return is_clean(&result.map_err(|problem| problem.to_string())?);
+        }
+        pass(node);
+    }
+    Err(format!("a move does not end: {:?}", node.look()))
+}
+
+/// Checks that no frame was lost, doubled or reordered in a move, and that the end of each is known.
+///
+/// # Errors
+/// The report of one that is not clean.
+pub fn is_clean(report: &Migration) -> Result<(), String> {
+    let sums = [report.lost, report.doubled, report.reordered, report.undecided];
+    (sums == [0; 4]).then_some(()).ok_or(format!("{report:?}"))
 }

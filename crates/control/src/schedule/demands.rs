@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use hue_intent::{Network, Node};
-use hue_planes::{AdjacencyKind, Kind, Settings};
+use hue_planes::{AdjacencyKind, Settings};
 use hue_substrate::{Program, each_routes, flat};
 use hue_tables::dir::DirShape;
 use hue_tables::{Key, NextHop, Prefix, Prefix4};
@@ -83,7 +83,7 @@ impl Demand {
             routes: needs.routes.unwrap_or(0).max(count(routes_of(program))),
             locals: count(locals),
             neighbours: count(neighbours),
-            hops: count(program.next_hops.len() + usize::from(program.kind() == Kind::Rofl)),
+            hops: count(hops_of(program)),
             slots: count(program.groups.iter().map(|(_, slots)| slots.len()).sum::<usize>()),
             entries: count(program.entries.patterns().len()),
             policies: program.policy_rows(),
@@ -110,6 +110,14 @@ impl Demand {
             slots: self.slots.max(count(slots)),
             ..self
         }
+    }
+}
+
+/// How many rows of next hops it has on a card.
+fn hops_of(program: &Program) -> usize {
+    match program.settings {
+        Settings::Rofl(_) => flat::hop_count(&program.next_hops),
+        _ => program.next_hops.len(),
     }
 }
 

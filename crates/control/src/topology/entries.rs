@@ -9,8 +9,8 @@ use hue_intent::topology::labels;
 use hue_planes::Kind;
 use hue_wire::Mac;
 
-use super::render::{Hops, peer, quoted};
-use super::{Maker, On, Router, is_static};
+use super::render::{Source, quoted};
+use super::{On, Router, is_static};
 
 /// Where packets to a host leave a node.
 struct Way<'r> {
@@ -22,15 +22,9 @@ struct Way<'r> {
     is_host: bool,
 }
 
-/// Writes the entries of a network on a node; `routers` are those of all nodes.
-pub(super) fn add(
-    maker: &Maker<'_>,
-    node: usize,
-    router: &Router,
-    routers: &[Vec<Router>],
-    hops: &Hops,
-    out: &mut String,
-) {
+/// Writes the entries of a network on a node.
+pub(super) fn add(from: Source<'_>, router: &Router, out: &mut String) {
+    let Source { maker, node, .. } = from;
     let network = &maker.spec.networks[router.network];
     let list = match network.kind {
         Kind::Rofl => "flat_labels",
@@ -43,14 +37,14 @@ pub(super) fn add(
     }
     let mut text = String::new();
     if network.kind == Kind::Rofl {
-        routers_labels(maker, node, router, routers, hops, &mut text);
+        routers_labels(from, router, &mut text);
     }
     for (number, (at, port)) in maker.host_ports[router.network].iter().enumerate() {
         let way = if *at == node {
             let neighbour = maker.host_mac(network, &network.hosts[number]);
             Some(Way { port: &maker.ports[node][*port].name, neighbour, is_host: true })
         } else {
-            to_node(maker, node, router, routers, hops, *at)
+            to_node(from, router, *at)
         };
         let (Some(way), Some(label)) = (way, maker.host_label(network, number)) else { continue };
         entry(network.kind, &label, &way, &mut text);
@@ -61,40 +55,27 @@ pub(super) fn add(
 }
 
 /// The labels of all routers.
-fn routers_labels(
-    maker: &Maker<'_>,
-    node: usize,
-    router: &Router,
-    routers: &[Vec<Router>],
-    hops: &Hops,
-    out: &mut String,
-) {
+fn routers_labels(from: Source<'_>, router: &Router, out: &mut String) {
+    let Source { maker, node, .. } = from;
     let network = &maker.spec.networks[router.network];
     for other in maker.spec.nodes_of(network) {
         let label = labels::router(maker.topology, network, maker.spec.nodes[other].name.as_str());
         if other == node {
             let _ = writeln!(out, "    - {{label: \"{label}\", own: true}}");
-        } else if let Some(way) = to_node(maker, node, router, routers, hops, other) {
+        } else if let Some(way) = to_node(from, router, other) {
             entry(network.kind, &label.to_string(), &way, out);
         }
     }
 }
 
 /// The way to another node: the first link of the shortest path.
-fn to_node<'r>(
-    maker: &Maker<'_>,
-    node: usize,
-    router: &'r Router,
-    routers: &[Vec<Router>],
-    hops: &Hops,
-    to: usize,
-) -> Option<Way<'r>> {
-    let hop = (*hops[router.network].first()?.get(node)?.get(to)?)?;
+fn to_node<'r>(from: Source<'_>, router: &'r Router, to: usize) -> Option<Way<'r>> {
+    let hop = (*from.hops[router.network].first()?.get(from.node)?.get(to)?)?;
     let (port, end) = router.ports.iter().find_map(|port| match &port.on {
         On::Link { link, end, .. } if *link == hop.link => Some((port, *end)),
         _ => None,
     })?;
-    let neighbour = peer(maker, router.network, hop.link, end, routers)?.mac;
+    let neighbour = from.peer(router.network, hop.link, end)?.mac;
     Some(Way { port: &port.name, neighbour, is_host: false })
 }
 

@@ -278,7 +278,8 @@ impl<'t> Maker<'t> {
         let routers: Vec<Vec<Router>> = (0..self.spec.nodes.len()).map(|node| self.routers(node)).collect();
         let hops = render::all_hops(self.topology, &self.links);
         let nodes = routers.iter().enumerate().map(|(node, own)| {
-            let documents = render::documents(self, node, &routers, &hops);
+            let documents =
+                render::documents(render::Source { maker: self, node, routers: &routers, hops: &hops });
             NodePlan { name: self.spec.nodes[node].name.to_string(), documents, routers: own.clone() }
         });
         let wires = self.link_ports.iter().zip(&self.spec.links).map(|(ends, link)| Wire {

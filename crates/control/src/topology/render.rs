@@ -18,6 +18,19 @@ const RAISE_MAX: u64 = 3;
 /// Costs of slices are in so many parts of a unit.
 const PARTS: u32 = 64;
 
+/// What the documents of a node are written from.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    /// The topology.
+    pub maker: &'a Maker<'a>,
+    /// The node.
+    pub node: usize,
+    /// The parts of networks on all nodes.
+    pub routers: &'a [Vec<Router>],
+    /// Shortest paths.
+    pub hops: &'a Hops,
+}
+
 /// The shortest paths of all networks whose routes are computed.
 pub(super) fn all_hops(topology: &Topology, links: &[Vec<ResolvedLink>]) -> Hops {
     let spec = &topology.spec;
@@ -53,8 +66,9 @@ fn raised(
     links.iter().enumerate().map(raise).collect()
 }
 
-/// The documents of a node: `routers` are those of all nodes.
-pub(super) fn documents(maker: &Maker<'_>, node: usize, routers: &[Vec<Router>], hops: &Hops) -> String {
+/// The documents of a node.
+pub(super) fn documents(from: Source<'_>) -> String {
+    let Source { maker, node, routers, .. } = from;
     let name = &maker.spec.nodes[node].name;
     let mut out = format!(
         "# Node {name} of topology {}.\napiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: {}}}\nspec:\n  ports:",
@@ -76,19 +90,13 @@ pub(super) fn documents(maker: &Maker<'_>, node: usize, routers: &[Vec<Router>],
         out.push_str("}\n");
     }
     for router in &routers[node] {
-        network(maker, node, router, routers, hops, &mut out);
+        network(from, router, &mut out);
     }
     out
 }
 
-fn network(
-    maker: &Maker<'_>,
-    node: usize,
-    router: &Router,
-    routers: &[Vec<Router>],
-    hops: &Hops,
-    out: &mut String,
-) {
+fn network(from: Source<'_>, router: &Router, out: &mut String) {
+    let maker = from.maker;
     let network = &maker.spec.networks[router.network];
     let _ = write!(
         out,
@@ -106,15 +114,15 @@ fn network(
         virtual_port(maker, port, mtu, out);
     }
     if !network.has_routers() {
-        entries::add(maker, node, router, routers, hops, out);
+        entries::add(from, router, out);
         return;
     }
-    let routes = routes(maker, node, router.network, routers, hops);
+    let routes = routes(from, router.network);
     if !routes.is_empty() {
         out.push_str("  routes:\n");
         out.push_str(&routes);
     }
-    let neighbours = neighbours(maker, router, routers);
+    let neighbours = neighbours(from, router);
     if !neighbours.is_empty() {
         out.push_str("  neighbours:\n");
         out.push_str(&neighbours);
@@ -151,7 +159,8 @@ fn listed(addresses: &[InterfaceAddress]) -> String {
 }
 
 /// Routes along shortest paths, to the links of all hosts and of all nodes that are not on this node.
-fn routes(maker: &Maker<'_>, node: usize, at: usize, routers: &[Vec<Router>], hops: &Hops) -> String {
+fn routes(from: Source<'_>, at: usize) -> String {
+    let Source { maker, node, routers, hops } = from;
     let network = &maker.spec.networks[at];
     let mut out = String::new();
     let links = &maker.links[at];
@@ -183,14 +192,14 @@ fn routes(maker: &Maker<'_>, node: usize, at: usize, routers: &[Vec<Router>], ho
 }
 
 /// The other ends of links, whose MAC addresses the document gives. IPIP tunnels need none.
-fn neighbours(maker: &Maker<'_>, router: &Router, routers: &[Vec<Router>]) -> String {
+fn neighbours(from: Source<'_>, router: &Router) -> String {
     let mut out = String::new();
     for port in &router.ports {
         let On::Link { link, end, by } = &port.on else { continue };
         if matches!(by, By::Tunnel { kind: TunnelType::Ipip, .. }) {
             continue;
         }
-        let Some(peer) = peer(maker, router.network, *link, *end, routers) else { continue };
+        let Some(peer) = from.peer(router.network, *link, *end) else { continue };
         for one in &peer.addresses {
             let _ = writeln!(
                 out,
@@ -204,18 +213,14 @@ fn neighbours(maker: &Maker<'_>, router: &Router, routers: &[Vec<Router>]) -> St
     out
 }
 
-/// The port at the other end of a link.
-pub(super) fn peer<'r>(
-    maker: &Maker<'_>,
-    network: usize,
-    link: usize,
-    end: usize,
-    routers: &'r [Vec<Router>],
-) -> Option<&'r RouterPort> {
-    let other = maker.links[network][link].ends[1 - end];
-    let there = routers[other].iter().filter(|one| one.network == network);
-    let is_end = |one: &&RouterPort| matches!(&one.on, On::Link { link: same, .. } if *same == link);
-    there.flat_map(|one| &one.ports).find(is_end)
+impl<'a> Source<'a> {
+    /// The port at the other end of a link.
+    pub(super) fn peer(self, network: usize, link: usize, end: usize) -> Option<&'a RouterPort> {
+        let other = self.maker.links[network][link].ends[1 - end];
+        let there = self.routers[other].iter().filter(|one| one.network == network);
+        let is_end = |one: &&RouterPort| matches!(&one.on, On::Link { link: same, .. } if *same == link);
+        there.flat_map(|one| &one.ports).find(is_end)
+    }
 }
 
 /// A name as it must be written: in quotes if YAML would take it for something else than text.

@@ -16,7 +16,7 @@ use hue_soft::live::{Live, LiveConfig};
 use hue_soft::{Batch, Fate, Soft};
 use hue_substrate::clock::{Clock, Hand};
 use hue_substrate::planted::{Bug, plant};
-use hue_substrate::{Changes, Entries, Mode, Program, Substrate, SubstrateError, VirtualPort};
+use hue_substrate::{Changes, Entries, Mode, Program, Substrate, SubstrateError, VirtualPort, flat};
 use hue_tables::slice::SlicedPrefix;
 use hue_tables::{AnyPrefix, Limits, NextHop, Prefix4, Prefix6, Vid};
 use hue_wire::Mac;
@@ -641,7 +641,7 @@ fn updates_mean_the_same_on_every_substrate() {
             if !on_card.card.description().kinds.contains(&kind) {
                 continue;
             }
-            if !matches!(settings, Settings::Rofl(of) if of.pointers_max() > 0) {
+            if !flat::caches(&settings) {
                 check(&mut on_card, image);
                 continue;
             }

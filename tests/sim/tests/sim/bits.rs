@@ -8,7 +8,7 @@ use hue_sim::hand::{self, pass, settle};
 use hue_substrate::planted::{Bug, plant};
 use hue_tables::{Pattern, unreachable};
 use hueplaned::api::{MigrateRequest, SubstrateName};
-use hueplaned::node::by_hand::{Answer, ByHand};
+use hueplaned::node::by_hand::ByHand;
 
 /// Passes without work after which nothing moves.
 const IDLE_PASSES: usize = 60;
@@ -235,19 +235,6 @@ impl World {
         self.open.clear();
         Ok(())
     }
-
-    /// Waits for the end of a move, which must be clean.
-    fn moved(&mut self) -> Result<(), String> {
-        for _ in 0..20_000 {
-            if let Some(Answer::Moved(_, result)) = self.node.answer() {
-                let report = result.map_err(|problem| problem.to_string())?;
-                let clean = [report.lost, report.doubled, report.reordered] == [0; 3];
-                return clean.then_some(()).ok_or(format!("{report:?}"));
-            }
-            pass(&mut self.node);
-        }
-        Err(format!("a move does not end: {:?}", self.node.look()))
-    }
 }
 
 /// Plays a history in which one of the networks moves. Returns how many frames left, were punted, and were routed.
@@ -277,7 +264,7 @@ fn play(seed: u64, mover: &str) -> Result<[u32; 3], String> {
         }
         world.round(&[&now]).map_err(|why| format!("round {round}: {why}\n{now:02x?}"))?;
         if moves {
-            world.moved()?;
+            hand::moved(&mut world.node)?;
         }
         let next = entries(&mut world.random);
         world.node.apply(&documents(&next, mover), true).unwrap();

@@ -8,7 +8,7 @@ use hue_sim::hand::{self, pass, settle};
 use hue_substrate::planted::{Bug, plant};
 use hue_wire::rofl::{ETHERTYPE, Packet, ROUTE_MAX};
 use hueplaned::api::{MigrateRequest, SubstrateName};
-use hueplaned::node::by_hand::{Answer, ByHand};
+use hueplaned::node::by_hand::ByHand;
 
 use super::fates::Fates;
 
@@ -189,19 +189,6 @@ impl World {
         self.collect()?;
         self.fates.all_ended(&Fate::Dropped)
     }
-
-    /// Waits for the end of a move, which must be clean.
-    fn moved(&mut self) -> Result<(), String> {
-        for _ in 0..20_000 {
-            if let Some(Answer::Moved(_, result)) = self.node.answer() {
-                let report = result.map_err(|problem| problem.to_string())?;
-                let clean = [report.lost, report.doubled, report.reordered] == [0; 3];
-                return clean.then_some(()).ok_or(format!("{report:?}"));
-            }
-            pass(&mut self.node);
-        }
-        Err(format!("a move does not end: {:?}", self.node.look()))
-    }
 }
 
 /// Plays a history, in which the network moves, or caches pointers. Returns how many frames were sent and punted.
@@ -223,7 +210,7 @@ fn play(seed: u64, card: bool) -> Result<[u32; 2], String> {
         }
         world.round(&[&now]).map_err(|why| format!("round {round}: {why}\n{now:?}"))?;
         if moves {
-            world.moved()?;
+            hand::moved(&mut world.node)?;
         }
         let next = change(&now, &mut world.random);
         world.node.apply(&documents(&next, card), true).unwrap();

@@ -7,7 +7,7 @@ use hue_differential::{Random, images_alone};
 use hue_sim::hand::{self, pass, settle};
 use hue_substrate::planted::{Bug, plant};
 use hueplaned::api::{MigrateRequest, SubstrateName};
-use hueplaned::node::by_hand::{Answer, ByHand};
+use hueplaned::node::by_hand::ByHand;
 
 /// Passes without work after which nothing moves.
 const IDLE_PASSES: usize = 60;
@@ -163,19 +163,6 @@ impl World {
         self.open.clear();
         Ok(())
     }
-
-    /// Waits for the end of a move, which must be clean.
-    fn moved(&mut self) -> Result<(), String> {
-        for _ in 0..20_000 {
-            if let Some(Answer::Moved(_, result)) = self.node.answer() {
-                let report = result.map_err(|problem| problem.to_string())?;
-                let clean = [report.lost, report.doubled, report.reordered] == [0; 3];
-                return clean.then_some(()).ok_or(format!("{report:?}"));
-            }
-            pass(&mut self.node);
-        }
-        Err(format!("a move does not end: {:?}", self.node.look()))
-    }
 }
 
 /// Plays a history. Returns how many packets left, were punted, and left the other router.
@@ -197,7 +184,7 @@ fn play(seed: u64) -> Result<[u32; 3], String> {
         }
         world.round(&[&now]).map_err(|why| format!("round {round}: {why}\n{now:?}"))?;
         if moves {
-            world.moved()?;
+            hand::moved(&mut world.node)?;
         }
         let next = table(&mut world.random);
         world.node.apply(&documents(&next), true).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hue_differential::{Random, images_alone};
-use hue_sim::hand::{self, pass, settle};
+use hue_sim::hand::{self, is_clean, pass, settle};
 use hue_substrate::planted::{Bug, plant};
 use hueplaned::api::{MigrateRequest, Migration, SubstrateName};
 use hueplaned::node::by_hand::{Answer, ByHand};
@@ -112,12 +112,6 @@ impl World {
         }
         Err(format!("the move to {to:?} does not end: {:?}", self.node.look()))
     }
-}
-
-fn is_clean(report: &Migration) -> Result<(), String> {
-    let sums = [report.lost, report.doubled, report.reordered, report.undecided];
-    let clean = sums == [0; 4];
-    clean.then_some(()).ok_or(format!("{report:?}"))
 }
 
 /// What hosts teach on one side is known on the other, and ages there.
