@@ -228,7 +228,23 @@ impl Run<'_> {
             Ok(()) => self.report.evaluate(MEASURED),
             Err(failure) => self.report.failures.push(failure.to_string()),
         }
+        if !self.report.failures.is_empty() {
+            self.report.failures.extend(self.losses());
+        }
         self.report.seconds = self.started.elapsed().as_secs_f64();
+    }
+
+    /// What the node counted as lost outside of planes, if a check failed. Without losses, a missing packet was lost elsewhere.
+    fn losses(&self) -> Option<String> {
+        let stats = self.daemon.as_ref()?.client.stats(None).ok()?;
+        let networks = stats.networks.iter().map(|one| (format!("network {}", one.network), &one.losses));
+        let ports = stats.ports.iter().map(|one| (format!("port {}", one.port), &one.losses));
+        let texts: Vec<String> = networks
+            .chain(ports)
+            .flat_map(|(who, losses)| losses.iter().map(move |(why, lost)| format!("{who} {lost} ({why})")))
+            .collect();
+        let texts = if texts.is_empty() { "nothing".to_owned() } else { texts.join(", ") };
+        Some(format!("the node counted as lost, since it started: {texts}"))
     }
 
     /// Every host pings its router, so that both know each other. Hosts without a router ping each other instead.

@@ -2,6 +2,7 @@
 //! networks, while hosts communicate. For each further kind that the other image has, a network of this kind moves to the card, is
 //! there while the image is loaded once more, and moves back.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hueplaned::api::{
@@ -40,15 +41,22 @@ pub struct CardReport {
     pub sent: u64,
     /// Pings that were lost.
     pub lost: u64,
+    /// Networks that lost pings, with the number.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost_by: BTreeMap<String, u64>,
     /// Duplicate answers.
     pub doubled: u64,
 }
 
 impl CardReport {
-    fn count(&mut self, pinged: Pinged) {
+    fn count(&mut self, network: &Network, pinged: Pinged) {
+        let lost = pinged.sent.saturating_sub(pinged.received);
         self.sent += pinged.sent;
-        self.lost += pinged.sent.saturating_sub(pinged.received);
+        self.lost += lost;
         self.doubled += pinged.doubled;
+        if lost > 0 {
+            *self.lost_by.entry(network.name.clone()).or_default() += lost;
+        }
     }
 
     /// Failed checks.
@@ -56,8 +64,11 @@ impl CardReport {
         let mut faults = Vec::new();
         if self.lost + self.doubled > 0 {
             let (lost, doubled, sent) = (self.lost, self.doubled, self.sent);
-            faults
-                .push(format!("{lost} of {sent} pings were lost and {doubled} doubled while networks moved"));
+            let by: Vec<_> = self.lost_by.iter().map(|(name, lost)| format!("{lost} of {name}")).collect();
+            let by = if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) };
+            faults.push(format!(
+                "{lost} of {sent} pings were lost{by} and {doubled} doubled while networks moved"
+            ));
         }
         // The load in the middle, which found them on the card.
         if let [_, again, _] = &self.images[..] {
@@ -98,7 +109,7 @@ pub fn migrate(daemon: &Daemon, plan: &Plan, lab: &Lab, report: &mut CardReport)
         }
         talk.join().map_err(|_| Failure::Broken("a ping thread failed".to_owned()))?
     })?;
-    report.count(pinged);
+    report.count(network, pinged);
     let lost = pinged.sent.saturating_sub(pinged.received);
     texts.push(format!("{lost} of {} pings lost", pinged.sent));
     Ok(texts.join("; "))
@@ -164,8 +175,10 @@ pub fn images(
         texts.push(load(daemon, &first, report)?);
         talk.join().map_err(|_| Failure::Broken("a ping thread failed".to_owned()))?
     })?;
+    for ((_, network), pinged) in hosts.iter().zip(&pings) {
+        report.count(network, *pinged);
+    }
     let sum = pings.into_iter().fold(Pinged::default(), Pinged::plus);
-    report.count(sum);
     let lost = sum.sent.saturating_sub(sum.received);
     texts.push(format!("{lost} of {} pings lost", sum.sent));
     Ok(texts.join("; "))

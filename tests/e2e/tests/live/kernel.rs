@@ -136,6 +136,7 @@ fn a_flood_into_a_slow_namespace_takes_nothing_from_others() {
     let sent = flood.stop();
     let stats = daemon.cli.stats(slow.name());
     println!("beside {sent} frames, {:?} of them handed to the slow namespace: {report}", delegated(&stats));
-    assert!(sent > 100_000 && delegated(&stats)[0] > 10_000, "{sent} {stats}");
+    // Several times what the other network sent. How fast the flood is depends on the machine.
+    assert!(sent > 40_000 && delegated(&stats)[0] > 10_000, "{sent} {stats}");
     assert!(report.lost() == 0 && report.duplicated == 0 && report.reordered == 0, "{report}");
 }
