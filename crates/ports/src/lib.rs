@@ -9,6 +9,7 @@ mod afxdp;
 mod batch;
 mod cable;
 mod capture;
+mod closing;
 mod error;
 mod faulty;
 mod link;
@@ -21,6 +22,7 @@ mod pool;
 mod port;
 mod replay;
 mod shared;
+mod slow;
 mod sys;
 mod tap;
 
@@ -32,6 +34,7 @@ pub use cable::{CableEnd, CablePlug};
 pub use capture::{
     CaptureInfo, CaptureReader, INTERFACES_MAX, LINK_TYPE_ETHERNET, MAX_RECORD_BYTES, Resolution, scan,
 };
+pub use closing::{Closing, Then};
 pub use error::PortError;
 pub use faulty::{DISTANCE_MAX, FaultCounts, Faults, Faulty};
 pub use link::Link;
@@ -47,4 +50,5 @@ pub use port::{
 };
 pub use replay::{CapturePort, Pace};
 pub use shared::{RingReader, RingWriter, SharedMemory, ring_bytes};
+pub use slow::SlowEnd;
 pub use tap::Tap;

@@ -121,7 +121,7 @@ fn nothing_left(look: &Look) -> Result<(), String> {
     let Some(card) = &look.card else { return Ok(()) };
     let Some(inside) = card.inside else { return Err("a card that failed is still there".to_owned()) };
     let slots = inside.slots;
-    let empty = Inside { moves: 0, aside: 0, bypass: false, idle: true, handed: 0, slots };
+    let empty = Inside { moves: 0, aside: 0, bypass: false, idle: true, handed: 0, closing: false, slots };
     if inside != empty || slots.0 != slots.1 {
         return Err(format!("the card is not empty: {inside:?}"));
     }

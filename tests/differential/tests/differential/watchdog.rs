@@ -1,14 +1,15 @@
-//! If nothing moves in a card any more, its user reports this in bounded time: a run over captures, an experiment, a live card.
+//! If nothing moves in a card any more, its user reports this in bounded time: a run over captures, an experiment, a live card. A port that
+//! ends slowly is none of these.
 
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
-use hue_card::{Card, CardEvent, Image, LiveCard, Seats, Twin};
+use hue_card::{Card, CardCommand, CardEvent, Image, LiveCard, Seats, Twin};
 use hue_demux::PortId;
 use hue_differential::{Frame, Random, card, frames, image, offered, programs};
 use hue_lab::{Experiment, Stream};
-use hue_ports::{OutputDir, Resolution};
+use hue_ports::{Ending, MemoryPort, OutputDir, Resolution, SlowEnd};
 use hue_substrate::Program;
 use hue_substrate::clock::Clock;
 use hue_substrate::wake::Wake;
@@ -98,5 +99,29 @@ fn a_live_card_that_stands_still_has_failed() {
         assert!(reason.starts_with("nothing has moved in the card for "), "{reason}");
         assert!(reason.ends_with(" cycles, although it is not empty"), "{reason}");
         assert!(!live.round(), "it has ended");
+    }
+}
+
+/// The kernel takes its time to close a port: the card's thread moves frames meanwhile, and has the port's memory afterwards.
+#[test]
+fn a_port_that_the_kernel_closes_slowly_stalls_nobody() {
+    for ending in [Ending::SlowDrop, Ending::SlowRelease] {
+        let (clock, _) = Clock::by_hand(1);
+        let (wake, seats) = (Arc::new(Wake::new().unwrap()), Arc::new(Seats::new().unwrap()));
+        let card = card_with(&image("tcam3"), 0, 0);
+        let live = LiveCard::by_hand(card, wake, Vec::new(), (64, 2048), seats, clock, |_| ()).unwrap();
+        let (open, gate) = channel();
+        let (port, _far) = MemoryPort::pair("slow", 64).unwrap();
+        assert!(live.set_port(2, PortId::new(2), Box::new(SlowEnd::new(port, ending, gate))));
+        live.tell(CardCommand::TakePort(2));
+        // The gate is closed, so a card that waited would never come back from here.
+        for _ in 0..20 {
+            live.round();
+        }
+        assert!(live.look(|runner| runner.inside().closing).unwrap(), "{ending:?}: nobody has closed it");
+        drop(open);
+        while live.look(|runner| runner.inside().closing).unwrap() {
+            live.round();
+        }
     }
 }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use hue_demux::PortId;
 use hue_planes::UnclaimedCounters;
-use hue_ports::{ClassRule, DriverCounters, Packet, Pool, Port, PortError, release_all};
+use hue_ports::{ClassRule, Closing, DriverCounters, Packet, Pool, Port, PortError, release_all};
 use hue_substrate::Program;
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::{AllDebts, Crossing, Home, Outgoing, Peer, Record};
@@ -153,6 +153,8 @@ pub struct Runner {
     counting: Option<commands::Counting>,
     /// Whether a former card is dropped in a thread, because that can take long.
     drops_aside: bool,
+    /// Former wires, which the kernel has not closed yet.
+    closing: Closing,
     arrivals: Vec<Packet>,
     failed: Vec<(usize, String)>,
     /// Why the card can no longer be used, set by [`Self::give_up`].
@@ -186,6 +188,8 @@ pub struct Inside {
     pub idle: bool,
     /// Workers whose handed-over frames have not been taken.
     pub handed: usize,
+    /// Whether there are former wires that the kernel has not closed yet.
+    pub closing: bool,
     /// Packet slots, and how many are free. Slots that ports hold are not free.
     pub slots: (usize, usize),
 }
@@ -235,6 +239,7 @@ impl Runner {
             answers,
             counting: None,
             drops_aside: false,
+            closing: Closing::default(),
             arrivals: Vec::with_capacity(WAITING_MAX),
             failed: Vec::new(),
             gave_up: None,
@@ -264,10 +269,10 @@ impl Runner {
 
     /// Connects a port of the card, named by the card's number, to a wire. Networks know the port as `id`. A former
     /// wire is closed. Returns `false`, and closes the port, if the card does not have this number.
-    pub(super) fn set_port(&mut self, number: u8, id: PortId, mut port: Box<dyn Port>) -> bool {
+    pub(super) fn set_port(&mut self, number: u8, id: PortId, port: Box<dyn Port>) -> bool {
         self.take_port(number);
         let Some(place) = self.wires.get_mut(usize::from(number)) else {
-            port.close(&mut self.pool);
+            self.closing.retire(None, port, &mut self.pool, Box::new(|| {}));
             return false;
         };
         let driver = port.driver();
@@ -281,14 +286,14 @@ impl Runner {
         true
     }
 
-    /// Closes a port; does nothing if it is not open.
+    /// Closes a port; does nothing if it is not open. The kernel may take longer than this.
     pub(super) fn take_port(&mut self, number: u8) {
         self.look_at_losses();
-        let Some(mut wire) = self.wires.get_mut(usize::from(number)).and_then(Option::take) else { return };
+        let Some(wire) = self.wires.get_mut(usize::from(number)).and_then(Option::take) else { return };
         if let Some(base) = self.bases.get_mut(usize::from(number)) {
             *base = *base + wire.port.counters();
         }
-        wire.port.close(&mut self.pool);
+        self.closing.retire(Some(wire.id.get()), wire.port, &mut self.pool, Box::new(|| {}));
         if let Some(of_id) = self.numbers.get_mut(wire.id.index()) {
             *of_id = NONE;
         }
@@ -390,6 +395,9 @@ impl Runner {
         if let Some(why) = self.gave_up.take() {
             return Err(why);
         }
+        if !self.closing.is_empty() {
+            self.closing.end(&mut self.pool, false);
+        }
         let worked = self.round()? | busy;
         for (number, error) in std::mem::take(&mut self.failed) {
             let Some(id) = self.wires.get(number).and_then(Option::as_ref).map(|wire| wire.id) else {
@@ -408,6 +416,7 @@ impl Runner {
         for number in 0..self.wires.len() as u8 {
             self.take_port(number);
         }
+        self.closing.end(&mut self.pool, true);
         self.publish();
     }
 
@@ -419,6 +428,7 @@ impl Runner {
             bypass: self.bypass.is_some(),
             idle: self.card.twin().idle(),
             handed: self.peers.iter().filter(|peer| !peer.into.is_empty()).count(),
+            closing: !self.closing.is_empty(),
             slots: (self.pool.slots() as usize, self.pool.free()),
         }
     }
@@ -773,7 +783,8 @@ impl Runner {
         self.flush();
         self.publish();
         let blind = |wire: &Wire| wire.port.readiness().is_none();
-        let short = self.wires.iter().flatten().any(|wire| wire.unflushed || blind(wire));
+        let short =
+            !self.closing.is_empty() || self.wires.iter().flatten().any(|wire| wire.unflushed || blind(wire));
         let nap = if short { NAP_SHORT } else { NAP };
         let (mut job, mut gone) = (None, false);
         let Self { poller, wake, peers, wires, .. } = self;

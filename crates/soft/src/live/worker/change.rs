@@ -8,7 +8,7 @@ use std::sync::mpsc::SyncSender;
 use hue_demux::PortId;
 use hue_planes::group::Slots;
 use hue_planes::{Adjacency, Loss};
-use hue_ports::{CLASS_MAX, ClassLosses, ClassRule, Driver, Pool, Port, PortError, release_all};
+use hue_ports::{CLASS_MAX, ClassLosses, ClassRule, Driver, Pool, Port, PortError, Then, release_all};
 use hue_substrate::Program;
 use hue_substrate::handover::Peer;
 use hue_tables::{LabelTable, NextHop, Pointer, TernaryTable, Vid};
@@ -21,7 +21,6 @@ use super::super::control::PortEvent;
 use super::super::network::{LiveNetwork, NO_TAP, PuntLimit, Queued, Waiting};
 use super::super::steering::Steering;
 use super::super::totals::{PortEntry, PortState, port_totals, port_words};
-use super::retire::Then;
 use super::{LivePort, LiveTap, NO_PORT, RECEIVE_MAX, RECEIVE_OPEN_MAX, TAP_TOKENS, Worker};
 use crate::explain::State;
 use crate::network::{Hops, Network};
@@ -90,7 +89,7 @@ impl Worker {
     pub fn remove_port(&mut self, id: PortId, then: Then) {
         let at = usize::from(self.port_at[id.index()]);
         if at >= self.ports.len() {
-            return self.follow_closing(id, then);
+            return self.closing.follow(id.get(), then);
         }
         self.ask_port(at);
         let live = self.ports.swap_remove(at);
@@ -107,7 +106,7 @@ impl Worker {
                 queued.packet.class = 0;
             }
         }
-        self.retire(Some(id), live.port, then);
+        self.closing.retire(Some(id.get()), live.port, &mut self.pool, then);
     }
 
     /// Closes ports that failed in this round, and reports them to control.
@@ -131,7 +130,7 @@ impl Worker {
 
     /// Replaces the packet memory, none of which may be in use.
     pub fn set_pool(&mut self, pool: Pool) -> Result<(), &'static str> {
-        self.end_closing(false);
+        self.closing.end(&mut self.pool, false);
         if !self.ports.is_empty() {
             return Err("a port uses the current memory");
         }
@@ -449,7 +448,7 @@ impl Worker {
             self.poller.remove(fd);
         }
         self.ready_taps.retain(|other| *other != at);
-        self.retire(None, live.port, then);
+        self.closing.retire(None, live.port, &mut self.pool, then);
     }
 
     /// Starts to show frames to a capture.
@@ -477,7 +476,7 @@ impl Worker {
             live.port.close(&mut self.pool);
             self.port_at[live.id.index()] = NO_PORT;
         }
-        self.end_closing(true);
+        self.closing.end(&mut self.pool, true);
         for tap in &mut self.taps.drain(..).flatten() {
             let mut port = tap.port;
             port.close(&mut self.pool);

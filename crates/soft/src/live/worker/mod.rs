@@ -15,7 +15,6 @@ mod follow;
 mod hosts;
 mod inside;
 mod learnt;
-pub(super) mod retire;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -28,7 +27,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
 use hue_demux::PortId;
-use hue_ports::{ClassLosses, Packet, Pool, Port, PortError};
+use hue_ports::{ClassLosses, Closing, Packet, Pool, Port, PortError};
 use hue_substrate::clock::Clock;
 use hue_substrate::handover::Peer;
 use hue_substrate::scheduling::Bound;
@@ -37,7 +36,6 @@ use hue_tables::{Reader, Vid};
 
 pub(crate) use self::change::Installation;
 pub use self::inside::Inside;
-use self::retire::Closing;
 use self::watch::Watch;
 use super::block::Block;
 use super::control::PortEvent;
@@ -164,7 +162,7 @@ pub(crate) struct Worker {
     arrivals: Vec<Packet>,
     broken: Vec<(PortId, PortError)>,
     /// Ports that threads close.
-    closing: Vec<Closing>,
+    closing: Closing,
     jobs: Receiver<Job>,
     wake: Arc<Wake>,
     poller: Poller,
@@ -213,7 +211,7 @@ impl Worker {
             },
             arrivals: Vec::with_capacity(RECEIVE_OPEN_MAX),
             broken: Vec::new(),
-            closing: Vec::new(),
+            closing: Closing::default(),
             jobs,
             wake,
             poller,
@@ -281,7 +279,7 @@ impl Worker {
             self.take_down_broken();
         }
         if !self.closing.is_empty() {
-            self.end_closing(false);
+            self.closing.end(&mut self.pool, false);
         }
         if self.now_ns.saturating_sub(self.published_ns) >= PUBLISH_NS {
             self.publish();
@@ -334,7 +332,7 @@ impl Worker {
             self.take_down_broken();
         }
         if !self.closing.is_empty() {
-            self.end_closing(false);
+            self.closing.end(&mut self.pool, false);
         }
         let blind = |live: &LivePort| live.port.readiness().is_none() && !live.port.ended();
         let is_waiting = !self.closing.is_empty();

@@ -1,12 +1,11 @@
 //! Tests of a worker, run round by round in the test's own thread: shares, limits, allocations.
 
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::mpsc::{Sender, channel, sync_channel};
 
 use hue_demux::{Match, PortId, Row};
 use hue_planes::{Adjacency, Kind, Loss, Rate, RateLimit, Settings, ipv4::Outcome};
-use hue_ports::{Driver, DriverCounters, Ending, MemoryHandle, MemoryPort, Packet, Pool, Port, PortError};
+use hue_ports::{Ending, MemoryHandle, MemoryPort, Pool, SlowEnd};
 use hue_substrate::{Entries, Program, Substrate, VirtualPort};
 use hue_tables::{Limits, NextHop, Vid};
 use hue_wire::Mac;
@@ -347,69 +346,6 @@ fn a_warm_worker_does_not_allocate() {
     assert!(solo.check(1).outcomes.received() > 2 * BATCH_MAX as u64);
 }
 
-/// A port that is closed when the test says so.
-struct Slow {
-    port: MemoryPort,
-    ending: Ending,
-    gate: Receiver<()>,
-    released: bool,
-}
-
-impl Port for Slow {
-    fn driver(&self) -> Driver {
-        self.port.driver()
-    }
-
-    fn ending(&self) -> Ending {
-        self.ending
-    }
-
-    fn receive(
-        &mut self,
-        pool: &mut Pool,
-        now_ns: u64,
-        into: &mut Vec<Packet>,
-        limit: usize,
-    ) -> Result<usize, PortError> {
-        self.port.receive(pool, now_ns, into, limit)
-    }
-
-    fn send(&mut self, pool: &mut Pool, packet: Packet) -> Result<(), Packet> {
-        self.port.send(pool, packet)
-    }
-
-    fn flush(&mut self, pool: &mut Pool) -> Result<(), PortError> {
-        self.port.flush(pool)
-    }
-
-    fn release(&mut self) {
-        if self.ending == Ending::SlowRelease && !std::mem::replace(&mut self.released, true) {
-            let _ = self.gate.recv();
-        }
-    }
-
-    fn close(&mut self, pool: &mut Pool) {
-        self.release();
-        self.port.close(pool);
-    }
-
-    fn readiness(&self) -> Option<BorrowedFd<'_>> {
-        self.port.readiness()
-    }
-
-    fn counters(&self) -> DriverCounters {
-        self.port.counters()
-    }
-}
-
-impl Drop for Slow {
-    fn drop(&mut self) {
-        if self.ending == Ending::SlowDrop {
-            let _ = self.gate.recv();
-        }
-    }
-}
-
 #[test]
 fn a_port_that_the_kernel_closes_slowly_stalls_nobody() {
     const P2: PortId = PortId::new(2);
@@ -417,7 +353,7 @@ fn a_port_that_the_kernel_closes_slowly_stalls_nobody() {
         let mut solo = Solo::new(&[program(1, 1)], 256, 64);
         let ((open, gate), (told, closed)) = (channel(), channel());
         let (port, _handle) = MemoryPort::pair("slow", 64).unwrap();
-        let slow = Slow { port, ending, gate, released: false };
+        let slow = SlowEnd::new(port, ending, gate);
         solo.worker.add_port(P2, |_| Ok(Box::new(slow)), Arc::new(Block::new(PORT_WORDS))).unwrap();
         // Who closes it while it is being closed waits too.
         for _ in 0..2 {
@@ -429,7 +365,7 @@ fn a_port_that_the_kernel_closes_slowly_stalls_nobody() {
         assert_eq!(solo.check(1).outcomes.forwarded(), 30, "{ending:?}");
         assert!(closed.try_recv().is_err(), "{ending:?}: the kernel has not closed it");
         open.send(()).unwrap();
-        solo.worker.end_closing(true);
+        solo.worker.closing.end(&mut solo.worker.pool, true);
         assert_eq!((closed.try_recv(), closed.try_recv()), (Ok(()), Ok(())), "{ending:?}");
         let told = told.clone();
         solo.worker.remove_port(P2, Box::new(move || told.send(()).unwrap()));
