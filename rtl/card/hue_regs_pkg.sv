@@ -5,7 +5,7 @@ package hue_regs_pkg;
   localparam logic [23:0] ADDR_IDENT = 24'h000000;
   localparam logic [31:0] RESET_IDENT = 32'h48554543;
   localparam logic [23:0] ADDR_VERSION = 24'h000004;
-  localparam logic [31:0] RESET_VERSION = 32'h0004000b;
+  localparam logic [31:0] RESET_VERSION = 32'h0004000c;
   localparam logic [23:0] ADDR_CLOCK = 24'h000008;
   localparam logic [31:0] RESET_CLOCK = 32'h00000000;
   localparam logic [23:0] ADDR_BUS = 24'h00000c;
@@ -579,6 +579,7 @@ package hue_regs_pkg;
     logic [63:0] value_low;
   } row_pattern_t;
   typedef struct packed {
+    logic [19:0] label;
     logic [15:0] hop;
     logic [7:0]  net;
   } row_pattern_hop_t;

@@ -1,7 +1,7 @@
 // Header scatter: carries out the stages' verdicts on the bodies in the packet buffer.
 //
 // Place: hue_admit and packet buffer → scatter → hue_cpu_insert → output queues. A body is read once for each copy, or not at all. Edits of
-// a forwarded frame, by its kind: the MAC pair, TTL, hop limit or hop budget, header checksum. A frame that leaves several times has a verdict for
+// a forwarded frame, by its kind: the MAC pair, TTL, hop limit or hop budget, header checksum, label. A frame that leaves several times has a verdict for
 // each copy (hue_copies), and its body stays until the last. Of a note, only the start leaves.
 // Latency: 3 clocks from `verdict_valid_i` to the first beat out. Throughput: a beat out a clock; a verdict that drops
 // takes 1 clock. So 64-byte frames every 8, 2 or 1 clocks.
@@ -78,6 +78,7 @@ module hue_scatter
     logic [7:0]  ttl;
     logic [15:0] checksum;
     splice_edit_t splice;
+    logic [19:0]  label;
   } read_t;
   logic  r_valid_q;
   read_t r_q;
@@ -128,6 +129,7 @@ module hue_scatter
       r_q.macs <= {v.dst_mac, v.src_mac};
       r_q.ttl <= v.ttl;
       r_q.checksum <= v.checksum;
+      r_q.label <= v.label;
       r_q.splice <= v.verdict == VerdictForward && v.edit == EditIpv4 ? v.splice : '0;
     end
     if (!rst_ni) begin
@@ -141,7 +143,9 @@ module hue_scatter
 
   // Applying the edits
   localparam int unsigned MacBytes = 12;
+  localparam int unsigned LabelByte = 14;  // three bytes; the lower half of the last one stays: traffic class and bottom of the stack
   localparam int unsigned BudgetByte = 16;
+  localparam int unsigned LabelTtlByte = 17;
   localparam int unsigned HopLimitByte = 21;
   localparam int unsigned TtlByte = 22;
   localparam int unsigned ChecksumByte = 24;
@@ -174,6 +178,12 @@ module hue_scatter
       if (r_q.index == 11'(b / BusBytes)) begin
         if (b < MacBytes && r_q.edit != EditNone && r_q.macs_on[b < MacBytes / 2]) edited[8*(b%BusBytes)+:8] = r_q.macs[8*((2*MacBytes-1-b)%MacBytes)+:8];
         if (b == BudgetByte && r_q.edit == EditRofl) edited[8*(b%BusBytes)+:8] = r_q.ttl;
+        if (r_q.edit == EditMpls) begin
+          if (b == LabelByte) edited[8*(b%BusBytes)+:8] = r_q.label[19:12];
+          if (b == LabelByte + 1) edited[8*(b%BusBytes)+:8] = r_q.label[11:4];
+          if (b == LabelByte + 2) edited[8*(b%BusBytes)+4+:4] = r_q.label[3:0];
+          if (b == LabelTtlByte) edited[8*(b%BusBytes)+:8] = r_q.ttl;
+        end
         if (b == HopLimitByte && r_q.edit == EditIpv6) edited[8*(b%BusBytes)+:8] = r_q.ttl;
         if (b == TtlByte && r_q.edit == EditIpv4) edited[8*(b%BusBytes)+:8] = r_q.ttl;
         if (b == ChecksumByte && r_q.edit == EditIpv4) edited[8*(b%BusBytes)+:8] = r_q.checksum[15:8];

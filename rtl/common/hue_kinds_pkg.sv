@@ -287,6 +287,34 @@ package hue_kinds_pkg;
     endcase
   endfunction
 
+  // Kind `mpls`: outcomes of a packet, in the order in which they are tried: the first whose condition holds.
+  localparam int unsigned KIND_MPLS = 10;
+  localparam logic [4:0] MPLS_GATED = 5'd1;  // The network's plane is stopped by its clock gate, and processes no packets.
+  localparam logic [4:0] MPLS_RATE_LIMITED = 5'd2;  // The packet exceeds the network's rate limit.
+  localparam logic [4:0] MPLS_NOT_MPLS = 5'd3;  // Not a unicast packet of MPLS. A frame with a VLAN tag is none.
+  localparam logic [4:0] MPLS_SHORT = 5'd4;  // The frame ends before the bottom of the stack.
+  localparam logic [4:0] MPLS_TOO_DEEP = 5'd5;  // The stack has more than 16 entries, or there is no room before the frame for the labels to be pushed.
+  localparam logic [4:0] MPLS_ROUTER_ALERT = 5'd6;  // The label says that the packet is for the router itself.
+  localparam logic [4:0] MPLS_EXPLICIT_NULL = 5'd7;  // The label says that this router forwards the IP packet below it; the network's control plane does.
+  localparam logic [4:0] MPLS_RESERVED = 5'd8;  // A label with a special purpose that no entry can have.
+  localparam logic [4:0] MPLS_TTL = 5'd9;  // The TTL is used up; the control plane may answer.
+  localparam logic [4:0] MPLS_NO_ENTRY = 5'd10;  // No entry has this label.
+  localparam logic [4:0] MPLS_DROP_ENTRY = 5'd11;  // The entry says: drop.
+  localparam logic [4:0] MPLS_PUNT_ENTRY = 5'd12;  // The entry says: to the network's control plane.
+  localparam logic [4:0] MPLS_NOT_IP = 5'd13;  // The entry pops the last label, and what is below it is no IPv4 or IPv6 packet with a whole header.
+  localparam logic [4:0] MPLS_MTU = 5'd14;  // The frame with its new labels exceeds the MTU of the port.
+  localparam logic [4:0] MPLS_FORWARD = 5'd15;  // Sent to the neighbour of the entry, with the entry's labels in place of the top one.
+  localparam int unsigned MPLS_COUNT = 15;
+
+  // The verdict of an outcome. Code 0, no outcome, gives a drop.
+  function automatic logic [1:0] mpls_verdict(logic [4:0] outcome);
+    case (outcome)
+      MPLS_FORWARD: return VERDICT_FORWARD;
+      MPLS_ROUTER_ALERT, MPLS_EXPLICIT_NULL, MPLS_TTL, MPLS_PUNT_ENTRY: return VERDICT_PUNT;
+      default: return VERDICT_DROP;
+    endcase
+  endfunction
+
   // Outcomes of the kind that has most of them, among those of an image: bit KIND_* of `kinds`.
   function automatic int unsigned outcomes_max(int unsigned kinds);
     int unsigned most;
@@ -298,6 +326,7 @@ package hue_kinds_pkg;
     if (kinds[KIND_EXTRACT] && EXTRACT_COUNT > most) most = EXTRACT_COUNT;
     if (kinds[KIND_ROFL] && ROFL_COUNT > most) most = ROFL_COUNT;
     if (kinds[KIND_SPLICE] && SPLICE_COUNT > most) most = SPLICE_COUNT;
+    if (kinds[KIND_MPLS] && MPLS_COUNT > most) most = MPLS_COUNT;
     return most;
   endfunction
 endpackage

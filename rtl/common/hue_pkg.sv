@@ -133,6 +133,7 @@ package hue_pkg;
     logic                more;    // of a copy: another copy of the same frame follows
     logic [1:0]          tunnel;  // tunnel_e: where a frame goes that does not leave the card now
     splice_edit_t        splice;  // with edit EditIpv4
+    logic [19:0]         label;   // with edit EditMpls
   } hue_verdict_t;
 
   // Tunnels (ADR 0065). A frame that enters one, or may come out of one, goes to the loop (hue_loop, hue_tunnel) and passes the stages
@@ -159,7 +160,8 @@ package hue_pkg;
     EditIpv4 = 3'd1,  // the MAC pair, TTL and header checksum
     EditIpv6 = 3'd2,  // the MAC pair and the hop limit
     EditMacs = 3'd3,  // each of the MAC addresses that is not 0
-    EditRofl = 3'd4   // the MAC pair and the hop budget
+    EditRofl = 3'd4,  // the MAC pair and the hop budget
+    EditMpls = 3'd5   // the MAC pair, and label and TTL of the top of the stack
   } edit_e;
 
   // Header in front of a frame on a CPU queue, in both directions. Big endian: the highest byte comes first.

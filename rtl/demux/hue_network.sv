@@ -3,7 +3,7 @@
 // Place: hue_select → **here** → hue_meter. A packet of a network that does not exist is unclaimed. One of a network
 // whose plane runs in software goes to the CPU. A packet of a gated network is dropped here, and one of a gated plane is dropped or
 // sent to the CPU, so that nothing in the plane moves for it.
-// The fronts of kinds ipv6, l2, extract and rofl read the frame's head vector, which is fetched while the network's row is read; that of extract
+// The fronts of kinds ipv6, l2, extract, mpls and rofl read the frame's head vector, which is fetched while the network's row is read; that of extract
 // takes several clocks. That of rofl needs the MAC address of the port of arrival, from a table beside. The front of kind ipv4 had all it needs before. The row says whose question counts; a packet of kind dual becomes one of its family's kind (hue_dual_check).
 // With groups of next hops, hue_toeplitz computes the packet's hash from the same vector.
 // Isolation: a packet gets the question of its own network's kind; the vectors come in the order of the packets.
@@ -48,6 +48,10 @@ module hue_network
   localparam bit HasDual = Kinds[hue_kinds_pkg::KIND_DUAL];
   localparam bit HasRofl = Kinds[hue_kinds_pkg::KIND_ROFL];
   localparam bit HasSplice = Kinds[hue_kinds_pkg::KIND_SPLICE];
+  localparam bit HasMpls = Kinds[hue_kinds_pkg::KIND_MPLS];
+  if (HasMpls && !Kinds[hue_kinds_pkg::KIND_EXTRACT]) begin : gen_check_mpls
+    $fatal(1, "hue_network: kind mpls needs kind extract, whose entries hold its labels");
+  end
   if (HasDual && !(Kinds[hue_kinds_pkg::KIND_IPV4] && Kinds[hue_kinds_pkg::KIND_IPV6])) begin : gen_check_dual
     $fatal(1, "hue_network: kind dual needs kinds ipv4 and ipv6");
   end
@@ -110,7 +114,7 @@ module hue_network
   end
 
   // ---- fronts
-  question_t ipv6_question, l2_question, extract_question, rofl_question, question;
+  question_t ipv6_question, l2_question, extract_question, rofl_question, mpls_question, question;
   assign head_take_o = en_i && valid_i;
   if (Kinds[hue_kinds_pkg::KIND_IPV6]) begin : gen_ipv6
     ipv6_t ipv6, ipv6_q;
@@ -149,6 +153,17 @@ module hue_network
     assign extract_question = '0;
     assign lanes_rsp        = '0;
     assign {lanes_error, lanes_wait, stall_o} = '0;
+  end
+  if (HasMpls) begin : gen_mpls
+    mpls_t mpls, mpls_q;
+    hue_mpls_check u_check (.head_i, .len_i(packet1_q.len), .mpls_o(mpls));
+    always_ff @(posedge clk_i) if (en_i) mpls_q <= mpls;
+    assign mpls_question = '{
+      asks: mpls_q.asks, outcome: mpls_q.outcome, total: 16'(mpls_q.payload), ttl: mpls_q.ttl, checksum: '0, key: {mpls_q.label, 108'd0},
+      source: '0, hash: '0
+    };
+  end else begin : gen_no_mpls
+    assign mpls_question = '0;
   end
   if (HasRofl) begin : gen_rofl
     rofl_settings_t settings;
@@ -255,6 +270,7 @@ module hue_network
       5'(hue_kinds_pkg::KIND_L2):   question = l2_question;
       5'(hue_kinds_pkg::KIND_EXTRACT): question = extract_question;
       5'(hue_kinds_pkg::KIND_ROFL): question = rofl_question;
+      5'(hue_kinds_pkg::KIND_MPLS): question = HasMpls ? mpls_question : ipv4_question;
       5'(hue_kinds_pkg::KIND_SPLICE): question = HasSplice ? splice_question : ipv4_question;
       5'(hue_kinds_pkg::KIND_DUAL): question = HasDual ? dual_question : ipv4_question;
       default:                      question = ipv4_question;

@@ -1,7 +1,7 @@
-// Kind `extract`, second half: the first of the network's entries whose pattern the key has.
+// Kinds `extract` and `mpls`, second half: the first of the network's entries whose pattern the key has.
 //
-// Place: hue_network → **here** → hue_l2, hue_meter, for images with this kind; packets of other kinds pass unchanged. The front
-// (hue_extract_check) has given the key. The answer replaces the network's root: it is an item of the route tables that has no node
+// Place: hue_network → **here** → hue_l2, hue_meter, for images with one of these kinds; packets of other kinds pass unchanged. The front
+// (hue_extract_check, hue_mpls_check) has given the key. The answer replaces the network's root: it is an item of the route tables that has no node
 // behind it, so everything from the meter to the next hop is that of all kinds.
 // Entries: rows of PATTERN, in four banks: entry e of a network is in bank e mod 4, at row `base` + e / 4 of it. So a run of rows belongs
 // to one network, and a group of four entries is compared each clock, in the order of the entries. Row r of PATTERN_HOP has what the
@@ -18,7 +18,8 @@ module hue_extract
   import hue_kinds_pkg::*;
   import hue_stages_pkg::*;
 #(
-    parameter int unsigned PatternRows = 2048
+    parameter int unsigned PatternRows = 2048,
+    parameter int unsigned Kinds = 32    // bit KIND_*: the image has this kind
 ) (
     input  logic        clk_i,
     input  logic        rst_ni,
@@ -40,18 +41,23 @@ module hue_extract
   localparam int unsigned BankBits = $clog2(BankRows);
   localparam int unsigned RowBits = $clog2(PatternRows);
   localparam logic [35:0] NoRoute = 36'hffff;
+  localparam bit HasMpls = Kinds[KIND_MPLS];
+  // The label is the last field of a row.
+  localparam int unsigned LabelBits = 20;
+  localparam int unsigned HopBits = $bits(row_pattern_hop_t) - (HasMpls ? 0 : LabelBits);
   if (PatternRows < 8 || PatternRows > 4096 || PatternRows != 1 << RowBits) begin : gen_check
     $fatal(1, "hue_extract: PatternRows is %0d, a power of two from 8 to 4096", PatternRows);
   end
 
   // ---- the search
   extract_settings_t settings;
-  logic needs, step, pause_q, done_q, found_q, read_q, looks, row1_q, row2_q;
+  logic asks, needs, step, pause_q, done_q, found_q, read_q, looks, row1_q, row2_q;
   logic [ExtractGroupBits-1:0] next_q;
   logic [BankBits-1:0] addr, at1_q, at2_q;
   logic [RowBits-1:0] place_q;
   assign settings = extract_settings_t'(packet_i.root);
-  assign needs    = valid_i && !packet_i.decided && packet_i.kind == 5'(KIND_EXTRACT) && packet_i.question.asks;
+  assign asks     = packet_i.kind == 5'(KIND_EXTRACT) || (HasMpls && packet_i.kind == 5'(KIND_MPLS));
+  assign needs    = valid_i && !packet_i.decided && asks && packet_i.question.asks;
   assign stall_o  = needs && !done_q;
   assign step     = stall_o && !pause_q;
   assign looks    = next_q != settings.groups;
@@ -123,13 +129,15 @@ module hue_extract
   packet_t packet_q, decided;
   logic valid_q, asked_q;
   logic [63:0] time_q;
-  row_pattern_hop_t hop, hop_data;
+  row_pattern_hop_t hop;
+  logic [HopBits-1:0] hop_row, hop_data;
+  assign hop = row_pattern_hop_t'($bits(row_pattern_hop_t)'(hop_row));
   tbl_rsp_t hop_rsp;
   logic hop_wait, hop_error, hop_write, hop_parity;
   logic [RowBits-1:0] hop_addr;
-  hue_table #(.Id(TABLE_PATTERN_HOP), .Rows(PatternRows), .Width($bits(row_pattern_hop_t)), .Reset(1'b0)) u_hops (
+  hue_table #(.Id(TABLE_PATTERN_HOP), .Rows(PatternRows), .Width(HopBits), .Reset(1'b0)) u_hops (
     .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(hop_rsp), .write_o(hop_write), .write_addr_o(hop_addr), .write_data_o(hop_data),
-    .wait_o(hop_wait), .en_i, .addr_i(place_q), .data_o(hop), .parity_o(hop_parity),
+    .wait_o(hop_wait), .en_i, .addr_i(place_q), .data_o(hop_row), .parity_o(hop_parity),
     .check_i(en_i && valid_q && read_q), .error_o(hop_error)
   );
   always_ff @(posedge clk_i) begin
@@ -147,14 +155,19 @@ module hue_extract
     end
   end
 
-  // ---- 2: the item in place of the root
+  // ---- 2: the item in place of the root, and the new label
+  logic own;
   always_comb begin
     decided = packet_q;
 `ifdef HUE_PLANT_EXTRACT_OWNER
-    if (asked_q) decided.root = read_q ? {20'd0, hop.hop} : NoRoute;
+    own = 1'b1;
 `else
-    if (asked_q) decided.root = read_q && hop.net == packet_q.net ? {20'd0, hop.hop} : NoRoute;
+    own = hop.net == packet_q.net;
 `endif
+    if (asked_q) begin
+      decided.root  = read_q && own ? {20'd0, hop.hop} : NoRoute;
+      decided.label = HasMpls ? hop.label : '0;
+    end
   end
 
   always_comb begin

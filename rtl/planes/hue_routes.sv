@@ -1,4 +1,4 @@
-// The kinds with routes (`ipv4`, `ipv6`, `dual`), second half, those of kind `rofl`, and the end of kind `extract`: longest-prefix match, next hop, last checks, what is written into the frame.
+// The kinds with routes (`ipv4`, `ipv6`, `dual`), second half, those of kind `rofl`, and the end of kinds `extract` and `mpls`: longest-prefix match, next hop, last checks, what is written into the frame.
 //
 // Place: hue_meter → **here** → verdict. In Rust: `decide` and `finish` in crates/planes/src/ipv4.rs and ipv6.rs. The front of a
 // packet's kind has already given its question (`question_t`); the order of the outcomes is that of spec/kinds. A packet of kind `dual` is
@@ -77,6 +77,10 @@ module hue_routes
     $fatal(1, "hue_routes: kind extract needs layout sram and kind ipv6");
   end
   localparam bit HasRofl = Kinds[KIND_ROFL];
+  localparam bit HasMpls = Kinds[KIND_MPLS];
+  if (HasMpls && !Kinds[KIND_EXTRACT]) begin : gen_check_mpls
+    $fatal(1, "hue_routes: kind mpls needs kind extract, whose tables it uses");
+  end
   if (HasRofl && !(Sram && HasIpv6)) begin : gen_check_rofl
     $fatal(1, "hue_routes: kind rofl needs layout sram and kind ipv6");
   end
@@ -122,6 +126,7 @@ module hue_routes
     logic                tunnel;
     logic [47:0]         sender;  // kind rofl: the MAC address that the frame came from
     splice_edit_t        splice;
+    logic [19:0]         label;   // kind mpls: the new one
   } wait_t;
 
   // Next hop and packet as the tables return them, and after a register, because a row comes late in its clock.
@@ -152,6 +157,7 @@ module hue_routes
     in.note     = HasL2 && packet_i.note;
     in.tunnel   = Tunnels && packet_i.tunnel;
     in.sender   = HasRofl ? packet_i.question.source[127:80] : '0;
+    in.label    = HasMpls ? packet_i.label : '0;
     in.splice   = Kinds[KIND_SPLICE] ? packet_i.splice : '0;
     if (!packet_i.decided) begin
       in.outcome = packet_i.question.outcome;
@@ -506,7 +512,9 @@ module hue_routes
           verdict_o.edit <= found.kind == 5'(KIND_IPV6) ? EditIpv6 : EditIpv4;
           if (Kinds[KIND_EXTRACT] && found.kind == 5'(KIND_EXTRACT)) verdict_o.edit <= EditMacs;
           if (is_rofl) verdict_o.edit <= EditRofl;
+          if (HasMpls && found.kind == 5'(KIND_MPLS)) verdict_o.edit <= EditMpls;
           verdict_o.splice <= found.splice;
+          verdict_o.label  <= found.label;
         end
       end
       verdict_o.flood    <= found.flood;

@@ -114,7 +114,7 @@ module hue_stages
   );
 
   if (HasExtract) begin : gen_extract
-    hue_extract #(.PatternRows(PatternRows)) u_extract (
+    hue_extract #(.PatternRows(PatternRows), .Kinds(Kinds)) u_extract (
       .clk_i, .rst_ni, .tbl_req_i, .tbl_rsp_o(entry_rsp), .error_o(entry_error), .wait_o(entry_wait), .stall_o(entry_stall),
       .en_i(en), .valid_i(network_valid), .packet_i(network_packet), .time_ns_i(network_time),
       .valid_o(entry_valid), .packet_o(entry_packet), .time_ns_o(entry_time)

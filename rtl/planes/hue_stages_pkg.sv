@@ -69,7 +69,16 @@ package hue_stages_pkg;
     logic [127:0] key;        // lane 0 is the highest byte, and lanes that the network does not have are zero
   } extract_t;
 
-  // What the network's row says to kind extract, in place of the root of routes.
+  // What the front of kind mpls gives: the outcome, or the question to the network's entries.
+  typedef struct packed {
+    logic         asks;
+    logic [4:0]   outcome;
+    logic [13:0]  payload;    // bytes behind the Ethernet header, compared with the MTU of the entry's port
+    logic [19:0]  label;      // of the top of the stack
+    logic [7:0]   ttl;
+  } mpls_t;
+
+  // What the network's row says to kinds extract and mpls, in place of the root of routes.
   typedef struct packed {
     logic [18:0]                 gap;
     logic [ExtractGroupBits-1:0] groups;  // of four entries
@@ -180,6 +189,12 @@ package hue_stages_pkg;
         no_neighbour: hue_kinds_pkg::EXTRACT_DROP_ENTRY, mtu: hue_kinds_pkg::EXTRACT_MTU, forward: hue_kinds_pkg::EXTRACT_FORWARD
       };
     end
+    if (kind == 5'(hue_kinds_pkg::KIND_MPLS)) begin
+      return '{
+        is_local: hue_kinds_pkg::MPLS_PUNT_ENTRY, no_route: hue_kinds_pkg::MPLS_NO_ENTRY,
+        no_neighbour: hue_kinds_pkg::MPLS_DROP_ENTRY, mtu: hue_kinds_pkg::MPLS_MTU, forward: hue_kinds_pkg::MPLS_FORWARD
+      };
+    end
     return '{
       is_local: hue_kinds_pkg::IPV4_LOCAL, no_route: hue_kinds_pkg::IPV4_NO_ROUTE,
       no_neighbour: hue_kinds_pkg::IPV4_NO_NEIGHBOUR, mtu: hue_kinds_pkg::IPV4_MTU, forward: hue_kinds_pkg::IPV4_FORWARD
@@ -196,6 +211,7 @@ package hue_stages_pkg;
     if (kind == 5'(hue_kinds_pkg::KIND_EXTRACT)) return hue_kinds_pkg::extract_verdict(outcome);
     if (kind == 5'(hue_kinds_pkg::KIND_ROFL)) return hue_kinds_pkg::rofl_verdict(outcome);
     if (kind == 5'(hue_kinds_pkg::KIND_SPLICE)) return hue_kinds_pkg::splice_verdict(outcome);
+    if (kind == 5'(hue_kinds_pkg::KIND_MPLS)) return hue_kinds_pkg::mpls_verdict(outcome);
     return hue_kinds_pkg::ipv4_verdict(outcome);
 `endif
   endfunction
@@ -223,6 +239,8 @@ package hue_stages_pkg;
     hue_pkg::splice_edit_t splice;  // zero but for kind splice
     logic        policies;   // the network's routes depend on the source
     logic        tunnel;     // if it is for the router itself, it may come out of a tunnel that the network carries
+    // Valid behind hue_extract; zero but for kind mpls.
+    logic [19:0] label;      // the new one
     // Valid behind hue_l2; zero for other kinds.
     logic                flood;   // as in hue_pkg::hue_verdict_t
     logic [MacPorts-1:0] ports;

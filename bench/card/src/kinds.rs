@@ -29,6 +29,7 @@ use crate::networks::{PORTS, loaded, names};
 use crate::report::{Section, round};
 use crate::rib::{V4_2026, V6_2026, host_mask, prefixes};
 use crate::rng::Rng;
+use crate::stacks;
 
 /// The images with more than one kind, and `default` and `dir`, which have `ipv4` only.
 pub const IMAGES: [&str; 4] = ["default", "kinds", "sram", "dir"];
@@ -51,6 +52,8 @@ const MEMBERS: u16 = 4;
 const POLICIES: [u16; 2] = [8, 48];
 /// Networks of kind `extract`: bytes of a key, and entries. The last has as many of both as a network on the card may have.
 const BITS: [(u8, u16); 3] = [(6, 4), (6, 64), (16, 64)];
+/// Labels of a network of kind `mpls`. The last has as many as a network on the card may have.
+const STACKS: [u16; 2] = [4, 64];
 /// Networks of kind `rofl`: bits of a label, labels, and whether packets are for one of them.
 const LABELS: [(u8, usize, bool); 4] =
     [(32, 1000, true), (32, 1000, false), (128, 1000, true), (128, 1000, false)];
@@ -67,6 +70,8 @@ enum Mix {
     Labels { bits: u8, count: usize, exact: bool },
     /// A network of kind `extract` on all ports, whose keys have so many bytes, with so many entries.
     Bits(u8, u16),
+    /// A network of kind `mpls` on all ports, with so many labels.
+    Stack(u16),
     /// A switch on all ports; each frame comes from an address that it has not seen.
     Strangers,
     /// `ipv4` from the first port to the second, `ipv6` from the second to the first, a switch on the others.
@@ -85,7 +90,8 @@ pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Sectio
         return Ok(Section::new(title, &COLUMNS));
     };
     let mixes = |has: &Description| -> Vec<Mix> {
-        let plain = has.kinds.iter().copied().filter(|kind| *kind != Kind::Extract).map(Mix::Of);
+        let plain =
+            has.kinds.iter().copied().filter(|kind| !matches!(kind, Kind::Extract | Kind::Mpls)).map(Mix::Of);
         let mixed = (has.kinds.len() > 1).then_some(Mix::All);
         let by_source = [Kind::Ipv4, Kind::Ipv6]
             .into_iter()
@@ -106,17 +112,18 @@ pub fn kinds(images: &Images, settings: &Settings, title: &str) -> Result<Sectio
     Ok(section)
 }
 
-/// The same for networks of kind `extract`.
+/// The same for networks of kinds `extract` and `mpls`.
 pub fn bits(images: &Images, settings: &Settings, title: &str) -> Result<Section, String> {
     let mixes = |has: &Description| -> Vec<Mix> {
         let all = BITS.into_iter().filter(|_| has.kinds.contains(&Kind::Extract));
-        all.map(|(lanes, entries)| Mix::Bits(lanes, entries)).collect()
+        let stacks = STACKS.into_iter().filter(|_| has.kinds.contains(&Kind::Mpls)).map(Mix::Stack);
+        all.map(|(lanes, entries)| Mix::Bits(lanes, entries)).chain(stacks).collect()
     };
     let none = Tables { v4: Vec::new(), v6: Vec::new() };
     let mut section = measured(images, settings, title, &none, mixes)?;
     section.note(
         "Frames of 64 bytes, first as fast as the card takes them, then at line rate. The network has all ports. Its key is the first bytes of a \
-         frame. The last four entries say by the destination which port a frame leaves by; no frame matches those before.",
+         frame. The last four entries say by the destination, or the label, which port a frame leaves by; no frame matches those before.",
     );
     Ok(section)
 }
@@ -182,7 +189,10 @@ fn measured(
             section.row(vec![
                 json!(image),
                 json!(mix.name()),
-                if matches!(mix, Mix::Of(Kind::L2) | Mix::Strangers | Mix::Bits(..) | Mix::Labels { .. }) {
+                if matches!(
+                    mix,
+                    Mix::Of(Kind::L2) | Mix::Strangers | Mix::Bits(..) | Mix::Stack(_) | Mix::Labels { .. }
+                ) {
                     Value::Null
                 } else {
                     json!(routes)
@@ -225,6 +235,7 @@ impl Mix {
                 format!("{PORTS} `{}`, {count} routes by source each", kind.name())
             }
             Self::Bits(lanes, entries) => format!("1 `extract`, {lanes} bytes, {entries} entries"),
+            Self::Stack(labels) => format!("1 `mpls`, {labels} labels"),
             Self::Labels { bits, count, exact } => {
                 let to = if *exact { "exact" } else { "closest" };
                 format!("1 `rofl`, {count} labels of {bits} bits, {to}")
@@ -249,6 +260,7 @@ impl Mix {
                 })
                 .collect(),
             Self::Bits(lanes, entries) => Some(vec![by_bits(*lanes, *entries)?]),
+            Self::Stack(labels) => Some(vec![stacks::network(*labels)?]),
             Self::Labels { bits, count, .. } => Some(vec![labels::network(*bits, *count, rng)?]),
             Self::All => Some(vec![
                 router(Kind::Ipv4, [0, 1], tables, routes, rng)?,
@@ -456,6 +468,7 @@ fn write(folder: &Path, programs: &[Program], frames: usize, mix: &Mix, rng: &mu
         let program = programs.iter().find(here).ok_or("a port without a network")?;
         for number in 0..frames {
             let mut bytes = match program.kind() {
+                Kind::Mpls => stacks::frame(port),
                 Kind::Rofl => labels::frame(program, port, exact, FRAME_BYTES, rng),
                 _ => frame(program, port, number, rng),
             };

@@ -25,6 +25,7 @@ mod rib;
 #[path = "../../src/rng.rs"]
 mod rng;
 mod speed;
+mod stacks;
 mod tunnels;
 mod updates;
 
@@ -74,7 +75,7 @@ const TABLES: [(&str, Table); 6] = [
 
 const KINDS: [(&str, Table); 4] = [
     ("Kinds, all four ports busy", kinds::kinds),
-    ("Any bits, all four ports busy", kinds::bits),
+    ("Any bits and label stacks, all four ports busy", kinds::bits),
     ("Flat labels, all four ports busy", kinds::labels),
     ("Tunnels, all four ports busy", tunnels::tunnels),
 ];

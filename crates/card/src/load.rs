@@ -868,10 +868,11 @@ fn take_runs<R: Registers, T>(
     take(shared, device)
 }
 
-/// Checks whether a program has as few entries as a network on a card may have.
+/// Checks whether a program has as few entries as a network on a card may have, and whether the card can do what they say.
 fn check_patterns(program: &Program, description: &Description) -> Result<(), SubstrateError> {
     let count = program.entries.patterns().len();
-    room(description, &program.name, patterns::OF_ONE, count, description.entries_max())
+    room(description, &program.name, patterns::OF_ONE, count, description.entries_max())?;
+    room(description, &program.name, patterns::RESIZING, patterns::resizing(program), 0)
 }
 
 /// Checks whether there is room for the MAC addresses that all networks on the card may have.
@@ -894,6 +895,7 @@ fn check_floods(description: &Description, program: &Program) -> Result<(), Subs
     let what = match program.kind() {
         Kind::L2 => "tunnels of a network that learns",
         Kind::Extract => "tunnels of a network with entries",
+        Kind::Mpls => "tunnels of a network with labels",
         Kind::Rofl => "tunnels of a network with flat labels",
         _ => return Ok(()),
     };

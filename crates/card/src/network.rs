@@ -282,7 +282,7 @@ pub fn row(place: Place, program: &Program, hop_base: u32, roots: Roots) -> Netw
         root: match program.settings {
             Settings::L2(settings) => l2_settings(program, settings),
             // No entries, until the network has a run of rows.
-            Settings::Extract(_) => 0,
+            Settings::Extract(_) | Settings::Mpls(_) => 0,
             _ => roots.root,
         },
         // Neither an image nor a network has more than 65,536 rows of next hops.

@@ -1,7 +1,8 @@
-//! Entries of networks of kind `extract` in the card's tables: runs of rows of PATTERN and PATTERN_HOP, and rows of LANE.
+//! Entries of networks of kinds `extract` and `mpls` in the card's tables: runs of rows of PATTERN and PATTERN_HOP, and rows of LANE.
 //!
 //! Flow: program → [`Encoded`] → **patterns** → rows → device. A frame's key is compared with four entries each clock, in the order
-//! of the document, so that a network on the card has at most [`Description::entries_max`](crate::Description::entries_max). Its row of NETWORK names its run. Source: ADR 0076.
+//! of the document, so that a network on the card has at most [`Description::entries_max`](crate::Description::entries_max). Its row of NETWORK names its run. The key of a label is the label itself,
+//! so such a network has no lanes. Source: ADR 0076, ADR 0079.
 //!
 //! Order of writes: rows of a new run, which no packet uses; the network's rows of LANE; then its row of NETWORK. A former run is
 //! used again when the records that came before have left.
@@ -9,9 +10,9 @@
 
 use std::ops::Range;
 
-use hue_planes::Settings;
+use hue_planes::{Adjacency, AdjacencyKind, Kind, Settings};
 use hue_substrate::{Program, SubstrateError};
-use hue_tables::Pattern;
+use hue_tables::{NextHop, Pattern};
 
 use crate::device::{Device, LANES};
 use crate::error::CardError;
@@ -29,20 +30,23 @@ pub const ROWS: &str = "rows of entries";
 /// A network's entries as rows, without its index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Encoded {
-    /// Pattern and next hop.
-    rows: Vec<(PatternRow, u16)>,
+    /// Pattern and action; the network's index is that of another row.
+    rows: Vec<(PatternRow, PatternHopRow)>,
     lanes: Vec<LaneRow>,
 }
 
 impl Encoded {
     /// Those of a program, if its kind has any.
     pub fn of(program: &Program) -> Option<Self> {
-        let Settings::Extract(settings) = &program.settings else { return None };
-        let rows = program.entries.patterns().iter().map(|(pattern, hop)| (pattern_row(pattern), hop.get()));
-        Some(Self {
-            rows: rows.collect(),
-            lanes: settings.lanes().map(|lane| LaneRow { offset: lane.offset, mask: lane.mask }).collect(),
-        })
+        let lanes = match &program.settings {
+            Settings::Extract(settings) => {
+                settings.lanes().map(|lane| LaneRow { offset: lane.offset, mask: lane.mask }).collect()
+            }
+            Settings::Mpls(_) => Vec::new(),
+            _ => return None,
+        };
+        let row = |(pattern, hop): &(Pattern, NextHop)| (pattern_row(pattern), action(program, *hop));
+        Some(Self { rows: program.entries.patterns().iter().map(row).collect(), lanes })
     }
 
     /// Groups of entries.
@@ -50,6 +54,33 @@ impl Encoded {
         // A program has at most 16,384 entries.
         (self.rows.len() as u32).div_ceil(BANKS)
     }
+}
+
+/// What an entry with this next hop does, in a network without index. Of a row with a label, it is the row by which packets leave.
+fn action(program: &Program, hop: NextHop) -> PatternHopRow {
+    match program.next_hops.get(usize::from(hop.get())) {
+        Some(row) if row.kind() == AdjacencyKind::Labels => {
+            PatternHopRow { net: 0, hop: row.then(), label: row.label(0) }
+        }
+        _ => PatternHopRow { net: 0, hop: hop.get(), label: 0 },
+    }
+}
+
+/// Entries that the card cannot carry out, for errors.
+pub const RESIZING: &str = "entries that push or pop labels";
+
+/// How many entries of a network the card cannot carry out: those of labels that do not replace one label by one.
+pub fn resizing(program: &Program) -> usize {
+    if program.kind() != Kind::Mpls {
+        return 0;
+    }
+    let hop = |hop: &NextHop| program.next_hops.get(usize::from(hop.get()));
+    let is_plain = |row: &Adjacency| match row.kind() {
+        AdjacencyKind::Labels => row.label_count() == 1,
+        AdjacencyKind::Drop | AdjacencyKind::Local => true,
+        _ => false,
+    };
+    program.entries.patterns().iter().filter(|(_, of)| !hop(of).is_some_and(is_plain)).count()
 }
 
 fn pattern_row(pattern: &Pattern) -> PatternRow {
@@ -120,12 +151,12 @@ pub fn write<R: Registers>(
     device: &mut Device<R>,
 ) -> Result<(), CardError> {
     let bank_rows = device.description().pattern_rows / BANKS;
-    let unused = (NOTHING, u16::MAX);
+    let unused = (NOTHING, PatternHopRow { net, hop: u16::MAX, label: 0 });
     let all = rows.rows.iter().copied().chain(std::iter::repeat(unused));
-    for (at, (pattern, hop)) in (0..BANKS * run.len() as u32).zip(all) {
+    for (at, (pattern, action)) in (0..BANKS * run.len() as u32).zip(all) {
         let place = at % BANKS * bank_rows + run.start + at / BANKS;
         device.write_row(place, &pattern)?;
-        device.write_row(place, &PatternHopRow { net, hop })?;
+        device.write_row(place, &PatternHopRow { net, ..action })?;
     }
     Ok(())
 }
@@ -181,7 +212,8 @@ mod tests {
         assert_eq!(lanes, [(12, 0xff), (0, 0x0f)]);
         let pattern =
             PatternRow { value_high: 0x0806 << 48, mask_high: 0xff0f << 48, ..PatternRow::default() };
-        assert_eq!(rows.rows, [(pattern, 7), (PatternRow::default(), 9)]);
+        let action = |hop| PatternHopRow { net: 0, hop, label: 0 };
+        assert_eq!(rows.rows, [(pattern, action(7)), (PatternRow::default(), action(9))]);
     }
 
     #[test]

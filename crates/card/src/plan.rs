@@ -234,7 +234,8 @@ pub const TUNNEL_PORT: u8 = 4;
 /// Converts a next hop. A group is a row of GROUP, and has no row of its own here. Packets for a tunnel are punted, because software
 /// decides them again and encapsulates them (ADR 0067), unless the tunnel is on the card too (`Loaded::hop`).
 pub fn hop(row: &Adjacency) -> HopRow {
-    if row.kind() == AdjacencyKind::Group {
+    // So have labels: an entry names the row behind them.
+    if matches!(row.kind(), AdjacencyKind::Group | AdjacencyKind::Labels) {
         return HopRow::default();
     }
     // An entry that sends by a port which the card does not have: its network stays in software.

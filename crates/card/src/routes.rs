@@ -449,7 +449,7 @@ impl Shared {
     ) -> Result<(Option<PolicyRuns>, Option<Range<u32>>), SubstrateError> {
         // No kind has both.
         if let Some(rows) = patterns::Encoded::of(program) {
-            let same = |old: &Program| old.entries == program.entries && old.settings == program.settings;
+            let same = |old: &Program| patterns::Encoded::of(old).is_some_and(|old| old == rows);
             let kept = before.filter(|(old, _)| same(old)).and_then(|(_, held)| held.patterns.clone());
             let run = kept.map_or_else(|| self.patterns.allocate(&rows, &program.name, image), Ok);
             return Ok((None, Some(run?)));

@@ -35,8 +35,8 @@ impl<R: Registers> Card<R> {
             return Ok(Refusals::default());
         }
         let count = update.check(&loaded.checked())?;
-        if loaded.program().kind() == Kind::Rofl {
-            return self.change_flat(vid, update, count);
+        if matches!(loaded.program().kind(), Kind::Rofl | Kind::Mpls) {
+            return self.change_all(vid, update, count);
         }
         check_groups(&loaded.program().name, update.groups, self.device.get_mut().description())?;
         let changes = final_hops(update);
@@ -53,8 +53,8 @@ impl<R: Registers> Card<R> {
         changed
     }
 
-    /// Changes next hops of a network with flat labels, whose rows depend on what all its labels name.
-    fn change_flat(
+    /// Changes next hops of a network with labels, whose rows depend on what all its labels name.
+    fn change_all(
         &mut self,
         vid: Vid,
         update: &Update<'_>,

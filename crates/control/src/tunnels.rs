@@ -5,17 +5,17 @@
 use std::collections::HashSet;
 
 use hue_demux::tunnel::IPIP_PEER;
-use hue_intent::{Network, NetworkPort, Tunnel};
+use hue_intent::{LabelAction, LabelEntry, Network, NetworkPort, Tunnel};
 use hue_planes::{Kind, Settings, rofl};
 use hue_wire::Mac;
 
-/// Why a network's document binds it to software, because of tunnels or cached pointers, if it does; `carries`: it carries tunnels of others
+/// Why a network's document binds it to software, because of tunnels, cached pointers or labels, if it does; `carries`: it carries tunnels of others
 /// ([`carriers`]).
 ///
 /// The card copies a frame to its own ports only, so the copies of a switch for its tunnels would be missing. And what comes by a tunnel
 /// enters its network in software, whose meter would not count what the card's counts, so together they would let twice the limit
 /// pass (ADR 0067). Entries send frames as they are, and the card finds a tunnel by the MAC addresses that routes give (ADR 0076). Frames on
-/// the card teach no pointers (ADR 0078).
+/// the card teach no pointers (ADR 0078), and stay as long as they are (ADR 0079).
 #[must_use]
 pub fn bound_to_software(network: &Network, carries: bool) -> Option<&'static str> {
     let has_tunnels = network.spec.ports.iter().any(|port| port.tunnel().is_some());
@@ -24,6 +24,18 @@ pub fn bound_to_software(network: &Network, carries: bool) -> Option<&'static st
     }
     if has_tunnels && network.spec.plane.kind == Kind::Extract {
         return Some("its entries may send into tunnels, which those on the card cannot");
+    }
+    if network.spec.plane.kind == Kind::Mpls {
+        if has_tunnels {
+            return Some("its labels may be behind tunnels, into which those on the card cannot send");
+        }
+        let swaps = |entry: &LabelEntry| match &entry.action {
+            LabelAction::Forward { labels, .. } => labels.len() == 1,
+            LabelAction::Drop | LabelAction::Punt => true,
+        };
+        if !network.spec.labels.iter().all(swaps) {
+            return Some("its entries push or pop labels, and those on the card only swap them");
+        }
     }
     if network.spec.plane.kind == Kind::Rofl {
         if has_tunnels {

@@ -8,10 +8,12 @@
 
 mod explain;
 
+use std::ops::Range;
+
 use hue_tables::Pattern;
 use hue_wire::ethernet::{self, EtherType};
 use hue_wire::mpls::{ENTRY_BYTES, Entry, LABEL_MIN};
-use hue_wire::{checksum, mpls};
+use hue_wire::{Mac, checksum, mpls};
 use serde::{Deserialize, Serialize};
 
 pub use crate::adjacency::{Adjacency, AdjacencyKind, LABELS_MAX};
@@ -117,6 +119,12 @@ impl crate::Plane for Plane {
     #[inline(always)]
     fn front(frame: &[u8], settings: Settings) -> Result<Checked, Reason> {
         Ok(check(frame, settings)?)
+    }
+
+    fn edited(_: &[u8]) -> [Range<usize>; 2] {
+        // The addresses, and an entry that replaces the top. Where entries push or pop labels, no byte stays in its place.
+        let top = size_of::<ethernet::Header>();
+        [0..2 * size_of::<Mac>(), top..top + ENTRY_BYTES]
     }
 
     #[inline(always)]

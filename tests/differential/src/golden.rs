@@ -13,6 +13,7 @@ use hue_tables::{Key, NextHop, Pattern, Prefix, Vid};
 use serde::Deserialize;
 
 use crate::world::Frame;
+use crate::world10;
 
 /// A file of golden cases.
 pub struct Golden {
@@ -122,14 +123,22 @@ pub fn golden(kinds: &[Kind]) -> Vec<Golden> {
     kinds.iter().flat_map(|kind| golden_of(*kind)).collect()
 }
 
-/// The same for cards: networks that compare bits or labels have whole ports, so several need more than a card has.
+/// The same for cards: networks that compare bits or labels have whole ports, so several need more than a card has. Those with label
+/// stacks have only the entries that a card has.
 #[must_use]
 pub fn golden_for_cards(kinds: &[Kind]) -> Vec<Golden> {
-    let is_whole = |kind| matches!(kind, Kind::Extract | Kind::Rofl);
+    let is_whole = |kind| matches!(kind, Kind::Extract | Kind::Rofl | Kind::Mpls);
     let has_whole_ports = |case: &Golden| case.programs.iter().any(|one| is_whole(one.kind()));
     let split = |case| if has_whole_ports(&case) { apart(case).collect() } else { vec![case] };
-    let cases = golden(kinds).into_iter().flat_map(split);
+    let cases = golden(kinds).into_iter().flat_map(split).map(as_on_card);
     cases.filter(|case: &Golden| case.programs.iter().all(is_for_cards)).collect()
+}
+
+/// The same case without what a card cannot do: entries of labels that push or pop.
+pub(crate) fn as_on_card(mut case: Golden) -> Golden {
+    let labels = case.programs.iter_mut().filter(|one| one.kind() == Kind::Mpls);
+    labels.for_each(|program| *program = world10::swapping(program));
+    case
 }
 
 /// Whether a card decides the packets of a network, if its image has the kind: packets there teach no pointers.

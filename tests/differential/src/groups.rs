@@ -10,7 +10,9 @@ use crate::Random;
 /// Gives some networks with routes groups of next hops, to which some of their routes lead. Members forward, lack a neighbour,
 /// or are the router itself.
 pub fn group(random: &mut Random, programs: &mut [Program]) {
-    let routes = |program: &&mut Program| !matches!(program.kind(), Kind::L2 | Kind::Extract | Kind::Rofl);
+    let routes = |program: &&mut Program| {
+        !matches!(program.kind(), Kind::L2 | Kind::Extract | Kind::Rofl | Kind::Mpls)
+    };
     for program in programs.iter_mut().filter(routes) {
         if random.chance(30) {
             continue;

@@ -13,6 +13,7 @@ mod policies;
 mod together;
 mod updates;
 mod world;
+mod world10;
 mod world2;
 mod world5;
 mod world6;

@@ -13,7 +13,7 @@ use hue_tables::Vid;
 use hue_wire::Mac;
 
 use crate::Random;
-use crate::golden::{Golden, apart, golden};
+use crate::golden::{Golden, apart, as_on_card, golden};
 use crate::world::Frame;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -39,11 +39,11 @@ pub fn cases(kind: Kind) -> Vec<Case> {
     golden(&[kind]).into_iter().map(|golden| case(kind, golden)).collect()
 }
 
-/// The same, each network with the frames of its ports as a case.
+/// The same, each network with the frames of its ports as a case, without what a card cannot do.
 #[must_use]
 pub fn pieces(kind: Kind) -> Vec<Case> {
     let apart = golden(&[kind]).into_iter().flat_map(apart);
-    apart.map(|golden| case(kind, golden)).collect()
+    apart.map(|golden| case(kind, as_on_card(golden))).collect()
 }
 
 fn case(kind: Kind, golden: Golden) -> Case {

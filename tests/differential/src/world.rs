@@ -11,7 +11,7 @@ use hue_tables::dir::{Dir, DirLimits};
 use hue_tables::{NextHop, Prefix4, Vid};
 use hue_wire::{Mac, checksum};
 
-use crate::{Random, world2, world5, world6, world7, world9};
+use crate::{Random, world2, world5, world6, world7, world9, world10};
 
 /// A frame to be offered.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ pub fn mixed(random: &mut Random, kinds: &[Kind], count: usize, routes: usize) -
     programs
 }
 
-/// Makes some networks switches, or networks that forward by any bits or to the closest label. They have whole ports, which no other
+/// Makes some networks switches, or networks that forward by any bits, by labels or to the closest label. They have whole ports, which no other
 /// network has.
 fn whole_ports(random: &mut Random, kinds: &[Kind], programs: &mut [Program]) {
     let mut ports: Vec<usize> = (0..PORTS).filter(|_| random.chance(85)).collect();
@@ -107,6 +107,8 @@ fn whole_ports(random: &mut Random, kinds: &[Kind], programs: &mut [Program]) {
             world5::turn(program, &own, random);
         } else if has(Kind::Rofl, random) {
             world7::turn(program, &own, random);
+        } else if has(Kind::Mpls, random) {
+            world10::turn(program, &own, random);
         } else {
             world2::turn(program, &own, random);
         }
@@ -281,6 +283,7 @@ fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize)
     };
     let is_l2 = programs[network].kind() == Kind::L2 && random.chance(95);
     let is_rofl = programs[network].kind() == Kind::Rofl && random.chance(95);
+    let is_mpls = programs[network].kind() == Kind::Mpls && random.chance(95);
     let has_entries = programs[network].kind() == Kind::Extract && random.chance(95);
     let dst = match random.below(24) {
         0 => Mac::BROADCAST,
@@ -300,6 +303,13 @@ fn frame(random: &mut Random, programs: &[Program], network: usize, port: usize)
     }
     if is_rofl {
         let mut frame = world7::frame(random, &programs[network], port, &filler);
+        if random.chance(15) {
+            damage(random, &mut frame);
+        }
+        return frame;
+    }
+    if is_mpls {
+        let mut frame = world10::frame(random, &programs[network], &filler);
         if random.chance(15) {
             damage(random, &mut frame);
         }

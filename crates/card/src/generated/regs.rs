@@ -9,14 +9,14 @@ pub const IDENT_RESET: u32 = 0x48554543;
 /// Version: Version of this register layout. A driver refuses another major version.
 pub const VERSION: u32 = 0x004;
 /// Its value after reset.
-pub const VERSION_RESET: u32 = 0x0004000b;
+pub const VERSION_RESET: u32 = 0x0004000c;
 /// Rises when something is added: 1: the table QUANTUM; 2: the clock gate of a network, in NETWORK; 3: next
 /// hops of neighbours, in LOCAL; 4: the layout dir, with the tables CONFLICT and FILL; 5: kind l2, with the
 /// tables STATION, STORM, STORM_DEBT and COPIES; 6: kind dual, with a second root in NETWORK; 7: groups of
 /// next hops, with the tables GROUP and SLOT; 8: tunnels, with the tables TUNNEL, TUNNEL_NEAR and
 /// TUNNEL_COUNT; 9: routes by source, with the tables POLICY, RANGE, PAIR and RULE; 10: kind extract, with
 /// the tables LANE, PATTERN and PATTERN_HOP; 11: kinds splice, whose settings are in NETWORK, and rofl, with
-/// the table PORT_MAC. Mask.
+/// the table PORT_MAC; 12: kind mpls, with labels in PATTERN_HOP. Mask.
 pub const VERSION_MINOR: u32 = 0x0000ffff;
 /// Rises when something changes its meaning. Since version 3, rows of ATTACH have a valid bit, and frames
 /// are counted in ACCEPTED as they leave their queues. Since version 4, rows of NETWORK have the kind. Mask.
@@ -436,11 +436,11 @@ pub const RULE: Table = Table { name: "rule", id: 37, bits: 137 };
 /// Lanes of keys (extract). Index: network * 16 + lane.
 pub const LANE: Table = Table { name: "lane", id: 38, bits: 15 };
 
-/// Patterns of entries (extract). Index: bank * rows per bank + index.
+/// Patterns of entries (extract, mpls). Index: bank * rows per bank + index.
 pub const PATTERN: Table = Table { name: "pattern", id: 39, bits: 256 };
 
-/// Actions of entries (extract). Index: as PATTERN.
-pub const PATTERN_HOP: Table = Table { name: "pattern_hop", id: 40, bits: 24 };
+/// Actions of entries (extract, mpls). Index: as PATTERN.
+pub const PATTERN_HOP: Table = Table { name: "pattern_hop", id: 40, bits: 44 };
 
 /// MAC addresses of ports (rofl). Index: network * 4 + MAC port.
 pub const PORT_MAC: Table = Table { name: "port_mac", id: 41, bits: 48 };
@@ -1698,10 +1698,10 @@ impl Row for LaneRow {
     }
 }
 
-/// Patterns of entries (extract): What an entry says about a key, whose first lane is in the highest bits.
-/// Entry e of a network is in bank e mod 4 of four, at the index that its root in NETWORK names plus e / 4;
-/// the first entry that matches counts. Root: bits 11 to 0 that index, bits 16 to 12 the number of groups of
-/// four entries.
+/// Patterns of entries (extract, mpls): What an entry says about a key, whose first lane, or label, is in
+/// the highest bits. Entry e of a network is in bank e mod 4 of four, at the index that its root in NETWORK
+/// names plus e / 4; the first entry that matches counts. Root: bits 11 to 0 that index, bits 16 to 12 the
+/// number of groups of four entries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PatternRow {
     /// The bits of the mask, 0 elsewhere: the lower half. A row with a bit that is not in the mask matches
@@ -1737,14 +1737,17 @@ impl Row for PatternRow {
     }
 }
 
-/// Actions of entries (extract): What the entry does. An entry of another network does nothing: there is no
-/// entry then.
+/// Actions of entries (extract, mpls): What the entry does. An entry of another network does nothing: there
+/// is no entry then.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PatternHopRow {
     /// The network that owns the entry.
     pub net: u8,
     /// Its next hop. In HOP, kind local is: punt; glean: drop.
     pub hop: u16,
+    /// In networks of kind mpls: the label that replaces that of the frame. Images without this kind do not
+    /// have the field.
+    pub label: u32,
 }
 
 impl Row for PatternHopRow {
@@ -1754,11 +1757,12 @@ impl Row for PatternHopRow {
         let mut words = [0; ROW_WORDS];
         put(&mut words, "pattern_hop.net", 0, 8, u64::from(self.net))?;
         put(&mut words, "pattern_hop.hop", 8, 16, u64::from(self.hop))?;
+        put(&mut words, "pattern_hop.label", 24, 20, u64::from(self.label))?;
         Ok(words)
     }
 
     fn unpack(words: &Words) -> Self {
-        Self { net: get(words, 0, 8) as u8, hop: get(words, 8, 16) as u16 }
+        Self { net: get(words, 0, 8) as u8, hop: get(words, 8, 16) as u16, label: get(words, 24, 20) as u32 }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Networks of kind `mpls`: their programs, and that unsound ones are refused.
 
-use hue_control::compile;
+use hue_control::{bound_to_software, compile};
 use hue_intent::{Source, parse};
 use hue_planes::mpls::{self, Ttl};
 use hue_planes::{Adjacency, Settings};
@@ -76,4 +76,19 @@ fn unsound_rows_are_refused() {
     assert_eq!(other.next_hops[1], Adjacency::labels(&[200, 300], 0).unwrap());
     let error = other.check().unwrap_err().to_string();
     assert!(error.contains("a network of this kind has no rows with labels"), "{error}");
+}
+
+#[test]
+fn networks_that_push_or_pop_are_bound_to_software() {
+    let why = |text: &str| {
+        let source = Source { name: "a.yaml".to_owned(), bytes: text.as_bytes().to_vec() };
+        bound_to_software(&parse(vec![source]).unwrap().networks[0], false)
+    };
+    let swaps: Vec<&str> =
+        DOCUMENTS.lines().filter(|line| !line.contains("push:") && !line.contains("pop:")).collect();
+    assert_eq!(why(&swaps.join("\n")), None);
+    for line in DOCUMENTS.lines().filter(|line| line.contains("push:") || line.contains("pop:")) {
+        let text = [&swaps[..], &[line]].concat().join("\n");
+        assert!(why(&text).unwrap().contains("push or pop"), "{line}");
+    }
 }

@@ -178,7 +178,7 @@ impl Kind {
             Self::Process => &["soft"],
             Self::Rofl => &["soft", "card"],
             Self::Splice => &["soft", "card"],
-            Self::Mpls => &["soft"],
+            Self::Mpls => &["soft", "card"],
             #[cfg(feature = "test-kinds")]
             Self::Echo => &["soft"],
         }

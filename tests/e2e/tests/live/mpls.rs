@@ -12,7 +12,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 
-use crate::card::runs_on;
+use crate::card::{node, runs_on, start};
+use crate::migrate::is_clean;
 
 const LAB: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../labs/mpls/hueplane.yaml"));
 const EDGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../labs/mpls/edge.py");
@@ -194,4 +195,57 @@ fn labels_lead_through_three_routers_and_apart() {
     names.iter().for_each(|name| runs_on(&daemon, name, "soft"));
     until_seen(&mut socket, &frame(OTHER, a.mac, &[100], 9, 1), || watch(&c));
     until("it is counted", 20, || daemon.cli.stats(other)["forwarded"].as_u64() >= Some(1));
+}
+
+/// A network that only swaps labels moves between card and software; one that pushes some stays in software.
+#[test]
+fn a_network_that_swaps_labels_moves_between_card_and_software() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new(2);
+    let hosts = crate::l2::hosts_on(&lab, 0..2);
+    let (name, ports) = (lab.name("core"), lab.ports());
+    let document = |label: &str| {
+        format!(
+            "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {name}}}\nspec:\n  plane: {{kind: mpls}}\n  ports:\n    \
+             - {{name: in, port: {}, mac: \"{}\"}}\n    - {{name: out, port: {}, mac: \"{}\"}}\n  labels:\n    \
+             - {{label: 100, {label}, port: out, neighbour: \"{}\"}}\n",
+            ports[0],
+            text(WEST),
+            ports[1],
+            text(EAST),
+            text(hosts[1].mac)
+        )
+    };
+    let documents = |label: &str| [node(&lab, "kinds"), document(label)];
+    let daemon = start(&lab, &["kinds"], &documents("swap: 200"));
+    let moves = |to: &str| {
+        is_clean(&daemon.cli.json(&["migrate", &name, "--to", to]));
+        runs_on(&daemon, &name, to);
+    };
+    runs_on(&daemon, &name, "card");
+    let with = |label: u32| {
+        let swapped = frame(hosts[1].mac, EAST, &[label], 8, 9);
+        Sniffer::start(&hosts[1].space, "eth0", move |frame| frame.get(..60) == swapped.get(..60))
+    };
+    let (before, after) = (with(200), with(201));
+    let flood = Flood::start(&hosts[0].space, vec![frame(WEST, hosts[0].mac, &[100], 9, 9)], 500);
+    until("frames flow", 20, || flood.sent() > 100);
+    moves("soft");
+    moves("card");
+    let _ = daemon.cli.apply(&all(&documents("swap: 201")), &[]);
+    let at = flood.sent();
+    until("more frames flow", 20, || flood.sent() > at + 100);
+    runs_on(&daemon, &name, "card");
+    let _ = daemon.cli.apply(&all(&documents("swap: 201, push: [300]")), &[]);
+    runs_on(&daemon, &name, "soft");
+    let sent = flood.stop();
+    until("all are forwarded", 20, || daemon.cli.stats(&name)["forwarded"].as_u64() == Some(sent));
+    let (before, after) = (before.stop().wanted, after.stop().wanted);
+    assert!(before > 50 && after > 50 && before + after <= sent, "{before} and {after} of {sent}");
+    let why = daemon.cli.json(&["get", "placements", &name]).to_string();
+    assert!(why.contains("push or pop"), "{why}");
+    let refused = daemon.cli.run(&["migrate", &name, "--to", "card"]);
+    assert!(refused.code != 0 && refused.stderr.contains("push or pop"), "{refused}");
 }

@@ -1,5 +1,5 @@
-//! Random histories of a network of kind `mpls`: labels are swapped, pushed and popped while they change. The oracle makes each frame
-//! that leaves from the frame that came, byte by byte.
+//! Random histories of a network of kind `mpls`: labels are swapped, pushed and popped while they change; or they are swapped only, and the
+//! network moves between card and software. The oracle makes each frame that leaves from the frame that came, byte by byte.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use hue_differential::{Random, images_alone};
 use hue_sim::hand::{self, pass, settle};
 use hue_substrate::planted::{Bug, plant};
 use hue_wire::Mac;
+use hueplaned::api::{MigrateRequest, SubstrateName};
 use hueplaned::node::by_hand::ByHand;
 
 use super::fates::Fates;
@@ -88,8 +89,8 @@ fn label(random: &mut Random) -> u32 {
     LABEL_MIN + random.below(8) as u32
 }
 
-fn action(label_itself: u32, random: &mut Random) -> Action {
-    let kind = random.below(6);
+fn action(label_itself: u32, swaps_only: bool, random: &mut Random) -> Action {
+    let kind = if swaps_only { random.pick(&[0, 1, 3, 3, 3]) } else { random.below(6) };
     let labels = match kind {
         0 => return Action::Punt,
         1 => return Action::Drop,
@@ -102,14 +103,14 @@ fn action(label_itself: u32, random: &mut Random) -> Action {
 }
 
 /// Some labels leave, some get another action.
-fn change(labels: &Labels, random: &mut Random) -> Labels {
+fn change(labels: &Labels, swaps_only: bool, random: &mut Random) -> Labels {
     let mut next = labels.clone();
     for _ in 0..random.below(6) {
         let label = label(random);
         if random.chance(25) {
             next.remove(&label);
         } else {
-            next.insert(label, action(label, random));
+            next.insert(label, action(label, swaps_only, random));
         }
     }
     next
@@ -143,15 +144,16 @@ fn line((label, action): (&u32, &Action)) -> String {
     format!("    - {{label: {label}, {what}, port: v{port}, neighbour: \"{to}\"}}\n")
 }
 
-fn documents(labels: &Labels, pipe: bool) -> String {
+fn documents(labels: &Labels, pipe: bool, has_card: bool) -> String {
     let port = |(at, port): (usize, &&str)| {
         format!("    - {{name: v{at}, port: {port}, mac: \"{}\"}}\n", Mac(own(at)))
     };
     let ports: String = PORTS.iter().enumerate().map(port).collect();
     let labels: String = labels.iter().map(line).collect();
     let ttl = if pipe { "pipe" } else { "uniform" };
+    let card = if has_card { ", card: {twin: {image: kinds}, ports: [p0, p1]}" } else { "" };
     format!(
-        "apiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: sim}}\nspec: {{ports: [{{name: p0}}, {{name: p1}}]}}\n---\n\
+        "apiVersion: hueplane/v1\nkind: Node\nmetadata: {{name: sim}}\nspec: {{ports: [{{name: p0}}, {{name: p1}}]{card}}}\n---\n\
          apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: core}}\nspec:\n  plane: {{kind: mpls, ttl: {ttl}}}\n  \
          ports:\n{ports}  labels:\n{labels}"
     )
@@ -245,35 +247,63 @@ impl World {
     }
 }
 
-/// Plays a history. Returns how many frames were sent and punted.
-fn play(seed: u64) -> Result<[u32; 2], String> {
+/// Plays a history; `has_card`: in which the network moves, and its entries only swap labels until they push some in the end. Returns how
+/// many frames were sent and punted.
+fn play(seed: u64, has_card: bool) -> Result<[u32; 2], String> {
     let mut random = Random::new(seed);
     let pipe = seed % 2 == 1;
-    let some = (LABEL_MIN..LABEL_MIN + 6).map(|label| (label, action(label, &mut random)));
+    let some = (LABEL_MIN..LABEL_MIN + 6).map(|label| (label, action(label, has_card, &mut random)));
     let mut now: Labels = some.collect();
-    let mut node = hand::start(&images_alone(&[])).unwrap();
-    node.apply(&documents(&now, pipe), true).unwrap();
+    let mut node = hand::start(&images_alone(if has_card { &["kinds"] } else { &[] })).unwrap();
+    node.apply(&documents(&now, pipe, has_card), true).unwrap();
     settle(&mut node, IDLE_PASSES);
-    if !node.runs("core") {
+    if !node.runs("core") || node.is_on_card("core") != has_card {
         return Err(format!("{:?}", node.look()));
     }
     let mut world = World { node, random, pipe, fates: Fates::default(), number: 0, seen: [0; 2] };
     for round in 0..ROUNDS {
+        let moves = has_card && round % 2 == 1;
+        if moves {
+            let to = if world.node.is_on_card("core") { SubstrateName::Soft } else { SubstrateName::Card };
+            world.node.migrate("core", &MigrateRequest { watch_ms: 2, ..MigrateRequest::new(to) }).unwrap();
+        }
         world.round(&[&now]).map_err(|why| format!("round {round}: {why}\n{now:?}"))?;
-        let next = change(&now, &mut world.random);
-        world.node.apply(&documents(&next, pipe), true).unwrap();
+        if moves {
+            hand::moved(&mut world.node)?;
+        }
+        let mut next = change(&now, has_card, &mut world.random);
+        if has_card && round == ROUNDS - 1 {
+            next.insert(
+                LABEL_MIN,
+                Action::Send { labels: vec![LABEL_MIN, LABEL_MIN], port: 0, neighbour: 0 },
+            );
+        }
+        world.node.apply(&documents(&next, pipe, has_card), true).unwrap();
         let changed = world.round(&[&now, &next]);
         changed.map_err(|why| format!("change {round}: {why}\n{now:?}\n{next:?}"))?;
         now = next;
+    }
+    if world.node.is_on_card("core") {
+        return Err("a network that pushes labels is on the card".to_owned());
     }
     Ok(world.seen)
 }
 
 #[test]
 fn labels_change_while_frames_flow() {
+    all_hold(false);
+}
+
+/// While its frames flow, the network moves, and its labels change on the card and in software.
+#[test]
+fn a_network_moves_and_its_labels_change() {
+    all_hold(true);
+}
+
+fn all_hold(has_card: bool) {
     let mut sum = [0; 2];
     for seed in SEEDS {
-        let seen = play(seed).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        let seen = play(seed, has_card).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         sum = std::array::from_fn(|at| sum[at] + seen[at]);
     }
     assert!(sum.iter().all(|count| *count > 20), "{sum:?}");
@@ -282,7 +312,7 @@ fn labels_change_while_frames_flow() {
 #[test]
 fn a_network_whose_kind_is_ignored_is_found() {
     plant(Some(Bug::KindIgnored));
-    let found = SEEDS.map(play).find(Result::is_err);
+    let found = SEEDS.map(|seed| play(seed, false)).find(Result::is_err);
     plant(None);
     assert!(found.is_some());
 }

@@ -1,14 +1,15 @@
-//! Entries of networks of kind `extract` on a card: where their rows are, in which order they change, and who finds no room.
+//! Entries of networks of kinds `extract` and `mpls` on a card: where their rows are, in which order they change, and who finds no room.
 
 use hue_card::generated::{LaneRow, PatternHopRow, PatternRow};
 use hue_planes::extract::{self, Lane};
+use hue_planes::mpls;
 use hue_tables::Pattern;
 
 use super::*;
 
 /// An image with so many rows for entries.
 fn image(rows: u32) -> Memory {
-    let kinds = [Kind::Ipv4, Kind::Extract].iter().fold(0, |all, kind| all | 1 << *kind as u32);
+    let kinds = [Kind::Ipv4, Kind::Extract, Kind::Mpls].iter().fold(0, |all, kind| all | 1 << *kind as u32);
     let memory = Memory::new(regs::LAYOUT_SRAM, 4, [0; 4], 1024);
     memory.with(regs::KINDS, kinds).with(regs::SRAM_WORDS, 4096).with(regs::PATTERN_ROWS, rows)
 }
@@ -80,6 +81,53 @@ fn changed_entries_are_a_new_run_that_a_hold_makes_valid() {
     // The same entries keep their rows.
     card.load(&[network(1, 6)]).unwrap();
     assert_eq!(root(&mut card, 1) as u32 & 0xfff, new);
+}
+
+/// A network that swaps label 16 for another one, and drops the next one.
+fn swapping(label: &[u32]) -> Program {
+    Program {
+        settings: Settings::Mpls(mpls::Settings::default()),
+        next_hops: vec![
+            Adjacency::drop(),
+            Adjacency::labels(label, 2).unwrap(),
+            Adjacency::out_with(PORT, 1500, Some(Mac([2, 0, 0, 0, 0, 9])), Some(Mac([2, 0, 0, 0, 0, 1]))),
+        ],
+        entries: Entries::Ternary(vec![(mpls::pattern_of(16), hop(1)), (mpls::pattern_of(17), hop(0))]),
+        ..program(1, 0, Vec::new())
+    }
+}
+
+#[test]
+fn a_label_is_beside_the_row_by_which_its_packets_leave() {
+    let mut card = Card::new(image(32)).unwrap();
+    let action = |card: &mut Card<Memory>, entry: u32| {
+        let start = root(card, 1) as u32 & 0xfff;
+        card.device().read_row::<PatternHopRow>(entry * 8 + start).unwrap()
+    };
+    card.load(&[swapping(&[200])]).unwrap();
+    let net = card.net(vid(1)).unwrap();
+    assert_eq!(action(&mut card, 0), PatternHopRow { net, hop: 2, label: 200 });
+    assert_eq!(action(&mut card, 1), PatternHopRow { net, hop: 0, label: 0 });
+    let start = root(&mut card, 1) as u32 & 0xfff;
+    let pattern: PatternRow = card.device().read_row(start).unwrap();
+    assert_eq!((pattern.value_high, pattern.mask_high), (16 << 44, 0xfffff << 44));
+    // The same pattern with another label is a new run, also if only the row of the label changes.
+    let old = root(&mut card, 1);
+    card.load(&[swapping(&[201])]).unwrap();
+    assert_ne!(root(&mut card, 1), old);
+    let label = Adjacency::labels(&[202], 2).unwrap();
+    card.update(vid(1), &Update { hops: &[(hop(1), label)], ..Update::default() }).unwrap();
+    assert_eq!(action(&mut card, 0).label, 202);
+    // Others are refused by name, and nothing changes.
+    for labels in [&[][..], &[200, 300], &[200, 300, 301]] {
+        let error = card.load(&[swapping(labels)]).unwrap_err().to_string();
+        assert!(error.contains("needs 1 entries that push or pop labels: image memo has 0"), "{error}");
+        assert_eq!(action(&mut card, 0).label, 202);
+    }
+    // Entries that name the neighbour's row have no label to send.
+    let mut direct = swapping(&[200]);
+    direct.entries = Entries::Ternary(vec![(mpls::pattern_of(16), hop(2))]);
+    assert!(card.load(&[direct]).is_err());
 }
 
 #[test]
