@@ -1,7 +1,7 @@
 // Proof harness of hue_extract: what replaces a packet's root is the next hop of the first of its network's entries that its key has, or
-// none, for any contents of the tables, whatever packets come before and after it.
+// none, and its new label is that of this entry, for any contents of the tables, whatever packets come before and after it.
 //
-// Place: scripts/formal. Inputs are free. The tables have any rows (rows/hue_table.sv), which stay. The marked packet comes in in clock
+// Place: scripts/formal. The image has the kinds extract and mpls. Inputs are free. The tables have any rows (rows/hue_table.sv), which stay. The marked packet comes in in clock
 // `Start`.
 module hue_extract_formal
   import hue_pkg::*;
@@ -21,6 +21,7 @@ module hue_extract_formal
   localparam int unsigned PatternRows = 8;
   localparam int unsigned Banks = 4;
   localparam int unsigned GroupsMax = 2;
+  localparam int unsigned Kinds = 1 << KIND_EXTRACT | 1 << KIND_MPLS;
   tbl_req_t    tbl_req_i;
   tbl_rsp_t    tbl_rsp_o;
   logic        error_o, wait_o, stall_o, valid_i, valid_o;
@@ -33,7 +34,7 @@ module hue_extract_formal
   logic       begun_q, mark, en;
   logic [3:0] clock_q;
   assign en = clock_q == 4'(Start) || (en_i && !stall_o);
-  hue_extract #(.PatternRows(PatternRows)) u_dut (.rst_ni(begun_q), .en_i(en), .*);
+  hue_extract #(.PatternRows(PatternRows), .Kinds(Kinds)) u_dut (.rst_ni(begun_q), .en_i(en), .*);
   logic [3:1] mark_q, inside_q;
   packet_t    expected, expected_q, expected2_q;
   logic [63:0] time_q, time2_q;
@@ -64,7 +65,7 @@ module hue_extract_formal
   row_pattern_hop_t  hop;
   logic              asks;
   assign settings = extract_settings_t'(packet_i.root);
-  assign asks     = !packet_i.decided && packet_i.kind == 5'(KIND_EXTRACT) && packet_i.question.asks;
+  assign asks     = !packet_i.decided && packet_i.kind inside {5'(KIND_EXTRACT), 5'(KIND_MPLS)} && packet_i.question.asks;
   always_comb begin
     expected = packet_i;
     row = '0;
@@ -79,9 +80,19 @@ module hue_extract_formal
         if ((e - 1) / Banks < 32'(settings.groups) &&
             ((packet_i.question.key & {row.mask_high, row.mask_low}) ^ {row.value_high, row.value_low}) == '0) begin
           expected.root = hop.net == packet_i.net ? {20'd0, hop.hop} : 36'hffff;
+          expected.label = hop.label;
         end
       end
     end
+  end
+
+  // Without a next hop no label is written.
+  logic    asked_q, asked2_q;
+  packet_t counts, counts_expected;
+  always_ff @(posedge clk_i) if (en) {asked2_q, asked_q} <= {asked_q, asks};
+  always_comb begin
+    {counts, counts_expected} = {packet_o, expected2_q};
+    if (asked2_q && expected2_q.root == 36'hffff) {counts.label, counts_expected.label} = '0;
   end
 
   always_comb begin
@@ -89,7 +100,7 @@ module hue_extract_formal
     if (asks) assume (32'(settings.groups) <= GroupsMax);
     if (begun_q) begin
       assert (valid_o == inside_q[3]);
-      if (mark_q[3]) assert (packet_o == expected2_q && time_ns_o == time2_q);
+      if (mark_q[3]) assert (counts == counts_expected && time_ns_o == time2_q);
     end
   end
   // A packet waits for its groups, and no longer.

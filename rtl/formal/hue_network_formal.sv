@@ -4,9 +4,9 @@
 // Place: scripts/formal. Two copies run in lockstep and get the same packets of network A and the same accesses to its row. Every
 // other packet and access is independent in each copy, and so are the gates of other planes, and the head vectors of other packets.
 // A's row is `row_i` or not yet written, or A is beyond the card's networks. The harness has its own description of the result
-// (`becomes`). The image has the kinds ipv4, ipv6, l2, dual, extract and rofl, and with `Splice` also splice; the fronts of ipv6, l2, extract and
-// rofl, and the hash, are any/hue_ipv6_check.sv, any/hue_l2_check.sv, any/hue_extract_check.sv, any/hue_rofl_check.sv and any/hue_toeplitz.sv,
-// unknown functions of the whole vector and of the length, those of extract and rofl also of the network, and that of rofl of the port and of
+// (`becomes`). The image has the kinds ipv4, ipv6, l2, dual, extract and rofl, and with `Splice` also splice, with `Mpls` also mpls; the fronts of ipv6, l2,
+// extract, rofl and mpls, and the hash, are any/hue_ipv6_check.sv, any/hue_l2_check.sv, any/hue_extract_check.sv, any/hue_rofl_check.sv,
+// any/hue_mpls_check.sv and any/hue_toeplitz.sv, unknown functions of the whole vector and of the length, those of extract and rofl also of the network, and that of rofl of the port and of
 // its setting.
 module hue_network_formal
   import hue_pkg::*;
@@ -16,7 +16,8 @@ module hue_network_formal
   parameter int unsigned Nets = 4,
   parameter bit          Tunnels = 1'b0,
   parameter bit          Policies = 1'b0,
-  parameter bit          Splice = 1'b0
+  parameter bit          Splice = 1'b0,
+  parameter bit          Mpls = 1'b0
 ) (
   input logic                clk_i,
   input logic                rst_ni,
@@ -48,7 +49,7 @@ module hue_network_formal
 
   localparam int unsigned Kinds = 1 << hue_kinds_pkg::KIND_IPV4 | 1 << hue_kinds_pkg::KIND_IPV6 | 1 << hue_kinds_pkg::KIND_L2 |
                                   1 << hue_kinds_pkg::KIND_DUAL | 1 << hue_kinds_pkg::KIND_EXTRACT | 1 << hue_kinds_pkg::KIND_ROFL |
-                                  32'(Splice) << hue_kinds_pkg::KIND_SPLICE;
+                                  32'(Splice) << hue_kinds_pkg::KIND_SPLICE | 32'(Mpls) << hue_kinds_pkg::KIND_MPLS;
   packet_t [1:0]     in, out;
   ipv4_t [1:0]       in_ipv4;
   hue_head_bytes_t [1:0] head;
@@ -110,6 +111,7 @@ module hue_network_formal
     question_t    l2;
     question_t    extract;
     question_t    rofl;
+    question_t    mpls;
     row_network_t row;
     logic [63:0]  time_ns;
     logic [HashBits-1:0] ipv4_hash;
@@ -136,7 +138,8 @@ module hue_network_formal
     if (p.decided) whose = p.verdict != VerdictUnclaimed && (p.verdict != VerdictForward || 32'(p.net) < Nets);
     else whose = r.valid && (r.software || r.kind inside {5'(hue_kinds_pkg::KIND_IPV4), 5'(hue_kinds_pkg::KIND_IPV6),
                                                               5'(hue_kinds_pkg::KIND_L2), 5'(hue_kinds_pkg::KIND_DUAL),
-                                                              5'(hue_kinds_pkg::KIND_EXTRACT), 5'(hue_kinds_pkg::KIND_ROFL)} || (Splice && r.kind == 5'(hue_kinds_pkg::KIND_SPLICE)));
+                                                              5'(hue_kinds_pkg::KIND_EXTRACT), 5'(hue_kinds_pkg::KIND_ROFL)} || (Splice && r.kind == 5'(hue_kinds_pkg::KIND_SPLICE)) ||
+                                                              (Mpls && r.kind == 5'(hue_kinds_pkg::KIND_MPLS)));
     spliced = whose && Splice && r.kind == 5'(hue_kinds_pkg::KIND_SPLICE);
     dual = whose && r.kind == 5'(hue_kinds_pkg::KIND_DUAL);
     six = dual && entry.ipv6.outcome != hue_kinds_pkg::IPV6_ETHERTYPE;
@@ -148,8 +151,9 @@ module hue_network_formal
       kind: !whose ? '0 : six ? 5'(hue_kinds_pkg::KIND_IPV6) : dual ? 5'(hue_kinds_pkg::KIND_IPV4) : r.kind,
       question: !whose ? '0 : six || r.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6 : r.kind == 5'(hue_kinds_pkg::KIND_L2) ? entry.l2 :
                 r.kind == 5'(hue_kinds_pkg::KIND_EXTRACT) ? entry.extract : r.kind == 5'(hue_kinds_pkg::KIND_ROFL) ? entry.rofl : spliced ? splice_question :
+                Mpls && r.kind == 5'(hue_kinds_pkg::KIND_MPLS) ? entry.mpls :
                 ipv4_question(entry.ipv4, r.forward_martians),
-      flood: p.flood, ports: p.ports, note: p.note, splice: spliced ? splice_edit : '0,
+      flood: p.flood, ports: p.ports, note: p.note, label: p.label, splice: spliced ? splice_edit : '0,
       policies: whose && r.policies, tunnel: whose && ((r.carries_ipip && entry.ipip) || (r.carries_vxlan && entry.vxlan))
     };
     becomes.question.hash = !whose ? '0 : becomes.kind == 5'(hue_kinds_pkg::KIND_IPV6) ? entry.ipv6_hash :
@@ -183,12 +187,12 @@ module hue_network_formal
     end
   endfunction
 
-  // The fronts of kinds ipv6, l2 and extract for A's packet, from its vector and its length. That of extract takes a clock more, and no
+  // The fronts of kinds ipv6, l2, mpls and extract for A's packet, from its vector and its length. That of extract takes a clock more, and no
   // packet that is decided, or of a network that the card does not have.
   ipv6_t     ipv6;
   l2_t       l2;
   extract_t  extract;
-  question_t ipv6_question, l2_question, extract_question, rofl_question;
+  question_t ipv6_question, l2_question, extract_question, rofl_question, mpls_question;
   hue_ipv6_check u_ipv6 (.head_i(head_q), .len_i(entry_q[1].packet.len), .ipv6_o(ipv6));
   hue_l2_check u_l2 (.head_i(head_q), .len_i(entry_q[1].packet.len), .l2_o(l2));
   assign ipv6_question = '{
@@ -199,6 +203,16 @@ module hue_network_formal
     asks: l2.asks, outcome: l2.outcome, total: 16'(l2.payload), ttl: '0, checksum: '0, key: {l2.dst, l2.src, 32'd0},
     source: '0, hash: '0
   };
+  if (Mpls) begin : g_mpls
+    mpls_t mpls;
+    hue_mpls_check u_mpls (.head_i(head_q), .len_i(entry_q[1].packet.len), .mpls_o(mpls));
+    assign mpls_question = '{
+      asks: mpls.asks, outcome: mpls.outcome, total: 16'(mpls.payload), ttl: mpls.ttl, checksum: '0, key: {mpls.label, 108'd0},
+      source: '0, hash: '0
+    };
+  end else begin : g_no_mpls
+    assign mpls_question = '0;
+  end
   localparam int unsigned NetBits = $clog2(Nets);
   tbl_rsp_t unused_rsp;
   logic     unused_error, unused_wait, unused_stall;
@@ -280,11 +294,13 @@ module hue_network_formal
       entry_q[2] <= entry_q[1];
       entry_q[2].ipv6 <= ipv6_question;
       entry_q[2].l2 <= l2_question;
+      entry_q[2].mpls <= mpls_question;
       {entry_q[2].ipip, entry_q[2].vxlan} <= {ipip, vxlan};
       entry_q[2].splice <= splice_head;
       {entry_q[2].short_source, entry_q[2].long_source} <= {short_source, long_source};
       entry_q[1] <= '{
-        packet: in[0], ipv4: in_ipv4[0], ipv6: '0, l2: '0, extract: '0, rofl: '0, row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i,
+        packet: in[0], ipv4: in_ipv4[0], ipv6: '0, l2: '0, extract: '0, rofl: '0, mpls: '0,
+        row: written_q && 32'(net_q) < Nets ? row_q : '0, time_ns: time_ns_i,
         ipv4_hash: '0, ipv6_hash: '0, ipip: 1'b0, vxlan: 1'b0, short_source: '0, long_source: '0,
         splice: '0
       };

@@ -3,7 +3,7 @@
 //
 // Place: scripts/formal. Inputs are free. Routes are arbitrary (any/hue_tcam_plane.sv, any/hue_dag36.sv, any/hue_dag36_sram.sv),
 // and so are groups, which layout sram has (any/hue_groups.sv). The host
-// writes the rows of next hops, and the harness stores them too. With layout sram, packets are of kind ipv4, ipv6, l2, extract, rofl or splice; those of kind
+// writes the rows of next hops, and the harness stores them too. With layout sram, packets are of kind ipv4, ipv6, l2, extract, rofl, splice or mpls; those of kind
 // l2 ask no route. The marked packet comes in in clock `Start`; any number of packets may come before it.
 module hue_routes_formal
   import hue_pkg::*;
@@ -27,7 +27,7 @@ module hue_routes_formal
   localparam bit Tcam = Layout == 32'(LAYOUT_TCAM);
   localparam bit Sram = Layout == 32'(LAYOUT_SRAM);
   localparam int unsigned Kinds = Sram ? 1 << KIND_IPV4 | 1 << KIND_IPV6 | 1 << KIND_L2 | 1 << KIND_DUAL | 1 << KIND_EXTRACT | 1 << KIND_ROFL |
-                                         1 << KIND_SPLICE : 1 << KIND_IPV4;
+                                         1 << KIND_SPLICE | 1 << KIND_MPLS : 1 << KIND_IPV4;
   localparam int unsigned Planes = Tcam ? 2 : 1;
   localparam int unsigned HopRows = 2;
   localparam int unsigned LevelWords = 2;
@@ -169,9 +169,9 @@ module hue_routes_formal
   end
   hue_access_rules u_access (.clk_i, .rst_ni, .tbl_req_i, .mine_i(mine), .done_i(tbl_rsp_o.done));
 
-  // The expected verdict, as in crates/planes/src/ipv4.rs, ipv6.rs, l2.rs, dual.rs, extract.rs, rofl.rs and splice.rs. An image with one kind ignores the packet's.
+  // The expected verdict, as in crates/planes/src/ipv4.rs, ipv6.rs, l2.rs, dual.rs, extract.rs, rofl.rs, splice.rs and mpls.rs. An image with one kind ignores the packet's.
   hue_verdict_t expected;
-  logic         is_ipv6, is_l2, is_extract, is_splice, is_rofl, in_ipv6, in_l2, in_extract, in_splice, in_rofl, returns;
+  logic         is_ipv6, is_l2, is_extract, is_splice, is_rofl, is_mpls, in_ipv6, in_l2, in_extract, in_splice, in_rofl, in_mpls, returns;
   assign is_ipv6 = Sram && packet_q.kind == 5'(KIND_IPV6);
   assign is_l2 = Sram && packet_q.kind == 5'(KIND_L2);
   assign in_ipv6 = Sram && packet_i.kind == 5'(KIND_IPV6);
@@ -182,6 +182,8 @@ module hue_routes_formal
   assign in_extract = Sram && packet_i.kind == 5'(KIND_EXTRACT);
   assign is_rofl = Sram && packet_q.kind == 5'(KIND_ROFL);
   assign in_rofl = Sram && packet_i.kind == 5'(KIND_ROFL);
+  assign is_mpls = Sram && packet_q.kind == 5'(KIND_MPLS);
+  assign in_mpls = Sram && packet_i.kind == 5'(KIND_MPLS);
   assign returns = hop.port == packet_q.port_in && hop.dst == packet_q.question.source[127:80];
   int unsigned  sum;
   always_comb begin
@@ -200,29 +202,32 @@ module hue_routes_formal
     else if (is_rofl) begin
       expected.outcome = packet_q.question.ttl < 8'd2 ? ROFL_HOP_BUDGET : returns ? ROFL_LOOP :
                          packet_q.question.total > hop.mtu ? ROFL_MTU : ROFL_FORWARD;
-    end else if (hop.kind == HopLocal) expected.outcome = is_extract ? EXTRACT_PUNT_ENTRY : is_ipv6 ? IPV6_LOCAL : is_splice ? SPLICE_LOCAL : IPV4_LOCAL;
+    end else if (hop.kind == HopLocal) expected.outcome = is_mpls ? MPLS_PUNT_ENTRY : is_extract ? EXTRACT_PUNT_ENTRY : is_ipv6 ? IPV6_LOCAL : is_splice ? SPLICE_LOCAL : IPV4_LOCAL;
     else if (packet_q.question.outcome != OutcomeNone) expected.outcome = packet_q.question.outcome;
-    else if (hop.kind == HopNone) expected.outcome = is_extract ? EXTRACT_NO_ENTRY : is_ipv6 ? IPV6_NO_ROUTE : is_splice ? SPLICE_NO_ROUTE : IPV4_NO_ROUTE;
-    else if (hop.kind == HopGlean) expected.outcome = is_extract ? EXTRACT_DROP_ENTRY : is_ipv6 ? IPV6_NO_NEIGHBOUR : is_splice ? SPLICE_NO_NEIGHBOUR : IPV4_NO_NEIGHBOUR;
-    else if (packet_q.question.total > hop.mtu) expected.outcome = is_extract ? EXTRACT_MTU : is_ipv6 ? IPV6_MTU : is_splice ? SPLICE_MTU : IPV4_MTU;
-    else expected.outcome = is_extract ? EXTRACT_FORWARD : is_ipv6 ? IPV6_FORWARD : is_splice ? SPLICE_FORWARD : IPV4_FORWARD;
+    else if (hop.kind == HopNone) expected.outcome = is_mpls ? MPLS_NO_ENTRY : is_extract ? EXTRACT_NO_ENTRY : is_ipv6 ? IPV6_NO_ROUTE : is_splice ? SPLICE_NO_ROUTE : IPV4_NO_ROUTE;
+    else if (hop.kind == HopGlean) expected.outcome = is_mpls ? MPLS_DROP_ENTRY : is_extract ? EXTRACT_DROP_ENTRY : is_ipv6 ? IPV6_NO_NEIGHBOUR : is_splice ? SPLICE_NO_NEIGHBOUR : IPV4_NO_NEIGHBOUR;
+    else if (packet_q.question.total > hop.mtu) expected.outcome = is_mpls ? MPLS_MTU : is_extract ? EXTRACT_MTU : is_ipv6 ? IPV6_MTU : is_splice ? SPLICE_MTU : IPV4_MTU;
+    else expected.outcome = is_mpls ? MPLS_FORWARD : is_extract ? EXTRACT_FORWARD : is_ipv6 ? IPV6_FORWARD : is_splice ? SPLICE_FORWARD : IPV4_FORWARD;
     expected.verdict = packet_q.decided ? packet_q.verdict :
                        is_ipv6 ? ipv6_verdict(expected.outcome) : is_l2 ? l2_verdict(expected.outcome) :
                        is_extract ? extract_verdict(expected.outcome) :
                        is_rofl ? rofl_verdict(expected.outcome) :
+                       is_mpls ? mpls_verdict(expected.outcome) :
                        is_splice ? splice_verdict(expected.outcome) :
                        ipv4_verdict(expected.outcome);
     // A packet for the router itself may come out of a tunnel.
     if (Sram && !is_rofl && packet_q.tunnel && !packet_q.decided && packet_q.question.asks &&
-        expected.outcome == (is_extract ? EXTRACT_PUNT_ENTRY : is_ipv6 ? IPV6_LOCAL : is_splice ? SPLICE_LOCAL : IPV4_LOCAL)) begin
+        expected.outcome == (is_mpls ? MPLS_PUNT_ENTRY : is_extract ? EXTRACT_PUNT_ENTRY : is_ipv6 ? IPV6_LOCAL : is_splice ? SPLICE_LOCAL : IPV4_LOCAL)) begin
       expected.tunnel = TunnelIn;
     end
     if (Sram && packet_q.dual) expected.outcome = is_ipv6 ? dual_of_ipv6(expected.outcome) : dual_of_ipv4(expected.outcome);
     if (expected.verdict == VerdictPunt) expected.port_out = {1'b1, packet_q.net[1:0]};
     if (expected.verdict == VerdictForward) begin
-      expected.edit = packet_q.decided || is_l2 ? EditNone : is_extract ? EditMacs : is_rofl ? EditRofl : is_ipv6 ? EditIpv6 : EditIpv4;
+      expected.edit = packet_q.decided || is_l2 ? EditNone : is_extract ? EditMacs : is_mpls ? EditMpls : is_rofl ? EditRofl : is_ipv6 ? EditIpv6 : EditIpv4;
       // Splicing bits are those of the packet's own network, whatever the kind: no other kind's front gives any.
       if (Sram && !packet_q.decided && !is_l2) expected.splice = packet_q.splice;
+      // So is the label: only the entries of kinds extract and mpls have one.
+      if (Sram && !packet_q.decided && !is_l2) expected.label = packet_q.label;
       expected.port_out = packet_q.decided || is_l2 ? packet_q.port_out : is_rofl ? {1'b0, hop.port[1:0]} : hop.port;
       // A next hop on a port that the card does not have leads into a tunnel: the frame goes to the loop, and to no port.
       if (Sram && !packet_q.decided && !is_l2 && !is_rofl && hop.port[2]) begin
@@ -232,11 +237,11 @@ module hue_routes_formal
     end
   end
 
-  // Without an edit, the fields to write have no meaning; an IPv6 header has no checksum.
+  // Without an edit, the fields to write have no meaning; only an IPv4 header has a checksum.
   function automatic hue_verdict_t counts(hue_verdict_t v);
     counts = v;
     if (v.edit == EditNone) {counts.dst_mac, counts.src_mac, counts.ttl, counts.checksum} = '0;
-    if (v.edit inside {EditIpv6, EditRofl}) counts.checksum = '0;
+    if (v.edit inside {EditIpv6, EditRofl, EditMpls}) counts.checksum = '0;
   endfunction
 
   logic wait_q;
@@ -248,6 +253,7 @@ module hue_routes_formal
     if (in_l2) assume (packet_i.decided || !packet_i.question.asks);
     else if (in_rofl) assume (rofl_verdict(packet_i.question.outcome) != VerdictForward);
     else if (in_splice) assume (splice_verdict(packet_i.question.outcome) != VerdictForward);
+    else if (in_mpls) assume (mpls_verdict(packet_i.question.outcome) != VerdictForward);
     else if (in_extract) assume (extract_verdict(packet_i.question.outcome) != VerdictForward);
     else assume ((in_ipv6 ? ipv6_verdict(packet_i.question.outcome) : ipv4_verdict(packet_i.question.outcome)) != VerdictForward);
     if (begun_q) begin

@@ -134,6 +134,10 @@ module hue_scatter_formal
       whole[8*25+:8] = mark_q.checksum[7:0];
     end
     if (mark_q.verdict == VerdictForward && mark_q.edit == EditRofl) whole[8*16+:8] = mark_q.ttl;
+    // The top of the stack: the new label in place of the old one, traffic class and bottom stay, then the TTL.
+    if (mark_q.verdict == VerdictForward && mark_q.edit == EditMpls) begin
+      {whole[8*14+:8], whole[8*15+:8], whole[8*16+:8], whole[8*17+:8]} = {mark_q.label, whole[8*16+:4], mark_q.ttl};
+    end
     if (mark_q.verdict == VerdictForward && mark_q.edit == EditIpv4 && mark_q.splice.on) begin
       for (int unsigned b = 0; b < 6; b++) bits[8*(5-b)+:8] = whole[8*(SpliceShimByte+b)+:8];
       bits = field(bits, mark_q.splice.shift);
@@ -151,7 +155,7 @@ module hue_scatter_formal
   always_comb begin
     assume (rst_ni == begun_q);
     // What the stages guarantee.
-    assume (verdict_i.edit inside {EditNone, EditIpv4, EditIpv6, EditMacs, EditRofl});
+    assume (verdict_i.edit inside {EditNone, EditIpv4, EditIpv6, EditMacs, EditRofl, EditMpls});
     assume (verdict_i.splice.shift <= 3'd4);
     if (begun_q && stalled_q) assume (valid_i && verdict_i == verdict_q);
     // A note is no frame's last copy.
