@@ -1,8 +1,8 @@
 // Proof harness of hue_extract: what replaces a packet's root is the next hop of the first of its network's entries that its key has, or
 // none, and its new label is that of this entry, for any contents of the tables, whatever packets come before and after it.
 //
-// Place: scripts/formal. The image has the kinds extract and mpls. Inputs are free. The tables have any rows (rows/hue_table.sv), which stay. The marked packet comes in in clock
-// `Start`.
+// Place: scripts/formal. The image has the kinds extract and mpls. Inputs are free. The tables have any rows (rows/hue_table.sv), which
+// stay. The marked packet comes in in clock `Start`.
 module hue_extract_formal
   import hue_pkg::*;
   import hue_kinds_pkg::*;
