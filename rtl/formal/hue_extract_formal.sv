@@ -72,6 +72,7 @@ module hue_extract_formal
     hop = '0;
     if (asks) begin
       expected.root = 36'hffff;
+      expected.label = '0;
       // The last one first, so that the first one that matches remains.
       for (int unsigned e = GroupsMax * Banks; e > 0; e--) begin
         automatic logic at = settings.base[0] ^ 1'((e - 1) / Banks);
@@ -80,19 +81,10 @@ module hue_extract_formal
         if ((e - 1) / Banks < 32'(settings.groups) &&
             ((packet_i.question.key & {row.mask_high, row.mask_low}) ^ {row.value_high, row.value_low}) == '0) begin
           expected.root = hop.net == packet_i.net ? {20'd0, hop.hop} : 36'hffff;
-          expected.label = hop.label;
+          expected.label = hop.net == packet_i.net && packet_i.kind == 5'(KIND_MPLS) ? hop.label : '0;
         end
       end
     end
-  end
-
-  // Without a next hop no label is written.
-  logic    asked_q, asked2_q;
-  packet_t counts, counts_expected;
-  always_ff @(posedge clk_i) if (en) {asked2_q, asked_q} <= {asked_q, asks};
-  always_comb begin
-    {counts, counts_expected} = {packet_o, expected2_q};
-    if (asked2_q && expected2_q.root == 36'hffff) {counts.label, counts_expected.label} = '0;
   end
 
   always_comb begin
@@ -100,7 +92,7 @@ module hue_extract_formal
     if (asks) assume (32'(settings.groups) <= GroupsMax);
     if (begun_q) begin
       assert (valid_o == inside_q[3]);
-      if (mark_q[3]) assert (counts == counts_expected && time_ns_o == time2_q);
+      if (mark_q[3]) assert (packet_o == expected2_q && time_ns_o == time2_q);
     end
   end
   // A packet waits for its groups, and no longer.

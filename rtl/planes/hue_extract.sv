@@ -156,7 +156,8 @@ module hue_extract
   end
 
   // ---- 2: the item in place of the root, and the new label
-  logic own;
+  logic own, gives, is_mpls;
+  assign is_mpls = HasMpls && packet_q.kind == 5'(KIND_MPLS);
   always_comb begin
     decided = packet_q;
 `ifdef HUE_PLANT_EXTRACT_OWNER
@@ -164,9 +165,10 @@ module hue_extract
 `else
     own = hop.net == packet_q.net;
 `endif
+    gives = read_q && own;
     if (asked_q) begin
-      decided.root  = read_q && own ? {20'd0, hop.hop} : NoRoute;
-      decided.label = HasMpls ? hop.label : '0;
+      decided.root  = gives ? {20'd0, hop.hop} : NoRoute;
+      decided.label = gives && is_mpls ? hop.label : '0;
     end
   end
 
