@@ -62,6 +62,14 @@ impl Node {
             Effect::Tell(kind, name, text) => self.shared.events.add(kind, About::Network(&name), text),
             Effect::Changed => self.changed = true,
             Effect::TellCarriers(name) => self.give_networks(networks::Input::TellCarriers(name)),
+            Effect::AskCard(seat) => {
+                let card = self.card.as_ref();
+                let ask = card.map(|card| CardCommand::Drain { seat, began_ns: card.live.now_ns() });
+                let is_asked = card.zip(ask).is_some_and(|(card, ask)| card.live.tell(ask));
+                if !is_asked {
+                    return Some(Input::Drained(seat, None, None));
+                }
+            }
             Effect::End(vid) => {
                 self.live.announce(vid);
                 if let Err(error) = self.live.end_turn(vid) {

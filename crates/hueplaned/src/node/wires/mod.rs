@@ -22,10 +22,9 @@ use hue_tables::Vid;
 use super::moves::{Stage, Then};
 use crate::api::{EventKind, MigrationSteering};
 
-/// How long frames of the old link are counted, and how long a move to the card waits for them.
+/// How long frames of the old link are counted, and how long a move to the card waits for them. The old wire of a switch must be quiet
+/// for so long twice: before and after the card's thread has moved on what it has.
 const TURN: Duration = Duration::from_millis(20);
-/// How long the old wire of a switch is watched once more after [`TURN`] without a frame from it.
-const LAST_LOOK: Duration = Duration::from_millis(5);
 /// As [`TURN`] while the card's thread has not answered yet: without its answer, the number of late frames is unknown. No turn
 /// is longer.
 const TURN_MAX: Duration = Duration::from_secs(1);
@@ -143,6 +142,9 @@ pub enum Effect {
     Changed,
     /// Its virtual ports have other wires: tell its kernel which have a link.
     TellCarriers(String),
+    /// Ask the card's thread when the frames that a network with this seat has on the card have left it; the answer is
+    /// [`Input::Drained`].
+    AskCard(SeatId),
     /// Tell its neighbours again, in case a frame was lost. The old wire of a switch is no longer accepted.
     End(Vid),
     /// Go on with what has waited, of the network with this seat; with how neighbours were redirected, if they were, and how
@@ -190,10 +192,13 @@ impl Wires {
             Input::Rewire(name, seat, then) => self.rewire(name, seat, then, around, &mut out),
             Input::Begun(begin, begun) => self.begun(*begin, begun, around, &mut out),
             Input::Drained(seat, took, received) => {
-                if let Some(turn) = self.turns.iter_mut().find(|turn| turn.seat == Some(seat)) {
+                let waits = |turn: &&mut Turn| turn.waits_for_card && turn.seat == Some(seat);
+                if let Some(turn) = self.turns.iter_mut().find(waits) {
                     turn.waits_for_card = false;
-                    turn.overlap = took;
-                    turn.by_card = received;
+                    match turn.late {
+                        Some(_) => turn.again = around.now,
+                        None => (turn.overlap, turn.by_card) = (took, received),
+                    }
                 }
             }
             Input::Tend(now) => {
@@ -289,6 +294,11 @@ impl Wires {
             }
             let late = turn.late.map_or(0, |_| (around.late_frames)(turn.vid));
             if turn.goes_on(late, now) {
+                // Perhaps it is quiet because the card's thread has not run: announcements, or frames of the old wire, wait there.
+                if let Some(seat) = turn.seat.filter(|_| turn.is_quiet) {
+                    turn.waits_for_card = true;
+                    out.push(Effect::AskCard(seat));
+                }
                 return self.turns.push(turn);
             }
         }
@@ -332,12 +342,7 @@ impl Wires {
 
 impl Turn {
     fn due(&self) -> Instant {
-        self.again
-            + match self {
-                Self { waits_for_card: true, .. } => TURN_MAX,
-                Self { is_quiet: true, .. } => LAST_LOOK,
-                _ => TURN,
-            }
+        self.again + if self.waits_for_card { TURN_MAX } else { TURN }
     }
 
     /// The same turn, due later.
@@ -347,7 +352,7 @@ impl Turn {
 
     /// Whether the turn of a switch goes on although it was due, if `late` frames came by the old wire in all turns so far: those
     /// that came since the last look show that outside switches still send there. What hosts send at the end of a quiet time
-    /// may wait in a port for a worker that was busy, so the old wire is looked at once more.
+    /// may wait in a port for a thread that was busy, so the old wire is watched once more.
     fn goes_on(&mut self, late: u64, now: Instant) -> bool {
         let Some(before) = self.late else { return false };
         self.late = Some(late);

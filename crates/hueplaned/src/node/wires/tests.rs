@@ -17,6 +17,7 @@ struct Bench {
     /// Whether the network can be switched.
     switches: bool,
     waits_for_card: bool,
+    seat: Option<SeatId>,
     now: Instant,
 }
 
@@ -42,6 +43,7 @@ impl Bench {
             by_nic: 0,
             switches: true,
             waits_for_card: false,
+            seat: None,
             now: Instant::now(),
         };
         bench.give(Input::SetNics(vec![(CARD, NIC)]));
@@ -76,13 +78,14 @@ impl Bench {
             Effect::Then(input) => return self.give(input),
             Effect::Steered(_, on_nic) => return self.network.on_nic = on_nic,
             Effect::Begin(begin) => {
-                let (seat, began, waits_for_card) = (None, self.now, self.waits_for_card);
+                let (seat, began, waits_for_card) = (self.seat, self.now, self.waits_for_card);
                 let begun = Begun { seat, began, neighbours: 3, by_nic: self.by_nic, waits_for_card };
                 return self.give(Input::Begun(begin, Some(begun).filter(|_| self.switches)));
             }
             Effect::Tell(_, _, text) => text,
             Effect::Changed => return,
             Effect::TellCarriers(name) => format!("carriers of {name}"),
+            Effect::AskCard(_) => "ask the card".to_owned(),
             Effect::End(_) => "announce again".to_owned(),
             Effect::GoOn(_, _, None) => "go on".to_owned(),
             Effect::GoOn(_, _, Some((steering, _))) => format!("go on, {} late", steering.late),
@@ -134,14 +137,32 @@ fn a_switch_moves_on_the_wire_of_the_card() {
     bench.announces = true;
     assert!(bench.after(TURN).is_empty(), "it tells its hosts one after another");
     bench.announces = false;
-    assert!(bench.after(TURN).is_empty(), "it is looked at once more");
-    assert_eq!(bench.after(LAST_LOOK), ["announce again", "go on, 0 late"]);
+    assert!(bench.after(TURN).is_empty(), "it is watched once more");
+    assert_eq!(bench.after(TURN), ["announce again", "go on, 0 late"]);
     bench.stage(Stage::Coming);
     assert_eq!(bench.rewire().len(), 2);
     // What is told again meanwhile is no longer true of the first turn.
     bench.stage(Stage::Software);
     assert_eq!(bench.rewire().len(), 2);
     assert_eq!(bench.after(TURN_MAX), ["go on, 0 late", "announce again", "go on, 0 late"]);
+}
+
+#[test]
+fn a_switch_is_not_taken_for_quiet_while_the_card_has_not_run() {
+    let mut bench = Bench::new(true);
+    let seat = hue_card::Seats::new().unwrap().take(vid());
+    bench.seat = Some(seat);
+    assert_eq!(bench.rewire().len(), 2);
+    assert_eq!(bench.after(TURN), ["ask the card"]);
+    assert!(bench.after(10 * TURN).is_empty(), "the card's thread does not answer");
+    bench.give(Input::Drained(seat, Some(TURN), Some(1)));
+    assert!(bench.after(TURN - Duration::from_millis(1)).is_empty());
+    // A frame that has waited in the card.
+    bench.late += 1;
+    assert!(bench.after(Duration::from_millis(1)).is_empty());
+    assert_eq!(bench.after(TURN), ["ask the card"]);
+    bench.give(Input::Drained(seat, None, None));
+    assert_eq!(bench.after(TURN), ["announce again", "go on, 0 late"]);
 }
 
 #[test]
@@ -197,10 +218,10 @@ fn a_switch_listens_until_its_old_wire_is_quiet() {
     let mut now = Instant::now();
     let mut listening = turn(Some(7), now);
     // Hosts still send there; then it is quiet, but a frame waits in a port; then it is quiet.
-    for (late, due) in [(9, TURN), (10, TURN), (10, LAST_LOOK), (11, TURN), (11, LAST_LOOK)] {
+    for late in [9, 10, 10, 11, 11] {
         now = listening.due();
         assert!(listening.goes_on(late, now));
-        assert_eq!(listening.due() - now, due, "{late}");
+        assert_eq!(listening.due() - now, TURN, "{late}");
     }
     assert!(!listening.goes_on(11, now), "it ends");
     assert!(!turn(None, now).goes_on(3, now), "a router accepts both wires at any time");
