@@ -123,7 +123,7 @@ impl crate::Plane for Plane {
 
     fn edited(_: &[u8]) -> [Range<usize>; 2] {
         // The addresses, and an entry that replaces the top. Where entries push or pop labels, no byte stays in its place.
-        let top = size_of::<ethernet::Header>();
+        let top = ethernet::HEADER_BYTES;
         [0..2 * size_of::<Mac>(), top..top + ENTRY_BYTES]
     }
 

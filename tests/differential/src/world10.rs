@@ -1,14 +1,14 @@
 //! Networks and frames of kind `mpls` in a random world.
 
+use hue_planes::Adjacency;
 use hue_planes::mpls::{Settings, Ttl, label_of, pattern_of};
-use hue_planes::{Adjacency, Rate, RateLimit};
 use hue_substrate::{Entries, Program};
 use hue_tables::{NextHop, Pattern};
 use hue_wire::Mac;
 use hue_wire::mpls::{Entry, LABEL_MAX};
 
 use crate::Random;
-use crate::world2::take_ports;
+use crate::world2::{limit, take_ports};
 
 /// How many labels networks have: up to those that one on a card may have.
 const ENTRIES: [usize; 6] = [0, 4, 9, 17, 63, 64];
@@ -44,11 +44,7 @@ pub(crate) fn turn(program: &mut Program, ports: &[usize], random: &mut Random) 
     program.entries = Entries::Ternary(entries);
     program.next_hops = hops;
     program.settings = hue_planes::Settings::Mpls(Settings { ttl: random.pick(&Ttl::ALL) });
-    program.gated |= random.chance(10);
-    if random.chance(30) {
-        let rate = Rate::new(1 + random.below(20_000) as u64, 1 + random.below(4) as u64).ok();
-        program.rate_limit = Some(RateLimit { packets: rate, bits: None });
-    }
+    limit(program, 30, random);
 }
 
 /// A label: one of few, or any. Some have a special purpose.

@@ -16,10 +16,7 @@ pub(crate) fn turn(program: &mut Program, ports: &[usize], random: &mut Random) 
     let fixed =
         (0..random.below(3)).map(|n| (host(7 - n), NextHop::new(random.below(ports.len()) as u16).unwrap()));
     program.entries = Entries::Exact(fixed.collect());
-    let storm_limit = random.chance(60).then(|| RateLimit {
-        packets: Some(Rate::new(1 + random.below(20_000) as u64, 1 + random.below(4) as u64).unwrap()),
-        bits: None,
-    });
+    let storm_limit = random.chance(60).then(|| packets(random));
     // A world has few switches.
     program.gated |= random.chance(20);
     program.settings = Settings::L2(l2::Settings {
@@ -58,6 +55,20 @@ pub(crate) fn frame(random: &mut Random, port: usize, filler: &[u8]) -> Vec<u8> 
         frame.resize(14 + mtu - 1 + random.below(7), 0x5a);
     }
     frame
+}
+
+/// A limit of packets.
+fn packets(random: &mut Random) -> RateLimit {
+    let rate = Rate::new(1 + random.below(20_000) as u64, 1 + random.below(4) as u64).unwrap();
+    RateLimit { packets: Some(rate), bits: None }
+}
+
+/// Closes the gates of some networks, and limits the rate of so many in a hundred.
+pub(crate) fn limit(program: &mut Program, percent: usize, random: &mut Random) {
+    program.gated |= random.chance(10);
+    if random.chance(percent) {
+        program.rate_limit = Some(packets(random));
+    }
 }
 
 /// Gives a network these ports, each of them whole. `mark` is in their MAC addresses.

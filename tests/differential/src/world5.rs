@@ -1,13 +1,13 @@
 //! Networks and frames of kind `extract` in a random world.
 
 use hue_planes::extract::{LANES_MAX, Lane, OFFSET_MAX};
-use hue_planes::{Adjacency, Rate, RateLimit, Settings, extract};
+use hue_planes::{Adjacency, Settings, extract};
 use hue_substrate::{Entries, Program};
 use hue_tables::{NextHop, Pattern};
 use hue_wire::Mac;
 
 use crate::Random;
-use crate::world2::take_ports;
+use crate::world2::{limit, take_ports};
 
 /// How many entries networks have: up to those that one on a card may have.
 const ENTRIES: [usize; 6] = [0, 1, 5, 17, 63, 64];
@@ -43,11 +43,7 @@ pub(crate) fn turn(program: &mut Program, ports: &[usize], random: &mut Random) 
     program.entries = Entries::Ternary(entries);
     program.next_hops = hops;
     program.settings = Settings::Extract(settings);
-    program.gated |= random.chance(10);
-    if random.chance(40) {
-        let rate = Rate::new(1 + random.below(20_000) as u64, 1 + random.below(4) as u64).ok();
-        program.rate_limit = Some(RateLimit { packets: rate, bits: None });
-    }
+    limit(program, 40, random);
 }
 
 fn lanes(random: &mut Random) -> Vec<Lane> {

@@ -1,14 +1,14 @@
 //! Networks and frames of kind `rofl` in a random world.
 
+use hue_planes::Adjacency;
 use hue_planes::rofl::Settings;
-use hue_planes::{Adjacency, Rate, RateLimit};
 use hue_substrate::{Entries, Program};
 use hue_tables::NextHop;
 use hue_wire::Mac;
 use hue_wire::rofl::{FLAG_CLOSEST, FLAG_LINK};
 
 use crate::Random;
-use crate::world2::take_ports;
+use crate::world2::{limit, take_ports};
 
 /// How many labels networks have.
 const LABELS: [usize; 6] = [0, 1, 2, 7, 30, 60];
@@ -38,11 +38,7 @@ pub(crate) fn turn(program: &mut Program, ports: &[usize], random: &mut Random) 
     program.entries = Entries::Nearest(labels);
     program.next_hops = hops;
     program.settings = hue_planes::Settings::Rofl(settings);
-    program.gated |= random.chance(10);
-    if random.chance(30) {
-        let rate = Rate::new(1 + random.below(20_000) as u64, 1 + random.below(4) as u64).ok();
-        program.rate_limit = Some(RateLimit { packets: rate, bits: None });
-    }
+    limit(program, 30, random);
 }
 
 fn neighbour(last: u8) -> Mac {

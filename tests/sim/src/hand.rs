@@ -3,7 +3,7 @@
 use hue_card::Images;
 use hue_soft::LiveConfig;
 use hueplaned::DaemonError;
-use hueplaned::api::Migration;
+use hueplaned::api::{MigrateRequest, Migration, SubstrateName};
 use hueplaned::node::by_hand::{Answer, ByHand};
 
 use crate::world::PORTS;
@@ -44,6 +44,16 @@ pub fn settle(node: &mut ByHand, idle_passes: usize) {
     while idle < idle_passes {
         idle = if pass(node) { 0 } else { idle + 1 };
     }
+}
+
+/// Asks for a move of a network to where it is not, whose end [`moved`] waits for.
+///
+/// # Panics
+/// If the move is refused.
+pub fn begin_move(node: &mut ByHand, network: &str) {
+    let to = if node.is_on_card(network) { SubstrateName::Soft } else { SubstrateName::Card };
+    let asked = node.migrate(network, &MigrateRequest { watch_ms: 2, ..MigrateRequest::new(to) });
+    assert!(asked.is_ok(), "{network} may not move: {asked:?}");
 }
 
 /// Makes passes until a move has ended, which must be clean.

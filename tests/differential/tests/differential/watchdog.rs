@@ -72,6 +72,13 @@ fn an_experiment_that_stands_still_ends() {
     }
 }
 
+/// A live card whose rounds the test runs.
+fn live(card: Card<Twin>, tell: impl Fn(CardEvent) + Send + 'static) -> LiveCard {
+    let (clock, _) = Clock::by_hand(1);
+    let (wake, seats) = (Arc::new(Wake::new().unwrap()), Arc::new(Seats::new().unwrap()));
+    LiveCard::by_hand(card, wake, Vec::new(), (64, 2048), seats, clock, tell).unwrap()
+}
+
 #[test]
 fn a_live_card_that_stands_still_has_failed() {
     let image = image("tcam3");
@@ -83,10 +90,7 @@ fn a_live_card_that_stands_still_has_failed() {
         let (told, events) = channel();
         let told = Mutex::new(told);
         let tell = move |event| told.lock().unwrap().send(event).unwrap();
-        let (clock, _) = Clock::by_hand(1);
-        let wake = Arc::new(Wake::new().unwrap());
-        let seats = Arc::new(Seats::new().unwrap());
-        let live = LiveCard::by_hand(card, wake, Vec::new(), (64, 2048), seats, clock, tell).unwrap();
+        let live = live(card, tell);
         let mut rounds = 0;
         let event = loop {
             if let Ok(event) = events.try_recv() {
@@ -106,10 +110,7 @@ fn a_live_card_that_stands_still_has_failed() {
 #[test]
 fn a_port_that_the_kernel_closes_slowly_stalls_nobody() {
     for ending in [Ending::SlowDrop, Ending::SlowRelease] {
-        let (clock, _) = Clock::by_hand(1);
-        let (wake, seats) = (Arc::new(Wake::new().unwrap()), Arc::new(Seats::new().unwrap()));
-        let card = card_with(&image("tcam3"), 0, 0);
-        let live = LiveCard::by_hand(card, wake, Vec::new(), (64, 2048), seats, clock, |_| ()).unwrap();
+        let live = live(card_with(&image("tcam3"), 0, 0), |_| ());
         let (open, gate) = channel();
         let (port, _far) = MemoryPort::pair("slow", 64).unwrap();
         assert!(live.set_port(2, PortId::new(2), Box::new(SlowEnd::new(port, ending, gate))));

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::card::{node, runs_on, start};
 use crate::l2;
-use crate::migrate::is_clean;
+use crate::migrate::move_to;
 
 /// Local Experimental EtherType 1.
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
@@ -208,10 +208,7 @@ fn such_a_network_moves_between_card_and_software() {
     let documents =
         |rewrites: bool, count: usize| [node(&lab, "kinds"), document(&lab, &entries(rewrites, count))];
     let daemon = start(&lab, &["kinds"], &documents(false, 64));
-    let moves = |to: &str| {
-        is_clean(&daemon.cli.json(&["migrate", &name, "--to", to]));
-        runs_on(&daemon, &name, to);
-    };
+    let moves = |to: &str| move_to(&daemon, &name, to);
     let forwarded = || daemon.cli.stats(&name)["forwarded"].as_u64().unwrap_or(0);
     runs_on(&daemon, &name, "card");
     let watch = Sniffer::start(&hosts[1].space, "eth0", is_ours);

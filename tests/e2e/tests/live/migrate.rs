@@ -32,6 +32,12 @@ pub fn is_clean(proof: &Value) {
     assert!(proof["trouble"].is_null() && proof["cut"] == false, "{proof}");
 }
 
+/// Moves a network, which loses nothing.
+pub fn move_to(daemon: &Daemon, network: &str, to: &str) {
+    is_clean(&daemon.cli.json(&["migrate", network, "--to", to]));
+    runs_on(daemon, network, to);
+}
+
 /// Checks that every packet of a flow arrived, once and in order.
 pub fn is_whole(flow: Flow) {
     let report = flow.stop();

@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use crate::card::{node, runs_on, start};
-use crate::migrate::is_clean;
+use crate::migrate::move_to;
 
 const LAB: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../labs/mpls/hueplane.yaml"));
 const EDGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../labs/mpls/edge.py");
@@ -220,10 +220,7 @@ fn a_network_that_swaps_labels_moves_between_card_and_software() {
     };
     let documents = |label: &str| [node(&lab, "kinds"), document(label)];
     let daemon = start(&lab, &["kinds"], &documents("swap: 200"));
-    let moves = |to: &str| {
-        is_clean(&daemon.cli.json(&["migrate", &name, "--to", to]));
-        runs_on(&daemon, &name, to);
-    };
+    let moves = |to: &str| move_to(&daemon, &name, to);
     runs_on(&daemon, &name, "card");
     let with = |label: u32| {
         let swapped = frame(hosts[1].mac, EAST, &[label], 8, 9);

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::card::{node, runs_on, start};
 use crate::forwarding::transfer;
-use crate::migrate::is_clean;
+use crate::migrate::move_to;
 
 const ALICE: &str = "0x20000000";
 const BOB: &str = "0xa0000000";
@@ -229,10 +229,7 @@ fn such_a_network_moves_between_card_and_software() {
     let [alice, bob] = [(0, ALICE, BOB), (1, BOB, ALICE)]
         .map(|(at, label, to)| Endpoint::with(&hosts[at], &mac(at), at as u8 + 1, label, to, &[]));
     until("the endpoints are there", 20, || ping(&hosts[0], "10.8.0.2", 1, &[]));
-    let moves = |to: &str| {
-        is_clean(&daemon.cli.json(&["migrate", &name, "--to", to]));
-        runs_on(&daemon, &name, to);
-    };
+    let moves = |to: &str| move_to(&daemon, &name, to);
     std::thread::scope(|scope| {
         let pings = scope.spawn(|| ping(&hosts[0], "10.8.0.2", 600, &["-i", "0.004"]));
         moves("soft");

@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::card::{node, runs_on, start};
-use crate::migrate::is_clean;
+use crate::migrate::move_to;
 
 /// An address behind the second and the third host.
 const SERVER: [u8; 4] = [10, 99, 0, 1];
@@ -197,10 +197,7 @@ fn such_a_network_moves_between_card_and_software() {
     until("both slices have their route", 20, || {
         routes().as_array().is_some_and(|list| list.len() == 2 && list.iter().all(forwards))
     });
-    let moves = |to: &str| {
-        is_clean(&daemon.cli.json(&["migrate", &name, "--to", to]));
-        runs_on(&daemon, &name, to);
-    };
+    let moves = |to: &str| move_to(&daemon, &name, to);
     let forwarded = || daemon.cli.stats(&name)["forwarded"].as_u64().unwrap_or(0);
     let watches = [1, 2].map(|at: usize| Sniffer::start(&hosts[at].space, "eth0", is_ours));
     let flood = Flood::start(&hosts[0].space, vec![frame(&hosts[0], 0x8008), frame(&hosts[0], 0x0009)], 500);

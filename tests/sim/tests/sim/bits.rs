@@ -7,7 +7,6 @@ use hue_differential::{Random, images_alone};
 use hue_sim::hand::{self, pass, settle};
 use hue_substrate::planted::{Bug, plant};
 use hue_tables::{Pattern, unreachable};
-use hueplaned::api::{MigrateRequest, SubstrateName};
 use hueplaned::node::by_hand::ByHand;
 
 /// Passes without work after which nothing moves.
@@ -259,8 +258,7 @@ fn play(seed: u64, mover: &str) -> Result<[u32; 3], String> {
     for round in 0..ROUNDS {
         let moves = round % 2 == 1;
         if moves {
-            let to = if world.node.is_on_card(mover) { SubstrateName::Soft } else { SubstrateName::Card };
-            world.node.migrate(mover, &MigrateRequest { watch_ms: 2, ..MigrateRequest::new(to) }).unwrap();
+            hand::begin_move(&mut world.node, mover);
         }
         world.round(&[&now]).map_err(|why| format!("round {round}: {why}\n{now:02x?}"))?;
         if moves {

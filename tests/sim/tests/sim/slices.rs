@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use hue_differential::{Random, images_alone};
 use hue_sim::hand::{self, pass, settle};
 use hue_substrate::planted::{Bug, plant};
-use hueplaned::api::{MigrateRequest, SubstrateName};
 use hueplaned::node::by_hand::ByHand;
 
 /// Passes without work after which nothing moves.
@@ -179,8 +178,7 @@ fn play(seed: u64) -> Result<[u32; 3], String> {
     for round in 0..ROUNDS {
         let moves = round % 2 == 1;
         if moves {
-            let to = if world.node.is_on_card("four") { SubstrateName::Soft } else { SubstrateName::Card };
-            world.node.migrate("four", &MigrateRequest { watch_ms: 2, ..MigrateRequest::new(to) }).unwrap();
+            hand::begin_move(&mut world.node, "four");
         }
         world.round(&[&now]).map_err(|why| format!("round {round}: {why}\n{now:?}"))?;
         if moves {

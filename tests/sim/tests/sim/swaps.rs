@@ -7,7 +7,6 @@ use hue_differential::{Random, images_alone};
 use hue_sim::hand::{self, pass, settle};
 use hue_substrate::planted::{Bug, plant};
 use hue_wire::Mac;
-use hueplaned::api::{MigrateRequest, SubstrateName};
 use hueplaned::node::by_hand::ByHand;
 
 use super::fates::Fates;
@@ -264,8 +263,7 @@ fn play(seed: u64, has_card: bool) -> Result<[u32; 2], String> {
     for round in 0..ROUNDS {
         let moves = has_card && round % 2 == 1;
         if moves {
-            let to = if world.node.is_on_card("core") { SubstrateName::Soft } else { SubstrateName::Card };
-            world.node.migrate("core", &MigrateRequest { watch_ms: 2, ..MigrateRequest::new(to) }).unwrap();
+            hand::begin_move(&mut world.node, "core");
         }
         world.round(&[&now]).map_err(|why| format!("round {round}: {why}\n{now:?}"))?;
         if moves {

@@ -63,10 +63,7 @@ impl Node {
             Effect::Changed => self.changed = true,
             Effect::TellCarriers(name) => self.give_networks(networks::Input::TellCarriers(name)),
             Effect::AskCard(seat) => {
-                let card = self.card.as_ref();
-                let ask = card.map(|card| CardCommand::Drain { seat, began_ns: card.live.now_ns() });
-                let is_asked = card.zip(ask).is_some_and(|(card, ask)| card.live.tell(ask));
-                if !is_asked {
+                if !self.ask_card_to_drain(seat) {
                     return Some(Input::Drained(seat, None, None));
                 }
             }
@@ -105,17 +102,18 @@ impl Node {
         // Start before the neighbours are redirected, so that frames in between count as late and are not missed.
         let (began, by_nic) = (Instant::now(), self.by_nic(*vid));
         let seat = self.moves.seats().id(*vid);
-        let mut waits_for_card = false;
         // A switch has left the card before it changes to the NICs.
-        if *to_nic
-            && !*learns
-            && let (Some(card), Some(seat)) = (&self.card, seat)
-        {
-            let began_ns = card.live.now_ns();
-            waits_for_card = card.live.tell(CardCommand::Drain { seat, began_ns });
-        }
+        let waits_for_card = *to_nic && !*learns && seat.is_some_and(|seat| self.ask_card_to_drain(seat));
         let neighbours = self.live.announce(*vid);
         Some(Begun { seat, began, neighbours, by_nic, waits_for_card })
+    }
+
+    /// Asks the card's thread when the frames of a network with this seat have left the card; `false` if there is no card.
+    fn ask_card_to_drain(&self, seat: SeatId) -> bool {
+        self.card.as_ref().is_some_and(|card| {
+            let began_ns = card.live.now_ns();
+            card.live.tell(CardCommand::Drain { seat, began_ns })
+        })
     }
 
     /// Frames of a network received by NICs so far.
