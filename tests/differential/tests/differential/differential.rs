@@ -138,7 +138,7 @@ mod every_image_agrees {
             $(#[test]
             #[ignore = "long: make test-full"]
             fn $name() {
-                super::experiments(&[stringify!($name)], 360, super::FRAMES);
+                super::experiments(&[stringify!($name)], 260, super::FRAMES);
             })*
         };
     }
