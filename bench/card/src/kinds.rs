@@ -12,7 +12,7 @@ use hue_demux::{Match, PortId, Row};
 use hue_lab::{Experiment, Measured, Offer, Rate, Source, Stream, Traffic};
 use hue_planes::extract::{self, Lane};
 use hue_planes::group::{Group, Member};
-use hue_planes::splice::SLICES_DEFAULT;
+use hue_planes::splice::SLICES;
 use hue_planes::{Adjacency, Kind, Settings as PlaneSettings};
 use hue_ports::{Frame, OutputDir, Resolution};
 use hue_substrate::{Entries, Program, VirtualPort};
@@ -291,7 +291,7 @@ fn router(kind: Kind, [from, to]: [u8; 2], tables: &Tables, routes: usize, rng: 
 
 /// The same routes, each in a slice of the default number, in turn.
 fn sliced(routes: &[(Prefix<u32>, NextHop)]) -> Vec<(Prefix<u128>, NextHop)> {
-    let slices = (0..SLICES_DEFAULT).cycle();
+    let slices = (0..SLICES.default).cycle();
     routes
         .iter()
         .zip(slices)

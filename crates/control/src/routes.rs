@@ -25,7 +25,7 @@ use std::net::IpAddr;
 
 use hue_intent::{Links, NetworkSpec, Route, RouteMember, Target};
 use hue_planes::group::{Group, Member, Slots, WEIGHT_MAX};
-use hue_planes::splice::SLICES_DEFAULT;
+use hue_planes::splice::SLICES;
 use hue_planes::{Adjacency, Kind};
 use hue_substrate::VirtualPort;
 use hue_tables::{AnyPrefix, Key, NextHop, RowsByLength};
@@ -91,7 +91,7 @@ pub(crate) fn build(spec: &NetworkSpec, ports: &[VirtualPort]) -> Result<RouteSe
     }
     let links = Links::new(&spec.ports, &spec.routes);
     let slices =
-        if spec.plane.kind == Kind::Splice { spec.plane.slices.unwrap_or(SLICES_DEFAULT) } else { 1 };
+        if spec.plane.kind == Kind::Splice { spec.plane.slices.unwrap_or(SLICES.default) } else { 1 };
     let mut routes = Vec::new();
     for slice in 0..slices {
         builder.slice = slice;

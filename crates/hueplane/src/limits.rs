@@ -1,7 +1,10 @@
 //! All limits on inputs, in words: `hueplane reference` prints them, and a test compares the other documents with them.
 //! The values are those that the readers enforce.
 
+use std::borrow::Cow;
+
 use hue_intent::limits as documents;
+use hue_planes::{Kind, SettingValues};
 use hue_routing::{DECOMPRESSED_BYTES_MAX, HOPS_MAX, LINE_BYTES_MAX, ROUTES_MAX, XZ_MEMORY_KIB_MAX};
 use hueplaned::http::{DOCUMENTS_BYTES_MAX, TENANT_DOCUMENTS_BYTES_MAX};
 
@@ -12,16 +15,35 @@ pub struct Limits {
     /// Heading.
     pub title: &'static str,
     /// What is limited, and how.
-    pub rows: Vec<(&'static str, String)>,
+    pub rows: Vec<(Cow<'static, str>, String)>,
 }
 
 /// All of them.
 pub fn all() -> [Limits; 3] {
+    let borrowed = |rows: Vec<(&'static str, String)>| {
+        rows.into_iter().map(|(what, limit)| (Cow::from(what), limit)).collect::<Vec<_>>()
+    };
     [
-        Limits { title: "Files and frames", rows: files() },
-        Limits { title: "Fields of documents", rows: fields() },
-        Limits { title: "The API", rows: hueplaned::limits::rows() },
+        Limits { title: "Files and frames", rows: borrowed(files()) },
+        Limits {
+            title: "Fields of documents",
+            rows: borrowed(fields()).into_iter().chain(settings()).collect(),
+        },
+        Limits { title: "The API", rows: borrowed(hueplaned::limits::rows()) },
     ]
+}
+
+/// The settings of planes that are numbers.
+fn settings() -> Vec<(Cow<'static, str>, String)> {
+    let mut rows = Vec::new();
+    for setting in Kind::OFFERED.into_iter().flat_map(Kind::settings) {
+        let SettingValues::Range(of) = setting.values else { continue };
+        let row = (Cow::from(format!("`plane.{}`", setting.name)), range(of.min, of.max));
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    rows
 }
 
 fn mib(bytes: usize) -> usize {
@@ -136,16 +158,10 @@ fn fields() -> Vec<(&'static str, String)> {
         ("static routes", at_most(documents::ROUTES_MAX)),
         ("routes by source", at_most(hue_tables::POLICIES_MAX)),
         ("static ARP entries", at_most(documents::NEIGHBOURS_MAX)),
-        ("`plane.macs_max`", range(0_u8, hue_planes::l2::MACS_MAX)),
-        ("`plane.ageing_seconds`", range(hue_planes::l2::AGEING_S_MIN, hue_planes::l2::AGEING_S_MAX)),
-        ("`plane.label_bits`", range(hue_planes::rofl::LABEL_BITS_MIN, hue_planes::rofl::LABEL_BITS_MAX)),
-        ("`plane.pointers_max`", range(0_u8, hue_planes::rofl::POINTERS_MAX)),
-        ("`plane.pointer_seconds`", range(hue_planes::rofl::POINTER_S_MIN, hue_planes::rofl::POINTER_S_MAX)),
         ("which labels are where", at_most(documents::FLAT_LABELS_MAX)),
         ("`plane.command`", format!("{} words", range(1_u8, documents::COMMAND_WORDS_MAX))),
         ("`static_macs`", at_most(documents::STATIC_MACS_MAX)),
         ("`plane.key`", range(1_u8, hue_planes::extract::LANES_MAX)),
-        ("`plane.slices`", range(1_u8, hue_planes::splice::SLICES_MAX)),
         ("`offset`", range(0_u8, hue_planes::extract::OFFSET_MAX)),
         ("`entries`", at_most(documents::ENTRIES_MAX)),
         ("`labels`", at_most(documents::ENTRIES_MAX)),

@@ -7,6 +7,8 @@ use std::fmt::Display;
 use std::rc::Rc;
 use std::str::FromStr;
 
+use hue_planes::SettingRange;
+
 use crate::error::{Error, Finding, Place, Report, did_you_mean, one_of, quoted};
 use crate::yaml::{Data, Entry, Mark, Plain, Tree, Value, ValueId, join, plain_type};
 
@@ -249,6 +251,14 @@ impl<'t> Cursor<'t> {
             self.fault(self.description(), format!("a whole number from {min} to {max}{unit}"), hint);
         }
         value
+    }
+
+    /// The value as a number that a setting can have.
+    pub(crate) fn range<T>(&self, values: SettingRange<T>, unit: &str) -> Option<T>
+    where
+        T: TryFrom<u64> + PartialOrd + Display,
+    {
+        self.number(values.min, values.max, unit)
     }
 
     /// The value as a whole number from 1 to `max`, or as text with a unit that `parse` understands.

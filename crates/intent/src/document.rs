@@ -528,8 +528,8 @@ fn mtu(at: &Cursor<'_>) -> Option<u16> {
 pub(crate) fn setting_names() -> Vec<&'static str> {
     let mut names = Vec::new();
     for setting in Kind::OFFERED.into_iter().flat_map(Kind::settings) {
-        if !names.contains(setting) {
-            names.push(setting);
+        if !names.contains(&setting.name) {
+            names.push(setting.name);
         }
     }
     names
@@ -547,11 +547,10 @@ fn plane(at: &Cursor<'_>) -> Option<Plane> {
 /// Reads the settings of a kind, beside which there may be others, which are reported.
 pub(crate) fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Plane> {
     let name = kind.name();
-    let others =
-        Kind::OFFERED.into_iter().flat_map(Kind::settings).filter(|one| !kind.settings().contains(one));
+    let others = setting_names().into_iter().filter(|one| kind.setting(one).is_none());
     for setting in others {
         if let Some(field) = at.field(setting) {
-            let having = Kind::OFFERED.into_iter().filter(|other| other.settings().contains(setting));
+            let having = Kind::OFFERED.into_iter().filter(|other| other.setting(setting).is_some());
             let names: Vec<_> = having.map(Kind::name).collect();
             let expected = match names[..] {
                 [one] => format!("none: only kind {one} has this setting"),
@@ -564,37 +563,23 @@ pub(crate) fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Plane> {
             return None;
         }
     }
-    let martians = optional(at, "martians", |at| {
-        let name = at.word(&Martians::ALL.map(Martians::name))?;
-        Martians::ALL.into_iter().find(|martians| martians.name() == name)
-    });
-    let route_by = optional(at, "route_by", |at| {
-        let name = at.word(&RouteBy::ALL.map(RouteBy::name))?;
-        RouteBy::ALL.into_iter().find(|by| by.name() == name)
-    });
-    let macs_max = optional(at, "macs_max", |at| at.number(0, l2::MACS_MAX, ""));
-    let ageing =
-        optional(at, "ageing_seconds", |at| at.number(l2::AGEING_S_MIN, l2::AGEING_S_MAX, " seconds"));
-    let ttl = optional(at, "ttl", |at| {
-        let name = at.word(&Ttl::ALL.map(Ttl::name))?;
-        Ttl::ALL.into_iter().find(|ttl| ttl.name() == name)
-    });
+    let martians = optional(at, "martians", |at| choice(at, Martians::ALL, Martians::name));
+    let route_by = optional(at, "route_by", |at| choice(at, RouteBy::ALL, RouteBy::name));
+    let macs_max = optional(at, "macs_max", |at| at.range(l2::MACS_MAX, ""));
+    let ageing = optional(at, "ageing_seconds", |at| at.range(l2::AGEING_SECONDS, " seconds"));
+    let ttl = optional(at, "ttl", |at| choice(at, Ttl::ALL, Ttl::name));
     let sticky = optional(at, "sticky", Cursor::flag);
     let storm_limit = optional(at, "storm_limit", rate_limit);
     let label_bits = optional(at, "label_bits", label_bits);
-    let pointers_max = optional(at, "pointers_max", |at| at.number(0, rofl_plane::POINTERS_MAX, ""));
-    let pointer_seconds = optional(at, "pointer_seconds", |at| {
-        at.number(rofl_plane::POINTER_S_MIN, rofl_plane::POINTER_S_MAX, " seconds")
-    });
+    let pointers_max = optional(at, "pointers_max", |at| at.range(rofl_plane::POINTERS_MAX, ""));
+    let pointer_seconds =
+        optional(at, "pointer_seconds", |at| at.range(rofl_plane::POINTER_SECONDS, " seconds"));
     let key = match kind {
         Kind::Extract => at.required("key", extract::KEY).and_then(|at| extract::key(&at)).map(Some),
         _ => Some(None),
     };
-    let slices = optional(at, "slices", |at| at.number(1, splice::SLICES_MAX, ""));
-    let bits = optional(at, "bits", |at| {
-        let name = at.word(&splice::Bits::ALL.map(splice::Bits::name))?;
-        splice::Bits::ALL.into_iter().find(|bits| bits.name() == name)
-    });
+    let slices = optional(at, "slices", |at| at.range(splice::SLICES, ""));
+    let bits = optional(at, "bits", |at| choice(at, splice::Bits::ALL, splice::Bits::name));
     let command = match (kind, at.field("command")) {
         (Kind::Process, None) => {
             let expected = "the program that forwards, such as [python3, /opt/hub.py]";
@@ -624,11 +609,23 @@ pub(crate) fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Plane> {
     })
 }
 
+/// One of some values, by its name.
+fn choice<T: Copy, const N: usize>(
+    at: &Cursor<'_>,
+    values: [T; N],
+    name: impl Fn(T) -> &'static str,
+) -> Option<T> {
+    let names = values.map(&name);
+    let found = at.word(&names)?;
+    values.into_iter().find(|value| name(*value) == found)
+}
+
 /// Labels are whole bytes.
 fn label_bits(at: &Cursor<'_>) -> Option<u8> {
-    let bits = at.number(rofl_plane::LABEL_BITS_MIN, rofl_plane::LABEL_BITS_MAX, " bits")?;
-    if !bits.is_multiple_of(8) {
-        at.fault(format!("{bits} bits"), "a multiple of 8: labels are whole bytes", None);
+    let bits = at.range(rofl_plane::LABEL_BITS, " bits")?;
+    let bytes = rofl_plane::LABEL_BITS.multiple_of;
+    if !bits.is_multiple_of(bytes) {
+        at.fault(format!("{bits} bits"), format!("a multiple of {bytes}: labels are whole bytes"), None);
         return None;
     }
     Some(bits)
@@ -656,10 +653,8 @@ fn command(at: Cursor<'_>) -> Option<Vec<String>> {
 }
 
 fn capabilities(at: &Cursor<'_>) -> Option<Vec<Capability>> {
-    let names = Capability::ALL.map(Capability::name);
-    let listed = items(at.clone(), names.len(), "a list of capabilities", |at| {
-        let name = at.word(&names)?;
-        Capability::ALL.into_iter().find(|one| one.name() == name)
+    let listed = items(at.clone(), Capability::ALL.len(), "a list of capabilities", |at| {
+        choice(&at, Capability::ALL, Capability::name)
     })
     .take()?;
     // In one order, so that documents that mean the same are the same.
@@ -667,18 +662,14 @@ fn capabilities(at: &Cursor<'_>) -> Option<Vec<Capability>> {
 }
 
 fn placement(at: &Cursor<'_>) -> Option<Placement> {
-    let name = at.word(&Placement::ALL.map(Placement::name))?;
-    Placement::ALL.into_iter().find(|placement| placement.name() == name)
+    choice(at, Placement::ALL, Placement::name)
 }
 
 fn needs(at: &Cursor<'_>) -> Option<Needs> {
     let before = at.faults();
     at.mapping(&["bandwidth", "latency", "routes"])?;
     let bandwidth = optional(at, "bandwidth", bandwidth);
-    let latency = optional(at, "latency", |at| {
-        let name = at.word(&Latency::ALL.map(Latency::name))?;
-        Latency::ALL.into_iter().find(|latency| latency.name() == name)
-    });
+    let latency = optional(at, "latency", |at| choice(at, Latency::ALL, Latency::name));
     let routes =
         optional(at, "routes", |at| at.number(1, u32::try_from(limits::ROUTES_MAX).unwrap_or(u32::MAX), ""));
     let needs = Needs { bandwidth: bandwidth?, latency: latency?, routes: routes? };
@@ -805,7 +796,7 @@ fn route(at: &Cursor<'_>, family: Family) -> Option<Route> {
         field.fault("a list of routers in a route by source", "the address of one router", Some(hint));
         return None;
     }
-    let slice = optional(at, "slice", |at| at.number(0, splice::SLICES_MAX - 1, ""))?;
+    let slice = optional(at, "slice", |at| at.number(0, splice::SLICES.max - 1, ""))?;
     if let (Some(1..), Target::Port(_), Some(field)) = (slice, &target, at.field("slice")) {
         let hint = "what is on a link is there in all slices".to_owned();
         field.fault(

@@ -3,8 +3,8 @@
 //! Flow: `types` → **schema** → `docs/reference/schema.json` (a test checks that it is current) and `hueplane
 //! schema`. The schema contains every rule that a schema can express; `validate` checks the others.
 
-use hue_planes::{Kind, LABELS_MAX, mpls::Ttl};
-use hue_tables::{RouteBy, Vid};
+use hue_planes::{Kind, LABELS_MAX, SettingValues};
+use hue_tables::Vid;
 use hue_wire::mpls::{LABEL_MAX, LABEL_MIN};
 use hue_wire::vxlan::Vni;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
@@ -19,8 +19,8 @@ use crate::needs::Bandwidth;
 use crate::rofl::FlatLabel;
 use crate::topology::{Topology, TopologyHost, TopologyLink, TopologyNetwork, TopologyNode, VirtualLink};
 use crate::types::{
-    Capability, Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Plane, Route,
-    RouteMember, StaticMac,
+    Colour, Name, Neighbour, Network, NetworkPort, Node, NodeLink, NodePort, Plane, Route, RouteMember,
+    StaticMac,
 };
 
 /// Identifier of the schema.
@@ -225,10 +225,6 @@ pub(crate) fn label_action(schema: &mut Schema) {
     schema.insert("oneOf".to_owned(), json!([sent, {"required": ["action"], "properties": none}]));
 }
 
-pub(crate) fn ttl_model(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "enum": Ttl::ALL.map(Ttl::name)})
-}
-
 pub(crate) fn key(generator: &mut SchemaGenerator) -> Schema {
     let part = generator.subschema_for::<KeyPart>();
     json_schema!({"type": "array", "items": part, "minItems": 1, "maxItems": hue_planes::extract::LANES_MAX})
@@ -286,51 +282,13 @@ pub(crate) fn at_port_or_own(schema: &mut Schema) {
     schema.insert("oneOf".to_owned(), json!([at, own]));
 }
 
-pub(crate) fn label_bits(_: &mut SchemaGenerator) -> Schema {
-    let (min, max) = (hue_planes::rofl::LABEL_BITS_MIN, hue_planes::rofl::LABEL_BITS_MAX);
-    json_schema!({"type": "integer", "minimum": min, "maximum": max, "multipleOf": 8})
-}
-
-pub(crate) fn pointers_max(_: &mut SchemaGenerator) -> Schema {
-    range(0, hue_planes::rofl::POINTERS_MAX.into())
-}
-
-pub(crate) fn pointer_seconds(_: &mut SchemaGenerator) -> Schema {
-    range(hue_planes::rofl::POINTER_S_MIN.into(), hue_planes::rofl::POINTER_S_MAX.into())
-}
-
-pub(crate) fn route_by(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "enum": RouteBy::ALL.map(RouteBy::name)})
-}
-
-pub(crate) fn macs_max(_: &mut SchemaGenerator) -> Schema {
-    range(0, hue_planes::l2::MACS_MAX.into())
-}
-
-pub(crate) fn ageing(_: &mut SchemaGenerator) -> Schema {
-    range(hue_planes::l2::AGEING_S_MIN.into(), hue_planes::l2::AGEING_S_MAX.into())
-}
-
-pub(crate) fn slices(_: &mut SchemaGenerator) -> Schema {
-    range(1, hue_planes::splice::SLICES_MAX.into())
-}
-
 pub(crate) fn slice(_: &mut SchemaGenerator) -> Schema {
-    range(0, u64::from(hue_planes::splice::SLICES_MAX) - 1)
-}
-
-pub(crate) fn splicing_bits(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "enum": hue_planes::splice::Bits::ALL.map(hue_planes::splice::Bits::name)})
+    range(0, u64::from(hue_planes::splice::SLICES.max) - 1)
 }
 
 pub(crate) fn command(_: &mut SchemaGenerator) -> Schema {
     let word = json_schema!({"type": "string", "maxLength": limits::COMMAND_BYTES_MAX});
     json_schema!({"type": "array", "items": word, "minItems": 1, "maxItems": limits::COMMAND_WORDS_MAX})
-}
-
-pub(crate) fn capabilities(_: &mut SchemaGenerator) -> Schema {
-    let names = Capability::ALL.map(Capability::name);
-    json_schema!({"type": "array", "items": {"type": "string", "enum": names}, "maxItems": names.len()})
 }
 
 pub(crate) fn mtu(_: &mut SchemaGenerator) -> Schema {
@@ -414,6 +372,43 @@ pub(crate) fn some_resource(schema: &mut Schema) {
 pub(crate) fn some_need(schema: &mut Schema) {
     let any = json!([{"required": ["bandwidth"]}, {"required": ["latency"]}, {"required": ["routes"]}]);
     schema.insert("anyOf".to_owned(), any);
+}
+
+/// A setting of a plane. [`settings`] adds its values.
+pub(crate) fn setting(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({})
+}
+
+/// Adds the values of settings, which are in the specification of kinds.
+pub(crate) fn settings(schema: &mut Schema) {
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    for row in Kind::OFFERED.into_iter().flat_map(Kind::settings) {
+        let Some(property) = properties.get_mut(row.name).and_then(Value::as_object_mut) else { continue };
+        let values = match row.values {
+            SettingValues::Range(of) if of.multiple_of == 1 => {
+                json!({"type": "integer", "minimum": of.min, "maximum": of.max, "default": of.default})
+            }
+            SettingValues::Range(of) => json!({
+                "type": "integer",
+                "minimum": of.min,
+                "maximum": of.max,
+                "multipleOf": of.multiple_of,
+                "default": of.default,
+            }),
+            SettingValues::Flag { default } => json!({"type": "boolean", "default": default}),
+            SettingValues::Choice(words) => {
+                json!({"type": "string", "enum": words, "default": words.first()})
+            }
+            SettingValues::List { words, default } => json!({
+                "type": "array",
+                "items": {"type": "string", "enum": words},
+                "maxItems": words.len(),
+                "default": default,
+            }),
+            SettingValues::Other => json!({}),
+        };
+        property.extend(values.as_object().cloned().unwrap_or_default());
+    }
 }
 
 /// The settings of a plane without its kind.

@@ -329,7 +329,7 @@ fn mtu_default() -> u16 {
 
 /// The virtual data plane of a network.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, transform = schema::settings)]
 pub struct Plane {
     /// Kind of plane.
     #[serde(serialize_with = "kind_name")]
@@ -338,21 +338,21 @@ pub struct Plane {
     /// Kinds `ipv4`, `dual` and `splice`: what to do with IPv4 packets from or to addresses that no host can have, such as 127.0.0.1
     /// (RFC 1812 §5.3.7).
     #[serde(skip_serializing_if = "Martians::is_default")]
-    #[schemars(default)]
+    #[schemars(default, schema_with = "schema::setting")]
     pub martians: Martians,
     /// Kinds `ipv4` and `ipv6`: by which addresses of a packet its route is chosen. Routes that depend on the source have `from`.
     /// Packets to the network's own addresses and links are treated alike with all values.
     #[serde(skip_serializing_if = "RouteBy::is_default", serialize_with = "route_by_name")]
-    #[schemars(default, schema_with = "schema::route_by")]
+    #[schemars(default, schema_with = "schema::setting")]
     pub route_by: RouteBy,
-    /// Kind `l2`: most MAC addresses that the network learns; by default 4096. Frames from further hosts are forwarded, but
-    /// frames to them go to all ports.
+    /// Kind `l2`: most MAC addresses that the network learns. Frames from further hosts are forwarded, but frames to them
+    /// go to all ports.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(default, schema_with = "schema::macs_max")]
+    #[schemars(default, schema_with = "schema::setting")]
     pub macs_max: Option<u16>,
-    /// Kind `l2`: seconds for which a learnt MAC address is kept after the last frame from it; by default 300.
+    /// Kind `l2`: seconds for which a learnt MAC address is kept after the last frame from it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(default, schema_with = "schema::ageing")]
+    #[schemars(default, schema_with = "schema::setting")]
     pub ageing_seconds: Option<u32>,
     /// Kind `l2`: whether a learnt MAC address stays at its port until it ages out. Frames from it that arrive at another port
     /// are dropped.
@@ -369,40 +369,40 @@ pub struct Plane {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "key_parts")]
     #[schemars(default, schema_with = "schema::key")]
     pub key: Option<extract::Settings>,
-    /// Kind `rofl`: length of the network's labels in bits, a multiple of 8; by default 128.
+    /// Kind `rofl`: length of the network's labels in bits, a multiple of 8.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(default, schema_with = "schema::label_bits")]
+    #[schemars(default, schema_with = "schema::setting")]
     pub label_bits: Option<u8>,
-    /// Kind `rofl`: most pointers that the network caches; by default 256. Packets with a source route teach them.
+    /// Kind `rofl`: most pointers that the network caches. Packets with a source route teach them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(default, schema_with = "schema::pointers_max")]
+    #[schemars(default, schema_with = "schema::setting")]
     pub pointers_max: Option<u16>,
-    /// Kind `rofl`: seconds for which a pointer is kept after the last packet that teaches it; by default 60.
+    /// Kind `rofl`: seconds for which a pointer is kept after the last packet that teaches it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(default, schema_with = "schema::pointer_seconds")]
+    #[schemars(default, schema_with = "schema::setting")]
     pub pointer_seconds: Option<u32>,
-    /// Kind `splice`: how many tables the network has; by default 4.
+    /// Kind `splice`: how many tables the network has.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(default, schema_with = "schema::slices")]
+    #[schemars(default, schema_with = "schema::setting")]
     pub slices: Option<u8>,
     /// Kind `splice`: where the splicing bits of packets are: in the identification of the IPv4 header (`ip_id`), or in a header
     /// behind it (`shim`).
     #[serde(skip_serializing_if = "is_ip_id", serialize_with = "bits_name")]
-    #[schemars(default, schema_with = "schema::splicing_bits")]
+    #[schemars(default, schema_with = "schema::setting")]
     pub bits: splice::Bits,
     /// Kind `mpls`: what the TTL of a label has to do with that of what is below it (RFC 3443): one for all (`uniform`), or each
     /// its own (`pipe`).
     #[serde(skip_serializing_if = "mpls::Ttl::is_default", serialize_with = "ttl_name")]
-    #[schemars(default, schema_with = "schema::ttl_model")]
+    #[schemars(default, schema_with = "schema::setting")]
     pub ttl: mpls::Ttl,
     /// Kind `process`: the program that forwards, and its arguments. It runs in the network's namespace and is started again when
     /// it ends.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, schema_with = "schema::command")]
     pub command: Vec<String>,
-    /// Kind `process`: Linux capabilities of the program, which concern its namespace only; by default `net_raw`.
+    /// Kind `process`: Linux capabilities of the program, which concern its namespace only.
     #[serde(skip_serializing_if = "Capability::is_default")]
-    #[schemars(default = "Capability::default_list", schema_with = "schema::capabilities")]
+    #[schemars(default, schema_with = "schema::setting")]
     pub capabilities: Vec<Capability>,
 }
 

@@ -522,7 +522,7 @@ fn routes(network: &NetworkDraft<'_>, known: Option<&Known>) {
 
 /// A route of a slice is for a network that has this slice.
 fn of_slice(slice: u8, plane: &Plane, field: &Cursor<'_>) {
-    let slices = plane.slices.unwrap_or(splice::SLICES_DEFAULT);
+    let slices = plane.slices.unwrap_or(splice::SLICES.default);
     if plane.kind != Kind::Splice {
         field.fault(
             format!("slice with kind {}", plane.kind.name()),

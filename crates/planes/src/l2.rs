@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
 use crate::generated::Kind;
-pub use crate::generated::l2::{FAMILIES, KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
+pub use crate::generated::l2::{
+    AGEING_SECONDS, FAMILIES, KEYS, MACS_MAX, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome,
+};
 use crate::meter::RateLimit;
 use crate::plane::{Answer, Exact, Explanation, Learning, Looked};
 use crate::reason::Reason;
@@ -23,19 +25,12 @@ pub struct Plane;
 /// Width of a key, bits.
 const KEY_BITS: u32 = u8::BITS * size_of::<Mac>() as u32;
 
-/// Limits of [`Settings`].
-pub const MACS_MAX: u16 = 60_000;
-/// Least [`Settings::ageing_s`].
-pub const AGEING_S_MIN: u32 = 10;
-/// Largest [`Settings::ageing_s`].
-pub const AGEING_S_MAX: u32 = 1_000_000;
-
 /// What a network says about its plane.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Settings {
-    /// Most addresses that it learns; at most [`MACS_MAX`].
+    /// Most addresses that it learns: one of [`MACS_MAX`].
     pub macs_max: u16,
-    /// Seconds for which a learnt address is kept after the last frame from it.
+    /// Seconds for which a learnt address is kept after the last frame from it: one of [`AGEING_SECONDS`].
     pub ageing_s: u32,
     /// Whether a learnt address stays at its port until it ages out.
     pub sticky: bool,
@@ -45,7 +40,12 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { macs_max: 4096, ageing_s: 300, sticky: false, storm_limit: None }
+        Self {
+            macs_max: MACS_MAX.default,
+            ageing_s: AGEING_SECONDS.default,
+            sticky: false,
+            storm_limit: None,
+        }
     }
 }
 

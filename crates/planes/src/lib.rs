@@ -40,7 +40,7 @@ pub use plane::{
     LongestPrefix, Looked, Nearest, NoTable, Plane, Settings, Source, Ternary, TwoFamilies, finish,
 };
 pub use reason::Reason;
-pub use spec::{Class, Metric, OutcomeRow, Stage, Verdict};
+pub use spec::{Class, Metric, OutcomeRow, SettingRange, SettingRow, SettingValues, Stage, Verdict};
 
 // The frame limits are in the specification and in `wire`, which cannot read the specification.
 const _: () = assert!(FRAME_BYTES_MAX == hue_wire::FRAME_MAX && FRAME_BYTES_MIN == hue_wire::FRAME_MIN);

@@ -19,7 +19,10 @@ use thiserror::Error;
 
 pub use crate::adjacency::{Adjacency, AdjacencyKind};
 use crate::generated::Kind;
-pub use crate::generated::rofl::{FAMILIES, KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
+pub use crate::generated::rofl::{
+    FAMILIES, KEYS, LABEL_BITS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome, POINTER_SECONDS,
+    POINTERS_MAX,
+};
 use crate::plane::{Answer, Caching, Explanation, HEARD_MAX, Heard, Looked, Nearest};
 use crate::reason::Reason;
 
@@ -28,16 +31,12 @@ const _: () = assert!(ROUTE_MAX <= HEARD_MAX);
 /// The plane of this kind.
 pub struct Plane;
 
-/// Least [`Settings::label_bits`].
-pub const LABEL_BITS_MIN: u8 = 8 * rofl::LABEL_BYTES_MIN as u8;
-/// Largest [`Settings::label_bits`].
-pub const LABEL_BITS_MAX: u8 = 8 * rofl::LABEL_BYTES_MAX as u8;
-/// Largest [`Settings::pointers_max`].
-pub const POINTERS_MAX: u16 = 1024;
-/// Least [`Settings::pointer_seconds`].
-pub const POINTER_S_MIN: u32 = 1;
-/// Largest [`Settings::pointer_seconds`].
-pub const POINTER_S_MAX: u32 = 86_400;
+// The packet's format has labels of these lengths.
+const _: () = assert!(
+    LABEL_BITS.min as usize == 8 * rofl::LABEL_BYTES_MIN
+        && LABEL_BITS.max as usize == 8 * rofl::LABEL_BYTES_MAX
+        && LABEL_BITS.multiple_of == 8
+);
 
 /// What a network says about its plane.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -60,13 +59,24 @@ struct Unchecked {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum SettingsError {
     /// Labels are too short, too long or no whole bytes.
-    #[error("labels of {0} bits: expected a multiple of 8, {LABEL_BITS_MIN} to {LABEL_BITS_MAX}")]
+    #[error(
+        "labels of {bits} bits: expected a multiple of {}, {} to {}",
+        LABEL_BITS.multiple_of,
+        LABEL_BITS.min,
+        LABEL_BITS.max,
+        bits = .0
+    )]
     LabelBits(u8),
     /// Too many pointers.
-    #[error("{0} pointers: at most {POINTERS_MAX}")]
+    #[error("{pointers} pointers: at most {}", POINTERS_MAX.max, pointers = .0)]
     Pointers(u16),
     /// A time out of range.
-    #[error("pointers of {0} seconds: expected {POINTER_S_MIN} to {POINTER_S_MAX}")]
+    #[error(
+        "pointers of {seconds} seconds: expected {} to {}",
+        POINTER_SECONDS.min,
+        POINTER_SECONDS.max,
+        seconds = .0
+    )]
     Seconds(u32),
 }
 
@@ -76,13 +86,14 @@ impl Settings {
     /// # Errors
     /// What is out of range.
     pub const fn new(label_bits: u8, pointers_max: u16, pointer_seconds: u32) -> Result<Self, SettingsError> {
-        if !label_bits.is_multiple_of(8) || label_bits < LABEL_BITS_MIN || label_bits > LABEL_BITS_MAX {
+        let bits = LABEL_BITS;
+        if !label_bits.is_multiple_of(bits.multiple_of) || label_bits < bits.min || label_bits > bits.max {
             return Err(SettingsError::LabelBits(label_bits));
         }
-        if pointers_max > POINTERS_MAX {
+        if pointers_max > POINTERS_MAX.max {
             return Err(SettingsError::Pointers(pointers_max));
         }
-        if pointer_seconds < POINTER_S_MIN || pointer_seconds > POINTER_S_MAX {
+        if pointer_seconds < POINTER_SECONDS.min || pointer_seconds > POINTER_SECONDS.max {
             return Err(SettingsError::Seconds(pointer_seconds));
         }
         Ok(Self { label_bytes: label_bits / 8, pointers_max, pointer_seconds })
@@ -127,7 +138,11 @@ pub fn label_text(label: Label, bytes: usize) -> String {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { label_bytes: 16, pointers_max: 256, pointer_seconds: 60 }
+        Self {
+            label_bytes: LABEL_BITS.default / 8,
+            pointers_max: POINTERS_MAX.default,
+            pointer_seconds: POINTER_SECONDS.default,
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::generated::Kind;
+
 /// Verdict on a packet of a network.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Verdict {
@@ -71,6 +73,59 @@ pub struct OutcomeRow {
     pub when: &'static str,
     /// Its source, such as an RFC.
     pub source: &'static str,
+}
+
+/// The values of a setting that is a whole number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SettingRange<T> {
+    /// The least value.
+    pub min: T,
+    /// The largest value.
+    pub max: T,
+    /// What all values are multiples of.
+    pub multiple_of: T,
+    /// The value of a network that does not say it.
+    pub default: T,
+}
+
+/// The values that a setting of a kind can have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SettingValues {
+    /// A whole number.
+    Range(SettingRange<u64>),
+    /// True or false.
+    Flag {
+        /// The value of a network that does not say it.
+        default: bool,
+    },
+    /// One of these words; the first, if the network does not say it.
+    Choice(&'static [&'static str]),
+    /// A list of some words.
+    List {
+        /// The words.
+        words: &'static [&'static str],
+        /// Those of a network that does not say it.
+        default: &'static [&'static str],
+    },
+    /// Anything else.
+    Other,
+}
+
+/// What a network may say about its plane: a field of `plane` in its document.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SettingRow {
+    /// Name of the field.
+    pub name: &'static str,
+    /// The values that it can have.
+    pub values: SettingValues,
+}
+
+impl Kind {
+    /// Its setting of this name, if it has it.
+    #[must_use]
+    pub fn setting(self, name: &str) -> Option<&'static SettingRow> {
+        self.settings().iter().find(|setting| setting.name == name)
+    }
 }
 
 /// One stage that a packet reached.

@@ -17,7 +17,9 @@ use hue_wire::{ethernet, ipv4 as header};
 use serde::{Deserialize, Serialize};
 
 use crate::generated::Kind;
-pub use crate::generated::splice::{FAMILIES, KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome};
+pub use crate::generated::splice::{
+    FAMILIES, KEYS, MTU_BYTES_MAX, MTU_BYTES_MIN, NEXT_HOPS_MAX, Outcome, SLICES,
+};
 use crate::ipv4;
 use crate::plane::{Answer, BySlice, Explanation, Looked};
 use crate::reason::Reason;
@@ -25,10 +27,6 @@ use crate::reason::Reason;
 /// The plane of this kind.
 pub struct Plane;
 
-/// Most slices of a network.
-pub const SLICES_MAX: u8 = 16;
-/// Slices of a network that does not say how many.
-pub const SLICES_DEFAULT: u8 = 4;
 /// Protocol number of the header with splicing bits, one for experiments (RFC 3692 §2.1).
 pub const SHIM_PROTOCOL: u8 = 253;
 /// Length of that header: next protocol, version and reserved bits, splicing bits.
@@ -75,7 +73,7 @@ impl Bits {
 pub struct Settings {
     /// See [`ipv4::Settings::forward_martians`].
     pub forward_martians: bool,
-    /// How many slices it has, 1 to [`SLICES_MAX`].
+    /// How many slices it has: one of [`SLICES`].
     pub slices: u8,
     /// Where the splicing bits of its packets are.
     pub bits: Bits,
@@ -83,7 +81,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { forward_martians: false, slices: SLICES_DEFAULT, bits: Bits::default() }
+        Self { forward_martians: false, slices: SLICES.default, bits: Bits::default() }
     }
 }
 
@@ -322,11 +320,8 @@ mod tests {
     use crate::plane::Plane as _;
 
     fn settings() -> impl Strategy<Value = Settings> {
-        (1..=SLICES_MAX, prop::sample::select(Bits::ALL.to_vec())).prop_map(|(slices, bits)| Settings {
-            slices,
-            bits,
-            forward_martians: false,
-        })
+        (SLICES.min..=SLICES.max, prop::sample::select(Bits::ALL.to_vec()))
+            .prop_map(|(slices, bits)| Settings { slices, bits, forward_martians: false })
     }
 
     /// The slices that a field names, hop by hop, without a shift: the meaning of a field.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::spec::{Counts, Kind, Spec, Verdict};
+use crate::spec::{Counts, Kind, Setting, Spec, Values, Verdict};
 
 /// The text of `docs/reference/outcomes.md`.
 pub fn emit(spec: &Spec) -> String {
@@ -89,11 +89,8 @@ fn plane(out: &mut String, kind: &Kind) {
         );
     }
     for one in &kind.setting {
-        let _ = writeln!(
-            out,
-            "| `{}` | {} | {} | {} | {} |",
-            one.name, one.values, one.default, one.doc, one.source
-        );
+        let (values, default) = values(one);
+        let _ = writeln!(out, "| `{}` | {values} | {default} | {} | {} |", one.name, one.doc, one.source);
     }
     if !kind.term.is_empty() {
         out.push_str("\n| term | is | |\n| --- | --- | --- |\n");
@@ -223,4 +220,21 @@ fn names(spec: &Spec, verdict: Verdict) -> Vec<String> {
         }
     }
     names
+}
+
+/// The values that a setting can have, and what holds without it.
+fn values(setting: &Setting) -> (String, String) {
+    match setting.values() {
+        Some(Values::Number { min, max, multiple_of: 1, default }) => {
+            (format!("{min} to {max}"), default.to_string())
+        }
+        Some(Values::Number { min, max, multiple_of, default }) => {
+            (format!("{min} to {max}, a multiple of {multiple_of}"), default.to_string())
+        }
+        Some(Values::Flag { default }) => ("true, false".to_owned(), default.to_string()),
+        Some(Values::Choice { words, default }) => (words.join(", "), default.to_owned()),
+        Some(Values::List { words, default }) => (words.join(", "), format!("[{}]", default.join(", "))),
+        Some(Values::Other { values, default }) => (values.to_owned(), default.to_owned()),
+        None => Default::default(),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::spec::{Class, Counts, IpFamily, Kind, Spec, variant};
+use crate::spec::{Class, Counts, IpFamily, Kind, Spec, Values, variant};
 
 /// The text of `crates/planes/src/generated/kinds.rs`.
 pub fn emit(spec: &Spec) -> String {
@@ -46,7 +46,7 @@ pub const FRAME_BYTES_MAX: usize = {};
 
 const HEAD: &str = "\
 // Generated from spec/kinds.toml and spec/kinds/ by spec/codegen: edit those files, then `cargo run -p hue-spec-codegen`.
-use crate::spec::{Class, Metric, OutcomeRow, Verdict};
+use crate::spec::{Class, Metric, OutcomeRow, SettingRow, Verdict};
 ";
 
 /// Methods of every table's enum. `COUNT` is replaced by the number of its rows.
@@ -200,14 +200,13 @@ impl Kind {{
 
     /// What a network says about its plane: the fields of `plane` in its document besides `kind`.
     #[must_use]
-    pub const fn settings(self) -> &'static [&'static str] {
+    pub const fn settings(self) -> &'static [SettingRow] {
         match self {
 ",
     );
     for kind in &spec.kind {
-        let names: Vec<&str> = kind.setting.iter().map(|one| one.name.as_str()).collect();
         gate(out, "            ", kind);
-        let _ = writeln!(out, "            Self::{} => &{names:?},", variant(&kind.name));
+        let _ = writeln!(out, "            Self::{} => &{}::SETTINGS,", variant(&kind.name), kind.name);
     }
     out.push_str(
         "        }
@@ -386,9 +385,9 @@ fn plane(out: &mut String, kind: &Kind) {
     let _ = write!(
         out,
         "pub mod {name} {{
-    use super::{{{class}Kind, OutcomeRow, Verdict}};
+    use super::{{{class}Kind, OutcomeRow, SettingRow, Verdict}};
     use crate::plane::{{Families, Keys}};
-    use crate::reason::Reason;
+    use crate::reason::Reason;{imports}
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::{};
@@ -400,7 +399,7 @@ fn plane(out: &mut String, kind: &Kind) {
     pub const MTU_BYTES_MIN: u16 = {};
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = {};
-
+{settings}
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.",
         kind.keys().variant(),
         kind.has_ip(IpFamily::Ipv4),
@@ -409,6 +408,8 @@ fn plane(out: &mut String, kind: &Kind) {
         limits.mtu_bytes_min,
         limits.mtu_bytes_max,
         class = if kind.outcome.iter().any(|one| one.class.is_some()) { "Class, " } else { "" },
+        imports = setting_imports(kind),
+        settings = settings(kind),
         name = kind.name,
     );
     let rows: Vec<Row> = kind
@@ -460,6 +461,104 @@ fn plane(out: &mut String, kind: &Kind) {
 ",
         name = variant(&kind.name)
     );
+}
+
+/// The import of what a kind's settings are made of.
+fn setting_imports(kind: &Kind) -> String {
+    let mut variants: Vec<&str> = kind.setting.iter().map(|one| setting_variant(one.values())).collect();
+    variants.sort_unstable();
+    variants.dedup();
+    let range = if variants.contains(&"Range") { "\n    use crate::spec::SettingRange;" } else { "" };
+    match &variants[..] {
+        [] => String::new(),
+        [one] => format!("{range}\n    use crate::spec::SettingValues::{one};"),
+        _ => format!("{range}\n    use crate::spec::SettingValues::{{{}}};", variants.join(", ")),
+    }
+}
+
+/// The variant of a setting's values in Rust.
+fn setting_variant(values: Option<Values<'_>>) -> &'static str {
+    match values {
+        Some(Values::Number { .. }) => "Range",
+        Some(Values::Flag { .. }) => "Flag",
+        Some(Values::Choice { .. }) => "Choice",
+        Some(Values::List { .. }) => "List",
+        Some(Values::Other { .. }) | None => "Other",
+    }
+}
+
+/// A constant for each setting that is a number, and one for all settings.
+fn settings(kind: &Kind) -> String {
+    let mut out = String::new();
+    let mut rows = Vec::new();
+    for one in &kind.setting {
+        let values = match one.values() {
+            Some(Values::Number { min, max, multiple_of, default }) => {
+                let integer = integer(max);
+                let [min, max, multiple_of, default] = [min, max, multiple_of, default].map(grouped);
+                let range = format!(
+                    "SettingRange {{ min: {min}, max: {max}, multiple_of: {multiple_of}, default: {default} }}"
+                );
+                let _ = writeln!(out, "    /// Values of setting `{}`.", one.name);
+                let head = format!("    pub const {}: SettingRange<{integer}> =", one.name.to_uppercase());
+                out.push_str(&assigned(&head, &range));
+                format!("({range})")
+            }
+            Some(Values::Flag { default }) => format!(" {{ default: {default} }}"),
+            Some(Values::Choice { words, .. }) => format!("(&{words:?})"),
+            Some(Values::List { words, default }) => {
+                format!(" {{ words: &{words:?}, default: &{default:?} }}")
+            }
+            Some(Values::Other { .. }) | None => String::new(),
+        };
+        rows.push([
+            format!("name: {:?}", one.name),
+            format!("values: {}{values}", setting_variant(one.values())),
+        ]);
+    }
+    out.push_str("    /// What a network may say about its plane.\n");
+    let head = format!("    pub const SETTINGS: [SettingRow; {}] =", rows.len());
+    let line = |[name, values]: &[String; 2]| format!("SettingRow {{ {name}, {values} }}");
+    let all = assigned(&head, &format!("[{}]", rows.iter().map(line).collect::<Vec<_>>().join(", ")));
+    if all.lines().all(|line| line.len() <= LINE_CHARS_MAX) {
+        out.push_str(&all);
+    } else if let [[name, values]] = &rows[..] {
+        let _ = writeln!(out, "{head} [SettingRow {{\n        {name},\n        {values},\n    }}];");
+    } else {
+        let _ = writeln!(out, "{head} [");
+        for row in &rows {
+            let one = format!("        {},\n", line(row));
+            let [name, values] = row;
+            let lines =
+                format!("        SettingRow {{\n            {name},\n            {values},\n        }},\n");
+            out.push_str(if one.trim_end().len() <= LINE_CHARS_MAX { &one } else { &lines });
+        }
+        out.push_str("    ];\n");
+    }
+    out
+}
+
+/// A constant's name and value on one line if they fit, otherwise on two.
+fn assigned(head: &str, value: &str) -> String {
+    let fits = head.len() + value.len() + 2 <= LINE_CHARS_MAX;
+    format!("{head}{}{value};\n", if fits { " " } else { "\n        " })
+}
+
+/// The smallest type of whole numbers up to this one.
+fn integer(max: u64) -> &'static str {
+    match max {
+        0..=0xff => "u8",
+        0x100..=0xffff => "u16",
+        0x1_0000..=0xffff_ffff => "u32",
+        _ => "u64",
+    }
+}
+
+/// A number with its digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join("_")
 }
 
 /// On one line if it fits, otherwise on two, as rustfmt formats it.

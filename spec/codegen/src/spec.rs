@@ -4,6 +4,7 @@
 //! forward are the last ones, and the last one always holds. A kind has the name of its file.
 
 use std::collections::HashSet;
+use std::num::NonZeroU64;
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -341,10 +342,61 @@ pub struct Question {
 #[serde(deny_unknown_fields)]
 pub struct Setting {
     pub name: String,
-    pub values: String,
-    pub default: String,
+    /// A whole number: the least and the largest.
+    range: Option<[u64; 2]>,
+    /// What the number must be a multiple of.
+    multiple_of: Option<NonZeroU64>,
+    /// One of these words, of which the first is the default; several of them if the default is a list.
+    choices: Option<Vec<String>>,
+    /// Anything else: a description of it.
+    values: Option<String>,
+    default: toml::Value,
     pub doc: String,
     pub source: String,
+}
+
+/// The values that a setting can have.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Values<'a> {
+    /// A whole number.
+    Number { min: u64, max: u64, multiple_of: u64, default: u64 },
+    /// True or false.
+    Flag { default: bool },
+    /// One of some words, of which the first is the default.
+    Choice { words: &'a [String], default: &'a str },
+    /// A list of some words.
+    List { words: &'a [String], default: Vec<&'a str> },
+    /// Anything else: a description, and one of what holds without it.
+    Other { values: &'a str, default: &'a str },
+}
+
+impl Setting {
+    /// The values that it can have; `None` if its fields do not fit together.
+    pub fn values(&self) -> Option<Values<'_>> {
+        use toml::Value::{Array, Boolean, Integer, String};
+        let among = |words: &[std::string::String], word: &str| words.iter().any(|one| one == word);
+        let one = self.multiple_of.is_none();
+        match (self.range, &self.choices, &self.values, &self.default) {
+            (Some([min, max]), None, None, Integer(default)) => {
+                let multiple_of = self.multiple_of.map_or(1, NonZeroU64::get);
+                let default = u64::try_from(*default).ok()?;
+                let fits = |number: &u64| (min..=max).contains(number) && number.is_multiple_of(multiple_of);
+                let all = [min, max, default].iter().all(fits);
+                all.then_some(Values::Number { min, max, multiple_of, default })
+            }
+            (None, None, None, Boolean(default)) if one => Some(Values::Flag { default: *default }),
+            (None, Some(words), None, String(default)) if one && words.first() == Some(default) => {
+                Some(Values::Choice { words, default })
+            }
+            (None, Some(words), None, Array(list)) if one => {
+                let default: Option<Vec<&str>> = list.iter().map(toml::Value::as_str).collect();
+                let default = default?;
+                default.iter().all(|word| among(words, word)).then_some(Values::List { words, default })
+            }
+            (None, None, Some(values), String(default)) if one => Some(Values::Other { values, default }),
+            _ => None,
+        }
+    }
 }
 
 /// A term of conditions.
@@ -517,6 +569,11 @@ fn check_kind(kind: &Kind) -> Result<(), SpecError> {
         );
         return Err(row(&table, &kind.name, &what));
     }
+    if let Some(one) = kind.setting.iter().find(|one| one.values().is_none()) {
+        let what = "expected one of range, choices and values, or none of them, and a default that is such a value (the first \
+                    of choices)";
+        return Err(row(&table, &one.name, what));
+    }
     let place = |place: &String| matches!(place.as_str(), "soft" | "card");
     match kind.runs_on.iter().find(|name| !place(name)) {
         Some(name) => Err(row(&table, name, "no substrate: expected soft or card")),
@@ -592,6 +649,15 @@ mod tests {
         );
         assert!(error_of("[\"soft\", \"card\"]", "[\"moon\"]").contains("'moon'"));
         assert!(error_of("stage = \"queue\"", "stage = \"moon\"").contains("moon"));
+        for (from, to) in [
+            ("default = \"drop\"", "default = \"moon\""),
+            ("default = \"drop\"", "default = [\"moon\"]"),
+            ("default = \"drop\"", "default = 1"),
+            ("default = \"drop\"", "default = \"drop\"\nmultiple_of = 8"),
+            ("default = \"drop\"", "default = \"drop\"\nrange = [0, 1]"),
+        ] {
+            assert!(error_of(from, to).contains("'martians': expected one of range, choices"), "{to}");
+        }
         assert!(
             error_of("name = \"ipv4\"", "name = \"ipv9\"").contains("expected 'ipv4', the name of its file")
         );

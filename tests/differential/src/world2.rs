@@ -21,7 +21,7 @@ pub(crate) fn turn(program: &mut Program, ports: &[usize], random: &mut Random) 
     program.gated |= random.chance(20);
     program.settings = Settings::L2(l2::Settings {
         macs_max: random.pick(&[0, 3, 6, 100, 100, 100]),
-        ageing_s: l2::AGEING_S_MIN,
+        ageing_s: l2::AGEING_SECONDS.min,
         sticky: random.chance(25),
         storm_limit,
     });

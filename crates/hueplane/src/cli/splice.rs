@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use clap::{Args, ValueEnum};
-use hue_planes::splice::{Bits, SLICES_DEFAULT, SLICES_MAX};
+use hue_planes::splice::{Bits, SLICES};
 use hueplaned::number::whole;
 
 /// Most lanes to a peer: the bits of a word of a keepalive.
@@ -32,7 +32,7 @@ pub struct SpliceHost {
     #[arg(long = "peer", value_name = "ADDRESS", required = true)]
     pub peers: Vec<Ipv4Addr>,
     /// Slices of the routers, as plane.slices
-    #[arg(long, value_name = "NUMBER", default_value_t = SLICES_DEFAULT, value_parser = whole::<u8>(1..=SLICES_MAX.into()))]
+    #[arg(long, value_name = "NUMBER", default_value_t = SLICES.default, value_parser = whole::<u8>(SLICES.min..=SLICES.max))]
     pub slices: u8,
     /// Where the splicing bits are, as plane.bits
     #[arg(long, value_name = "PLACE", value_enum, default_value_t = Place::IpId)]

@@ -325,7 +325,7 @@ impl TopologyNetwork {
     #[must_use]
     pub fn slices(&self) -> u8 {
         let given = self.settings.as_ref().and_then(|plane| plane.slices);
-        if self.kind == Kind::Splice { given.unwrap_or(splice::SLICES_DEFAULT) } else { 1 }
+        if self.kind == Kind::Splice { given.unwrap_or(splice::SLICES.default) } else { 1 }
     }
 }
 

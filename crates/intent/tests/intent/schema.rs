@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use hue_planes::Kind;
+use hue_intent::{Capability, Martians};
+use hue_planes::mpls::Ttl;
+use hue_planes::{Kind, SettingValues, splice};
+use hue_tables::RouteBy;
 
 use crate::common::{RED, load};
 use crate::evaluate::valid;
@@ -23,11 +26,11 @@ fn a_plane_has_the_settings_of_the_specification() {
     let schema = hue_intent::schema();
     let plane = schema["$defs"]["Plane"]["properties"].as_object().unwrap();
     let fields: BTreeSet<&str> = plane.keys().map(String::as_str).collect();
-    let settings = Kind::OFFERED.into_iter().flat_map(Kind::settings).copied();
+    let settings = Kind::OFFERED.into_iter().flat_map(Kind::settings).map(|setting| setting.name);
     assert_eq!(fields, settings.chain(["kind"]).collect());
     // The comment of a field names its kinds.
     for setting in fields.iter().filter(|field| **field != "kind") {
-        let having = Kind::OFFERED.into_iter().filter(|kind| kind.settings().contains(setting));
+        let having = Kind::OFFERED.into_iter().filter(|kind| kind.setting(setting).is_some());
         let names: Vec<String> = having.map(|kind| format!("`{}`", kind.name())).collect();
         let kinds = if names.len() == 1 { "Kind" } else { "Kinds" };
         let text = plane[*setting]["description"].as_str().unwrap();
@@ -36,6 +39,39 @@ fn a_plane_has_the_settings_of_the_specification() {
             _ => names.concat(),
         };
         assert!(text.starts_with(&format!("{kinds} {names}: ")), "{setting}: {text}");
+    }
+}
+
+/// The words of a setting, and which of them is the default, are the same in the specification and in the types.
+#[test]
+fn the_words_of_settings_are_those_of_the_specification() {
+    fn words<T: Default + PartialEq + Copy, const N: usize>(
+        values: [T; N],
+        name: impl Fn(T) -> &'static str,
+    ) -> Vec<&'static str> {
+        assert!(values[0] == T::default());
+        values.map(name).to_vec()
+    }
+    let capabilities = Capability::ALL.map(Capability::name).to_vec();
+    let default = Capability::default_list();
+    for setting in Kind::OFFERED.into_iter().flat_map(Kind::settings) {
+        let of_types = match setting.name {
+            "martians" => words(Martians::ALL, Martians::name),
+            "route_by" => words(RouteBy::ALL, RouteBy::name),
+            "bits" => words(splice::Bits::ALL, splice::Bits::name),
+            "ttl" => words(Ttl::ALL, Ttl::name),
+            _ => Vec::new(),
+        };
+        match setting.values {
+            SettingValues::Choice(all) => assert_eq!(all, of_types, "{}", setting.name),
+            SettingValues::List { words, default: of } => {
+                let name = setting.name;
+                assert_eq!((name, words), ("capabilities", &capabilities[..]));
+                assert!(of.iter().copied().eq(default.iter().map(|one| one.name())));
+            }
+            SettingValues::Flag { default } => assert_eq!((setting.name, default), ("sticky", false)),
+            SettingValues::Range(_) | SettingValues::Other => assert_eq!(of_types, Vec::<&str>::new()),
+        }
     }
 }
 

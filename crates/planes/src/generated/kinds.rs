@@ -1,5 +1,5 @@
 // Generated from spec/kinds.toml and spec/kinds/ by spec/codegen: edit those files, then `cargo run -p hue-spec-codegen`.
-use crate::spec::{Class, Metric, OutcomeRow, Verdict};
+use crate::spec::{Class, Metric, OutcomeRow, SettingRow, Verdict};
 
 /// Shortest frame that a port accepts, bytes.
 pub const FRAME_BYTES_MIN: usize = 14;
@@ -186,20 +186,20 @@ impl Kind {
 
     /// What a network says about its plane: the fields of `plane` in its document besides `kind`.
     #[must_use]
-    pub const fn settings(self) -> &'static [&'static str] {
+    pub const fn settings(self) -> &'static [SettingRow] {
         match self {
-            Self::Ipv4 => &["martians", "route_by"],
-            Self::Ipv6 => &["route_by"],
-            Self::L2 => &["macs_max", "ageing_seconds", "sticky", "storm_limit"],
-            Self::Dual => &["martians"],
-            Self::Extract => &["key"],
-            Self::Kernel => &[],
-            Self::Process => &["command", "capabilities"],
-            Self::Rofl => &["label_bits", "pointers_max", "pointer_seconds"],
-            Self::Splice => &["martians", "slices", "bits"],
-            Self::Mpls => &["ttl"],
+            Self::Ipv4 => &ipv4::SETTINGS,
+            Self::Ipv6 => &ipv6::SETTINGS,
+            Self::L2 => &l2::SETTINGS,
+            Self::Dual => &dual::SETTINGS,
+            Self::Extract => &extract::SETTINGS,
+            Self::Kernel => &kernel::SETTINGS,
+            Self::Process => &process::SETTINGS,
+            Self::Rofl => &rofl::SETTINGS,
+            Self::Splice => &splice::SETTINGS,
+            Self::Mpls => &mpls::SETTINGS,
             #[cfg(feature = "test-kinds")]
-            Self::Echo => &[],
+            Self::Echo => &echo::SETTINGS,
         }
     }
 
@@ -1013,9 +1013,10 @@ impl PortLoss {
 
 /// Outcomes and limits of the `ipv4` kind.
 pub mod ipv4 {
-    use super::{Class, Kind, OutcomeRow, Verdict};
+    use super::{Class, Kind, OutcomeRow, SettingRow, Verdict};
     use crate::plane::{Families, Keys};
     use crate::reason::Reason;
+    use crate::spec::SettingValues::Choice;
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::V4;
@@ -1027,6 +1028,11 @@ pub mod ipv4 {
     pub const MTU_BYTES_MIN: u16 = 68;
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = 9202;
+    /// What a network may say about its plane.
+    pub const SETTINGS: [SettingRow; 2] = [
+        SettingRow { name: "martians", values: Choice(&["drop", "forward"]) },
+        SettingRow { name: "route_by", values: Choice(&["destination", "source", "source_destination"]) },
+    ];
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -1346,9 +1352,10 @@ pub mod ipv4 {
 
 /// Outcomes and limits of the `ipv6` kind.
 pub mod ipv6 {
-    use super::{Class, Kind, OutcomeRow, Verdict};
+    use super::{Class, Kind, OutcomeRow, SettingRow, Verdict};
     use crate::plane::{Families, Keys};
     use crate::reason::Reason;
+    use crate::spec::SettingValues::Choice;
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::V6;
@@ -1360,6 +1367,9 @@ pub mod ipv6 {
     pub const MTU_BYTES_MIN: u16 = 1280;
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = 9202;
+    /// What a network may say about its plane.
+    pub const SETTINGS: [SettingRow; 1] =
+        [SettingRow { name: "route_by", values: Choice(&["destination", "source", "source_destination"]) }];
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -1653,9 +1663,11 @@ pub mod ipv6 {
 
 /// Outcomes and limits of the `l2` kind.
 pub mod l2 {
-    use super::{Class, Kind, OutcomeRow, Verdict};
+    use super::{Class, Kind, OutcomeRow, SettingRow, Verdict};
     use crate::plane::{Families, Keys};
     use crate::reason::Reason;
+    use crate::spec::SettingRange;
+    use crate::spec::SettingValues::{Flag, Other, Range};
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::Mac;
@@ -1667,6 +1679,25 @@ pub mod l2 {
     pub const MTU_BYTES_MIN: u16 = 68;
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = 9202;
+    /// Values of setting `macs_max`.
+    pub const MACS_MAX: SettingRange<u16> =
+        SettingRange { min: 0, max: 60_000, multiple_of: 1, default: 4_096 };
+    /// Values of setting `ageing_seconds`.
+    pub const AGEING_SECONDS: SettingRange<u32> =
+        SettingRange { min: 10, max: 1_000_000, multiple_of: 1, default: 300 };
+    /// What a network may say about its plane.
+    pub const SETTINGS: [SettingRow; 4] = [
+        SettingRow {
+            name: "macs_max",
+            values: Range(SettingRange { min: 0, max: 60_000, multiple_of: 1, default: 4_096 }),
+        },
+        SettingRow {
+            name: "ageing_seconds",
+            values: Range(SettingRange { min: 10, max: 1_000_000, multiple_of: 1, default: 300 }),
+        },
+        SettingRow { name: "sticky", values: Flag { default: false } },
+        SettingRow { name: "storm_limit", values: Other },
+    ];
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -1882,9 +1913,10 @@ pub mod l2 {
 
 /// Outcomes and limits of the `dual` kind.
 pub mod dual {
-    use super::{Class, Kind, OutcomeRow, Verdict};
+    use super::{Class, Kind, OutcomeRow, SettingRow, Verdict};
     use crate::plane::{Families, Keys};
     use crate::reason::Reason;
+    use crate::spec::SettingValues::Choice;
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::Dual;
@@ -1896,6 +1928,9 @@ pub mod dual {
     pub const MTU_BYTES_MIN: u16 = 1280;
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = 9202;
+    /// What a network may say about its plane.
+    pub const SETTINGS: [SettingRow; 1] =
+        [SettingRow { name: "martians", values: Choice(&["drop", "forward"]) }];
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -2415,9 +2450,10 @@ pub mod dual {
 
 /// Outcomes and limits of the `extract` kind.
 pub mod extract {
-    use super::{Class, Kind, OutcomeRow, Verdict};
+    use super::{Class, Kind, OutcomeRow, SettingRow, Verdict};
     use crate::plane::{Families, Keys};
     use crate::reason::Reason;
+    use crate::spec::SettingValues::Other;
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::Bits;
@@ -2429,6 +2465,8 @@ pub mod extract {
     pub const MTU_BYTES_MIN: u16 = 68;
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = 9202;
+    /// What a network may say about its plane.
+    pub const SETTINGS: [SettingRow; 1] = [SettingRow { name: "key", values: Other }];
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -2605,7 +2643,7 @@ pub mod extract {
 
 /// Outcomes and limits of the `kernel` kind.
 pub mod kernel {
-    use super::{Class, Kind, OutcomeRow, Verdict};
+    use super::{Class, Kind, OutcomeRow, SettingRow, Verdict};
     use crate::plane::{Families, Keys};
     use crate::reason::Reason;
 
@@ -2619,6 +2657,8 @@ pub mod kernel {
     pub const MTU_BYTES_MIN: u16 = 1280;
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = 9202;
+    /// What a network may say about its plane.
+    pub const SETTINGS: [SettingRow; 0] = [];
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -2726,9 +2766,10 @@ pub mod kernel {
 
 /// Outcomes and limits of the `process` kind.
 pub mod process {
-    use super::{Class, Kind, OutcomeRow, Verdict};
+    use super::{Class, Kind, OutcomeRow, SettingRow, Verdict};
     use crate::plane::{Families, Keys};
     use crate::reason::Reason;
+    use crate::spec::SettingValues::{List, Other};
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::None;
@@ -2740,6 +2781,14 @@ pub mod process {
     pub const MTU_BYTES_MIN: u16 = 68;
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = 9202;
+    /// What a network may say about its plane.
+    pub const SETTINGS: [SettingRow; 2] = [
+        SettingRow { name: "command", values: Other },
+        SettingRow {
+            name: "capabilities",
+            values: List { words: &["net_raw", "net_admin"], default: &["net_raw"] },
+        },
+    ];
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -2847,9 +2896,11 @@ pub mod process {
 
 /// Outcomes and limits of the `rofl` kind.
 pub mod rofl {
-    use super::{Class, Kind, OutcomeRow, Verdict};
+    use super::{Class, Kind, OutcomeRow, SettingRow, Verdict};
     use crate::plane::{Families, Keys};
     use crate::reason::Reason;
+    use crate::spec::SettingRange;
+    use crate::spec::SettingValues::Range;
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::Label;
@@ -2861,6 +2912,29 @@ pub mod rofl {
     pub const MTU_BYTES_MIN: u16 = 256;
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = 9202;
+    /// Values of setting `label_bits`.
+    pub const LABEL_BITS: SettingRange<u8> = SettingRange { min: 32, max: 128, multiple_of: 8, default: 128 };
+    /// Values of setting `pointers_max`.
+    pub const POINTERS_MAX: SettingRange<u16> =
+        SettingRange { min: 0, max: 1_024, multiple_of: 1, default: 256 };
+    /// Values of setting `pointer_seconds`.
+    pub const POINTER_SECONDS: SettingRange<u32> =
+        SettingRange { min: 1, max: 86_400, multiple_of: 1, default: 60 };
+    /// What a network may say about its plane.
+    pub const SETTINGS: [SettingRow; 3] = [
+        SettingRow {
+            name: "label_bits",
+            values: Range(SettingRange { min: 32, max: 128, multiple_of: 8, default: 128 }),
+        },
+        SettingRow {
+            name: "pointers_max",
+            values: Range(SettingRange { min: 0, max: 1_024, multiple_of: 1, default: 256 }),
+        },
+        SettingRow {
+            name: "pointer_seconds",
+            values: Range(SettingRange { min: 1, max: 86_400, multiple_of: 1, default: 60 }),
+        },
+    ];
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -3167,9 +3241,11 @@ pub mod rofl {
 
 /// Outcomes and limits of the `splice` kind.
 pub mod splice {
-    use super::{Class, Kind, OutcomeRow, Verdict};
+    use super::{Class, Kind, OutcomeRow, SettingRow, Verdict};
     use crate::plane::{Families, Keys};
     use crate::reason::Reason;
+    use crate::spec::SettingRange;
+    use crate::spec::SettingValues::{Choice, Range};
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::Slices;
@@ -3181,6 +3257,17 @@ pub mod splice {
     pub const MTU_BYTES_MIN: u16 = 68;
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = 9202;
+    /// Values of setting `slices`.
+    pub const SLICES: SettingRange<u8> = SettingRange { min: 1, max: 16, multiple_of: 1, default: 4 };
+    /// What a network may say about its plane.
+    pub const SETTINGS: [SettingRow; 3] = [
+        SettingRow { name: "martians", values: Choice(&["drop", "forward"]) },
+        SettingRow {
+            name: "slices",
+            values: Range(SettingRange { min: 1, max: 16, multiple_of: 1, default: 4 }),
+        },
+        SettingRow { name: "bits", values: Choice(&["ip_id", "shim"]) },
+    ];
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -3526,9 +3613,10 @@ pub mod splice {
 
 /// Outcomes and limits of the `mpls` kind.
 pub mod mpls {
-    use super::{Class, Kind, OutcomeRow, Verdict};
+    use super::{Class, Kind, OutcomeRow, SettingRow, Verdict};
     use crate::plane::{Families, Keys};
     use crate::reason::Reason;
+    use crate::spec::SettingValues::Choice;
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::Bits;
@@ -3540,6 +3628,8 @@ pub mod mpls {
     pub const MTU_BYTES_MIN: u16 = 68;
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = 9202;
+    /// What a network may say about its plane.
+    pub const SETTINGS: [SettingRow; 1] = [SettingRow { name: "ttl", values: Choice(&["uniform", "pipe"]) }];
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -3808,7 +3898,7 @@ pub mod mpls {
 /// Outcomes and limits of the `echo` kind.
 #[cfg(feature = "test-kinds")]
 pub mod echo {
-    use super::{Kind, OutcomeRow, Verdict};
+    use super::{Kind, OutcomeRow, SettingRow, Verdict};
     use crate::plane::{Families, Keys};
     use crate::reason::Reason;
 
@@ -3822,6 +3912,8 @@ pub mod echo {
     pub const MTU_BYTES_MIN: u16 = 68;
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = 9202;
+    /// What a network may say about its plane.
+    pub const SETTINGS: [SettingRow; 0] = [];
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 use hue_planes::group::{GROUPS_MAX, Slots};
-use hue_planes::splice::SLICES_DEFAULT;
+use hue_planes::splice::SLICES;
 use hue_planes::{Adjacency, Keys};
 use hue_substrate::{Changes, Entries};
 use hue_tables::{AnyPrefix, Change, Key, NextHop, Prefix, RowsByLength};
@@ -253,7 +253,7 @@ impl AnyRib {
                 Rib::with_rows(ports.clone(), Half::ROWS_MAX, Half::GROUPS_MAX),
                 Rib::with_rows(ports, Half::ROWS_MAX, Half::GROUPS_MAX),
             ))),
-            Keys::Slices => return Self::sliced(SLICES_DEFAULT, ports),
+            Keys::Slices => return Self::sliced(SLICES.default, ports),
         };
         Self { families, by_length: false }
     }

@@ -97,7 +97,7 @@ fn program(id: Vid, kind: Kind, routes: &Routes) -> Program {
         Entries::Dual(..) => Entries::Dual(with_hops(&routes.ipv4, vid), with_hops(&routes.ipv6, vid)),
         // The same routes in each slice; frames without splicing bits use slice 0.
         Entries::Sliced(_) => Entries::Sliced(
-            (0..splice::SLICES_DEFAULT)
+            (0..splice::SLICES.default)
                 .flat_map(|slice| {
                     let routes = with_hops(&routes.ipv4, vid).into_iter();
                     routes.map(move |(prefix, hop)| (SlicedPrefix { slice, prefix }.wide(), hop))

@@ -40,25 +40,21 @@ const USER_PARTS: [Part; 3] = [
 ];
 
 /// What a kind that networks can be of must have for each of its settings, if it has some.
-const SETTING_PARTS: [Part; 5] = [
+const SETTING_PARTS: [Part; 4] = [
     ("reader of each setting", "crates/intent/src/document.rs", |kind| {
-        kind.settings.iter().all(|one| says("crates/intent/src/document.rs", &format!("\"{}\"", one.name)))
+        kind.settings.iter().all(|name| says("crates/intent/src/document.rs", &format!("\"{name}\"")))
     }),
     ("field for each setting", "crates/intent/src/types.rs", |kind| {
-        kind.settings.iter().all(|one| says("crates/intent/src/types.rs", &format!("pub {}: ", one.name)))
+        kind.settings.iter().all(|name| says("crates/intent/src/types.rs", &format!("pub {name}: ")))
     }),
     ("use of each setting", "crates/control/src/compile.rs", |kind| {
         // What happens in the namespace is the daemon's.
         let places = ["crates/control/src/compile.rs", "crates/hueplaned/src/node/programs.rs"];
-        let used = |one: &Setting| places.iter().any(|place| says(place, &format!("plane.{}", one.name)));
+        let used = |name: &String| places.iter().any(|place| says(place, &format!("plane.{name}")));
         kind.settings.iter().all(used)
     }),
     ("row for each setting", "docs/guide/configuration.md", |kind| {
-        kind.settings.iter().all(|one| explains(&text("docs/guide/configuration.md"), &one.name, &kind.name))
-    }),
-    ("range of each setting that is a number", "crates/hueplane/src/limits.rs", |kind| {
-        let mut numbers = kind.settings.iter().filter(|one| one.is_number);
-        numbers.all(|one| says("crates/hueplane/src/limits.rs", &format!("\"`plane.{}`\"", one.name)))
+        kind.settings.iter().all(|name| explains(&text("docs/guide/configuration.md"), name, &kind.name))
     }),
 ];
 
@@ -112,15 +108,8 @@ struct Kind {
     test_only: bool,
     /// The kinds of its families of packets.
     families: Vec<String>,
-    settings: Vec<Setting>,
-}
-
-/// What a network of the kind may say about its plane.
-#[derive(Clone)]
-struct Setting {
-    name: String,
-    /// Whether its values are a range of numbers.
-    is_number: bool,
+    /// What a network of the kind may say about its plane.
+    settings: Vec<String>,
 }
 
 fn kinds() -> Vec<Kind> {
@@ -140,14 +129,9 @@ fn families(table: &toml::Table) -> Vec<String> {
     all.map(|family| family["kind"].as_str().unwrap().to_owned()).collect()
 }
 
-fn settings(table: &toml::Table) -> Vec<Setting> {
+fn settings(table: &toml::Table) -> Vec<String> {
     let all = table.get("setting").and_then(toml::Value::as_array).into_iter().flatten();
-    let one = |setting: &toml::Value| {
-        let values = setting["values"].as_str().unwrap();
-        let is_number = values.split_once(" to ").is_some_and(|(low, _)| low.parse::<u64>().is_ok());
-        Setting { name: setting["name"].as_str().unwrap().to_owned(), is_number }
-    };
-    all.map(one).collect()
+    all.map(|setting| setting["name"].as_str().unwrap().to_owned()).collect()
 }
 
 /// The TOML files of a folder.
@@ -269,7 +253,7 @@ fn the_guide_marks_what_is_checked() {
 
 #[test]
 fn an_incomplete_kind_is_noticed() {
-    let settings = vec![Setting { name: "nosuch_max".into(), is_number: true }];
+    let settings = vec!["nosuch_max".to_owned()];
     let planted = Kind {
         name: "nosuch".into(),
         id: 99,
@@ -288,7 +272,7 @@ fn an_incomplete_kind_is_noticed() {
     assert!(lacks(&soft).iter().all(|(_, file)| !file.starts_with("rtl/")));
     let of_settings: Vec<(&str, &str)> = SETTING_PARTS.iter().map(|(what, file, _)| (*what, *file)).collect();
     // A kind that is there, with one setting more; without settings there is nothing to lack.
-    let whole = || kinds().into_iter().find(|kind| kind.settings.iter().any(|one| one.is_number)).unwrap();
+    let whole = || kinds().into_iter().find(|kind| !kind.settings.is_empty()).unwrap();
     let more = Kind { settings, ..whole() };
     assert_eq!((lacks(&whole()), lacks(&more)), (Vec::new(), of_settings));
     let test = Kind { test_only: true, ..more };
