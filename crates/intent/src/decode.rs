@@ -148,18 +148,25 @@ impl<'t> Cursor<'t> {
 
     /// Checks that the value is a mapping with no fields except `known`.
     pub(crate) fn mapping(&self, known: &[&str]) -> Option<()> {
+        self.mapping_naming(known, known)
+    }
+
+    /// The same, but errors name only some of these fields. Whoever reads the others reports them.
+    pub(crate) fn mapping_naming(&self, known: &[&str], named: &[&str]) -> Option<()> {
         let Data::Map(entries) = &self.value().data else {
-            self.unexpected(format!("a mapping with {}", known.join(", ")));
+            self.unexpected(format!("a mapping with {}", named.join(", ")));
             return None;
         };
         for entry in entries {
             if !known.contains(&&*entry.key) {
                 let hint = match &*entry.key {
                     "<<" => Some("YAML 1.2 has no merge keys".to_owned()),
-                    key => did_you_mean(key, known.iter().copied()),
+                    key => did_you_mean(key, named.iter().copied())
+                        .or_else(|| did_you_mean(key, known.iter().copied())),
                 };
                 let field = join(&self.path.text(), &entry.key);
-                let expected = one_of(known.iter().copied());
+                let expected =
+                    if named.is_empty() { "none".to_owned() } else { one_of(named.iter().copied()) };
                 self.fault_at(entry.mark, field, "an unknown field".to_owned(), expected, hint);
             }
         }
@@ -332,6 +339,12 @@ impl<'t> Cursor<'t> {
                 None
             }
         }
+    }
+
+    /// The value if it is one of these words. Reports nothing: whoever reads the field later does.
+    pub(crate) fn known_word<'k>(&self, known: &[&'k str]) -> Option<&'k str> {
+        let Data::Scalar { text, .. } = &self.value().data else { return None };
+        known.iter().copied().find(|word| *word == &**text)
     }
 
     /// The value as one of a few words.

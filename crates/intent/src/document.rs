@@ -536,18 +536,30 @@ pub(crate) fn setting_names() -> Vec<&'static str> {
 }
 
 fn plane(at: &Cursor<'_>) -> Option<Plane> {
-    at.mapping(&[&["kind"], setting_names().as_slice()].concat())?;
     let names = Kind::OFFERED.map(Kind::name);
+    let kind = at.field("kind").and_then(|field| field.known_word(&names));
+    let kind = Kind::OFFERED.into_iter().find(|one| Some(one.name()) == kind);
+    let own = kind.map(own_settings).unwrap_or_default();
+    at.mapping_naming(
+        &[&["kind"], setting_names().as_slice()].concat(),
+        &[&["kind"], own.as_slice()].concat(),
+    )?;
     let field = at.required("kind", &one_of(names))?;
     let name = field.word(&names)?;
     let kind = Kind::OFFERED.into_iter().find(|kind| kind.name() == name)?;
     settings(at, kind)
 }
 
+/// The settings of a kind.
+pub(crate) fn own_settings(kind: Kind) -> Vec<&'static str> {
+    kind.settings().iter().map(|setting| setting.name).collect()
+}
+
 /// Reads the settings of a kind, beside which there may be others, which are reported.
 pub(crate) fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Plane> {
     let name = kind.name();
     let others = setting_names().into_iter().filter(|one| kind.setting(one).is_none());
+    let mut has_others = false;
     for setting in others {
         if let Some(field) = at.field(setting) {
             let having = Kind::OFFERED.into_iter().filter(|other| other.setting(setting).is_some());
@@ -560,7 +572,7 @@ pub(crate) fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Plane> {
                 [] => "none".to_owned(),
             };
             field.fault(format!("{setting} with kind {name}"), expected, None);
-            return None;
+            has_others = true;
         }
     }
     let martians = optional(at, "martians", |at| choice(at, Martians::ALL, Martians::name));
@@ -589,6 +601,9 @@ pub(crate) fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Plane> {
         (_, None) => Some(Vec::new()),
     };
     let capabilities = optional(at, "capabilities", capabilities);
+    if has_others {
+        return None;
+    }
     Some(Plane {
         kind,
         martians: martians?.unwrap_or_default(),

@@ -234,7 +234,7 @@ fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Option<Plane>> {
         None => at.field("settings"),
     };
     let Some(field) = field else { return Some(None) };
-    field.mapping(&document::setting_names())?;
+    field.mapping_naming(&document::setting_names(), &document::own_settings(kind))?;
     document::settings(&field, kind).map(Some)
 }
 

@@ -18,6 +18,25 @@ fn kinds() -> String {
     format!("{} or {last}", others.join(", "))
 }
 
+/// An unknown setting is answered with those of the network's kind, and every wrong one is reported.
+#[test]
+fn settings_are_those_of_the_kind() {
+    let of = |plane: &str| errors(&[&red_with("{kind: ipv4}", plane)]);
+    assert_eq!(
+        of("{kind: ipv4, martian: drop, slices: 4, ttl: pipe, route_by: colour}"),
+        [
+            "a.yaml:6:23: spec.plane.martian: found an unknown field, expected kind, martians or route_by (did you mean \"martians\"?)",
+            "a.yaml:6:46: spec.plane.slices: found slices with kind ipv4, expected none: only kind splice has this setting",
+            "a.yaml:6:54: spec.plane.ttl: found ttl with kind ipv4, expected none: only kind mpls has this setting",
+            "a.yaml:6:70: spec.plane.route_by: found \"colour\", expected destination, source or source_destination",
+        ]
+    );
+    assert_eq!(
+        of("{knd: ipv4}")[1],
+        "a.yaml:6:11: spec.plane.knd: found an unknown field, expected kind (did you mean \"kind\"?)"
+    );
+}
+
 #[test]
 fn malformed_yaml() {
     for (text, expected) in [
@@ -171,7 +190,7 @@ fn wrong_types() {
     );
     assert_eq!(
         one("{kind: ipv4}", "ipv4"),
-        "a.yaml:6:10: spec.plane: found \"ipv4\", expected a mapping with kind, martians, route_by, macs_max, ageing_seconds, sticky, storm_limit, key, command, capabilities, label_bits, pointers_max, pointer_seconds, slices, bits, ttl"
+        "a.yaml:6:10: spec.plane: found \"ipv4\", expected a mapping with kind"
     );
     assert_eq!(
         one("\"#d62728\"", "#d62728"),
