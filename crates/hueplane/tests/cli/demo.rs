@@ -1,9 +1,11 @@
 //! Runs `demo`: real hosts and a daemon, and everything is removed afterwards. Needs root, ping and iperf3.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use hue_planes::Kind;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -97,12 +99,11 @@ fn the_demo_passes_and_removes_everything() {
 }
 
 #[test]
-fn nics_beside_the_card_leak_nothing() {
+fn the_whole_demo_passes_with_nics_beside_the_card() {
     if !ready() {
         return;
     }
-    // The ninth network is the first of kind ipv6.
-    let demo = "demo --networks 9 --nics --seconds 1 -o json";
+    let demo = "demo --nics --seconds 1 -o json";
     let done = Scratch::new().hueplane_env(demo, &[("HUEPLANE_IMAGES", crate::card::images())]);
     let json = done.json();
     assert_eq!((done.code, &json["ok"]), (0, &Value::Bool(true)), "{done:?}");
@@ -118,16 +119,22 @@ fn nics_beside_the_card_leak_nothing() {
     let moves = json["card"]["migrations"].as_array().unwrap();
     // Neighbours of routers were redirected, and outside switches learnt the switch's hosts; hosts of other networks did not see this.
     let of = |name: &str| moves.iter().filter(|moved| moved["network"] == name).count();
-    assert_eq!(["red", "olive", "purple", "pink"].map(of), [2; 4], "{moves:?}");
-    assert_eq!(json["card"]["reloaded"], serde_json::json!(["olive", "purple", "pink"]));
-    // A router of IPv6 knows its neighbours by two addresses each.
-    assert!(moves.iter().all(|moved| moved["steering"]["neighbours"].as_u64() >= Some(2)), "{moves:?}");
+    assert_eq!(["red", "olive", "purple", "pink", "coral", "cyan"].map(of), [2; 6], "{moves:?}");
+    assert_eq!(json["card"]["reloaded"], serde_json::json!(["olive", "purple", "pink", "coral", "cyan"]));
+    // A router of IPv6 knows its neighbours by two addresses each, and one of labels knows only MAC addresses.
+    let told =
+        |moved: &Value| moved["steering"]["neighbours"].as_u64() >= Some(2) || moved["network"] == "cyan";
+    assert!(moves.iter().all(told), "{moves:?}");
+    // There is one of each kind at least.
+    let networks = json["networks"].as_array().unwrap();
+    let kinds: BTreeSet<&str> = networks.iter().map(|network| network["kind"].as_str().unwrap()).collect();
+    assert_eq!((networks.len(), kinds), (15, Kind::OFFERED.map(Kind::name).into()));
     let images = json["card"]["images"].as_array().unwrap();
     assert_eq!(
         images.iter().map(|one| one["image"].as_str().unwrap()).collect::<Vec<_>>(),
         ["kinds", "kinds", "default"]
     );
-    for network in json["networks"].as_array().unwrap() {
+    for network in networks {
         assert_eq!(
             (&network["leaked"], &network["reached"]),
             (&Value::from(0), &Value::from(0)),
