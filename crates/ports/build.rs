@@ -1,13 +1,19 @@
-//! Compiles the XDP program (spec/xdp/hueplane.c) to the object that is built into this crate.
+//! Compiles the XDP programs (spec/xdp) to the objects that are built into this crate.
 
 use std::path::Path;
 use std::process::Command;
 
 fn main() {
+    compile("hueplane");
+    compile("redirect");
+}
+
+/// Compiles spec/xdp/NAME.c to NAME.o in the build's folder.
+fn compile(name: &str) {
     let manifest = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let out = std::env::var("OUT_DIR").expect("cargo sets it");
-    let source = Path::new(&manifest).join("../../spec/xdp/hueplane.c");
-    let object = Path::new(&out).join("hueplane.o");
+    let source = Path::new(&manifest).join(format!("../../spec/xdp/{name}.c"));
+    let object = Path::new(&out).join(format!("{name}.o"));
     println!("cargo::rerun-if-changed={}", source.display());
     println!("cargo::rerun-if-env-changed=HUEPLANE_CLANG");
     let clang = std::env::var("HUEPLANE_CLANG").unwrap_or_else(|_| "clang".to_owned());

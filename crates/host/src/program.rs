@@ -13,7 +13,7 @@
 
 use std::fmt;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,6 +62,19 @@ pub struct ProgramSpec {
     pub network: String,
     /// Interfaces of its network's virtual ports.
     pub interfaces: Vec<String>,
+    /// Whether it inherits, for each interface, a map for its AF_XDP socket; see [`OpenMaps`].
+    pub xdp: bool,
+}
+
+/// Has the frames of a network's interfaces go to AF_XDP sockets: returns a map of sockets for each interface, and what must stay for that.
+pub type OpenMaps = fn(&ControlNamespace, &[String]) -> io::Result<Maps>;
+
+/// See [`OpenMaps`].
+pub struct Maps {
+    /// By interface, in the order of the interfaces.
+    pub maps: Vec<OwnedFd>,
+    /// Frames go to the sockets as long as this exists.
+    pub held: Box<dyn Send>,
 }
 
 /// What happens to a program.
@@ -107,13 +120,15 @@ impl Program {
     pub fn start(
         control: Arc<ControlNamespace>,
         spec: ProgramSpec,
+        open_maps: OpenMaps,
         report: impl Fn(ProgramNews) + Send + 'static,
     ) -> io::Result<Self> {
         let (woken, wake) = io::pipe()?;
         let name = format!("hue-program-{}", spec.vid);
         let next = Arc::default();
         let task = Task { control, spec };
-        let keeper = Keeper { task, next: Arc::clone(&next), woken, lines: Lines::new(Instant::now()) };
+        let (next_task, lines) = (Arc::clone(&next), Lines::new(Instant::now()));
+        let keeper = Keeper { task, open_maps, maps: None, next: next_task, woken, lines };
         std::thread::Builder::new().name(name).spawn(move || keeper.keep(&report))?;
         Ok(Self { wake, next })
     }
@@ -131,6 +146,9 @@ impl Program {
 /// The thread's part.
 struct Keeper {
     task: Task,
+    open_maps: OpenMaps,
+    /// The maps of the task's interfaces, once they were needed.
+    maps: Option<Maps>,
     next: Arc<Mutex<Option<Task>>>,
     woken: PipeReader,
     lines: Lines,
@@ -183,11 +201,34 @@ impl Keeper {
         let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(next) = next {
             self.task = next;
+            self.maps = None; // the interfaces may be others
         }
         woken > 0
     }
 
-    fn spawn(&self) -> Result<(Child, PipeReader), HostError> {
+    /// The maps for the program's sockets, and the variable that names them, `INTERFACE=DESCRIPTOR …`.
+    fn maps(&mut self) -> Result<Option<(Vec<RawFd>, String)>, HostError> {
+        let Self { task: Task { control, spec }, maps, open_maps, .. } = self;
+        if !spec.xdp {
+            return Ok(None);
+        }
+        let maps = match maps {
+            Some(maps) => maps,
+            None => {
+                let what = "pass the frames of its interfaces to AF_XDP sockets";
+                maps.insert(
+                    open_maps(control, &spec.interfaces).map_err(|error| HostError::system(what, error))?,
+                )
+            }
+        };
+        let files: Vec<RawFd> = maps.maps.iter().map(AsRawFd::as_raw_fd).collect();
+        let words = spec.interfaces.iter().zip(&files).map(|(interface, file)| format!("{interface}={file}"));
+        let variable = words.collect::<Vec<_>>().join(" ");
+        Ok(Some((files, variable)))
+    }
+
+    fn spawn(&mut self) -> Result<(Child, PipeReader), HostError> {
+        let maps = self.maps()?;
         let failed = |error: io::Error| {
             let program = self.task.spec.command.first().map_or("", String::as_str);
             HostError::system(format!("run {program}"), error)
@@ -209,6 +250,11 @@ impl Keeper {
         command.env_clear().env("PATH", PATH).env("HOME", "/tmp").env("LANG", "C.UTF-8");
         command.env("HUEPLANE_NETWORK", &spec.network);
         command.env("HUEPLANE_INTERFACES", spec.interfaces.join(" "));
+        if let Some((files, variable)) = maps {
+            command.env("HUEPLANE_XSKMAPS", variable);
+            // SAFETY: only system calls between fork and exec. The descriptors are open: `self.maps` has them.
+            unsafe { command.pre_exec(move || inherit(&files)) };
+        }
         let (output, into) = io::pipe().map_err(failed)?;
         let errors = into.try_clone().map_err(failed)?;
         command.current_dir("/").process_group(0);
@@ -275,6 +321,17 @@ impl Keeper {
             }
         }
     }
+}
+
+/// Lets the next program that this process executes have these files.
+fn inherit(files: &[RawFd]) -> io::Result<()> {
+    for file in files {
+        // SAFETY: no memory is accessed.
+        if unsafe { libc::fcntl(*file, libc::F_SETFD, 0) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 /// Ends a program: first asks it to.

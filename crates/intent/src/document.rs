@@ -601,6 +601,7 @@ pub(crate) fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Plane> {
         (_, None) => Some(Vec::new()),
     };
     let capabilities = optional(at, "capabilities", capabilities);
+    let xdp = optional(at, "xdp", Cursor::flag);
     if has_others {
         return None;
     }
@@ -621,6 +622,7 @@ pub(crate) fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Plane> {
         ttl: ttl?.unwrap_or_default(),
         command: command?,
         capabilities: capabilities?.unwrap_or_else(Capability::default_list),
+        xdp: xdp?.unwrap_or_default(),
     })
 }
 
@@ -669,7 +671,7 @@ fn command(at: Cursor<'_>) -> Option<Vec<String>> {
 
 fn capabilities(at: &Cursor<'_>) -> Option<Vec<Capability>> {
     let listed = items(at.clone(), Capability::ALL.len(), "a list of capabilities", |at| {
-        choice(&at, Capability::ALL, Capability::name)
+        choice(at, Capability::ALL, Capability::name)
     })
     .take()?;
     // In one order, so that documents that mean the same are the same.

@@ -404,6 +404,11 @@ pub struct Plane {
     #[serde(skip_serializing_if = "Capability::is_default")]
     #[schemars(default, schema_with = "schema::setting")]
     pub capabilities: Vec<Capability>,
+    /// Kind `process`: whether the interfaces pass frames to AF_XDP sockets of the program. It inherits a map for the socket of each
+    /// interface.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schemars(default)]
+    pub xdp: bool,
 }
 
 /// A Linux capability of a network's program (capabilities(7)).

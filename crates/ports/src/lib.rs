@@ -27,7 +27,8 @@ mod sys;
 mod tap;
 
 pub use afxdp::{
-    AfXdp, AfXdpOptions, Attachment, GroupLimits, Prepared as PreparedAfXdp, prepare as prepare_afxdp,
+    AfXdp, AfXdpOptions, Attachment, GroupLimits, Prepared as PreparedAfXdp, XdpRedirect,
+    prepare as prepare_afxdp,
 };
 pub use batch::{Batch, Frame};
 pub use cable::{CableEnd, CablePlug};

@@ -4,6 +4,7 @@
 //! a daemon that was restarted with a lower limit can still delete networks.
 
 use hue_intent::Intent;
+use hue_planes::Kind;
 
 use crate::api::{Problem, ProblemKind};
 
@@ -16,9 +17,19 @@ const PER_NETWORK: u64 = 2;
 /// Descriptors of a virtual port: its TAP device, three times (the worker, settings, and for restarts).
 const PER_VIRTUAL_PORT: u64 = 3;
 
+/// Descriptors of a network's program: pipes, and the process.
+const PER_PROGRAM: u64 = 5;
+/// Descriptors of a virtual port whose program uses AF_XDP: program, link, map (three times), and type information.
+const PER_REDIRECT: u64 = 7;
+
 /// Descriptors that a daemon with this desired state needs, rounded up.
 fn needed(intent: &Intent) -> u64 {
-    let of = |network: &hue_intent::Network| PER_NETWORK + PER_VIRTUAL_PORT * network.spec.ports.len() as u64;
+    let of = |network: &hue_intent::Network| {
+        let plane = &network.spec.plane;
+        let program = if plane.kind == Kind::Process { PER_PROGRAM } else { 0 };
+        let per_port = PER_VIRTUAL_PORT + if plane.xdp { PER_REDIRECT } else { 0 };
+        PER_NETWORK + program + per_port * network.spec.ports.len() as u64
+    };
     let networks: u64 = intent.networks.iter().map(of).sum();
     OWN + PER_PORT * intent.node.spec.ports.len() as u64 + networks
 }

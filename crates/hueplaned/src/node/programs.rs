@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hue_host::ControlNamespace;
-use hue_host::program::{Program, ProgramNews, ProgramSpec};
+use hue_host::program::{Maps, Program, ProgramNews, ProgramSpec};
 use hue_planes::Kind;
+use hue_ports::XdpRedirect;
 use hue_tables::Vid;
 
 use super::wanted::Wanted;
@@ -103,7 +104,17 @@ fn spec(want: &Wanted) -> Option<ProgramSpec> {
         vid: want.program.vid.get(),
         network: want.network.name().to_owned(),
         interfaces: want.ports.iter().map(|port| port.interface.clone()).collect(),
+        xdp: plane.xdp,
     })
+}
+
+/// Has the frames of a network's interfaces go to AF_XDP sockets of its program, which may not load XDP programs itself.
+fn open_maps(control: &ControlNamespace, interfaces: &[String]) -> std::io::Result<Maps> {
+    let attach =
+        || interfaces.iter().map(|one| XdpRedirect::attach(one)).collect::<std::io::Result<Vec<_>>>();
+    let redirects = control.namespace.run(attach).map_err(std::io::Error::other)??;
+    let maps = redirects.iter().map(XdpRedirect::sockets).collect::<std::io::Result<_>>()?;
+    Ok(Maps { maps, held: Box::new(redirects) })
 }
 
 /// The program that forwards a network's packets.
@@ -134,7 +145,7 @@ impl Forwarder {
         tell: impl Fn(Report) + Send + 'static,
     ) -> std::io::Result<Self> {
         let tell = move |news| tell(Report { vid, run, news });
-        let program = Program::start(Arc::clone(control), spec.clone(), tell)?;
+        let program = Program::start(Arc::clone(control), spec.clone(), open_maps, tell)?;
         Ok(Self { program, spec, run, stale: false, starts: 0, last_line: None, problem: None })
     }
 

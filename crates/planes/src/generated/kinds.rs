@@ -2769,7 +2769,7 @@ pub mod process {
     use super::{Class, Kind, OutcomeRow, SettingRow, Verdict};
     use crate::plane::{Families, Keys};
     use crate::reason::Reason;
-    use crate::spec::SettingValues::{List, Other};
+    use crate::spec::SettingValues::{Flag, List, Other};
 
     /// What its tables are keyed by.
     pub const KEYS: Keys = Keys::None;
@@ -2782,12 +2782,13 @@ pub mod process {
     /// Largest MTU of a port, bytes of IP.
     pub const MTU_BYTES_MAX: u16 = 9202;
     /// What a network may say about its plane.
-    pub const SETTINGS: [SettingRow; 2] = [
+    pub const SETTINGS: [SettingRow; 3] = [
         SettingRow { name: "command", values: Other },
         SettingRow {
             name: "capabilities",
             values: List { words: &["net_raw", "net_admin"], default: &["net_raw"] },
         },
+        SettingRow { name: "xdp", values: Flag { default: false } },
     ];
 
     /// Outcomes of a packet, in the order in which they are tried: the first whose condition holds.

@@ -9,6 +9,7 @@
 
 mod attachment;
 mod program;
+mod redirect;
 mod ring;
 mod share;
 
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 pub use attachment::Attachment;
 pub use program::{GroupLimits, prepare};
 use program::{Program, QUEUES_MAX, index_of};
+pub use redirect::XdpRedirect;
 use ring::{BUSY_STEP, Socket};
 use share::Share;
 

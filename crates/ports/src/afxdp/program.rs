@@ -182,7 +182,7 @@ pub(super) fn index_of(class: u16) -> Option<usize> {
     }
 }
 
-fn other(error: impl std::error::Error) -> io::Error {
+pub(super) fn other(error: impl std::error::Error) -> io::Error {
     // The causes contain the kernel's error; the outer error only names the call.
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -198,7 +198,7 @@ fn other(error: impl std::error::Error) -> io::Error {
     io::Error::other(text)
 }
 
-fn missing(what: &str) -> io::Error {
+pub(super) fn missing(what: &str) -> io::Error {
     io::Error::other(format!("the XDP object has no {what}"))
 }
 

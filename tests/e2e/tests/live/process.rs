@@ -267,3 +267,41 @@ fn a_hostile_program_touches_nothing_else() {
     until("nothing is left", 20, || processes(&lab, &name).is_empty());
     assert_eq!(red.left.ping(red.right.address, 10), 10);
 }
+
+/// A program over AF_XDP, with no more capabilities than packet sockets need. It has no other way to get frames.
+#[test]
+fn a_program_forwards_over_af_xdp() {
+    if !can_run(&["python3"]) {
+        return;
+    }
+    let script = include_str!("../../../../labs/process/xdp.py");
+    let program = ["python3", "-c", script].map(str::to_owned).to_vec();
+    let lab = Lab::new(2);
+    let (hosts, name) = (hosts(&lab, 2), lab.name("violet"));
+    let own = document(&lab, "violet", 0..2, &program, "|, xdp: true");
+    let mut daemon = Daemon::start(&lab, &all(&[lab.node_document(""), own.clone()]));
+    let works = || {
+        until("hosts reach each other", 20, || hosts[0].ping(hosts[1].address, 1) == 1);
+        assert_eq!(hosts[0].ping(hosts[1].address, 20), 20);
+    };
+    works();
+    assert_eq!(transfer(&hosts[0], &hosts[1], hosts[1].address, 1 << 20), 1 << 20);
+    assert_eq!(told(&daemon, &name, "program_output"), ["2 ports"]);
+    // It ends, and gets the same maps again.
+    for pid in processes(&lab, &name) {
+        let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+    }
+    until("it runs again", 20, || network(&daemon, &name)["program"]["starts"] == 2);
+    works();
+    // So does the program of the next daemon, of an upgrade or after a crash.
+    let _ = lab.node().run_command(&mut daemon.cli.command(&["upgrade"])).expect_ok();
+    works();
+    daemon.kill();
+    daemon.respawn(&lab);
+    works();
+    // Without `xdp` there are no maps.
+    daemon.cli.apply(&all(&[own.replace(", xdp: true", "")]), &[]);
+    until("it says what it lacks", 20, || {
+        told(&daemon, &name, "program_output").iter().any(|line| line.contains("HUEPLANE_XSKMAPS"))
+    });
+}
