@@ -66,31 +66,46 @@ fn change(random: &mut Random, card: &mut Card<Twin>, programs: &mut [Program], 
 #[test]
 fn changed_and_moved_networks_agree() {
     let image = image(IMAGE);
-    for seed in (first_seed()..).take(if full() { 200 } else { 10 }) {
+    let (seeds, mut ended) = (if full() { 200 } else { 10 }, 0);
+    'seeds: for seed in (first_seed()..).take(seeds) {
         let mut random = Random::new(seed);
         let mut programs = world(&mut random, &ROUTED, 3);
         let mut card = card(&image, &programs);
         change(&mut random, &mut card, &mut programs, 12);
         for program in &mut programs {
             if program.policies.is_some() && random.chance(60) {
-                program.policies = Some(changed(&mut random, program));
-                card.load(std::slice::from_ref(program)).unwrap();
+                let policies = changed(&mut random, program);
+                let before = program.policies.replace(policies);
+                match card.load(std::slice::from_ref(program)) {
+                    // Its rows of next hops find no room beside those that it has: nothing changes.
+                    Err(SubstrateError::Room { .. }) => program.policies = before,
+                    done => done.unwrap(),
+                }
             }
             let vid = program.vid;
+            let mut back = Ok(());
             match random.below(4) {
                 0 => {
                     card.steer(vid, true).unwrap();
                     card.steer(vid, false).unwrap();
                 }
                 1 => {
-                    card.load_in_software(std::slice::from_ref(program)).unwrap();
-                    card.steer(vid, false).unwrap();
+                    let software = card.load_in_software(std::slice::from_ref(program));
+                    back = software.and_then(|()| card.steer(vid, false));
                 }
                 2 => {
                     card.unload(&[vid]).unwrap();
-                    card.load(std::slice::from_ref(program)).unwrap();
+                    back = card.load(std::slice::from_ref(program));
                 }
                 _ => {}
+            }
+            match back {
+                // Too few free rows of next hops are together.
+                Err(SubstrateError::Room { .. }) => {
+                    ended += 1;
+                    continue 'seeds;
+                }
+                done => done.unwrap(),
             }
         }
         change(&mut random, &mut card, &mut programs, 4);
@@ -99,6 +114,7 @@ fn changed_and_moved_networks_agree() {
             panic!("seed {seed}: {difference}");
         }
     }
+    assert!(10 * ended <= seeds, "{ended} of {seeds} worlds ended for lack of room");
 }
 
 /// Each frame meets a network before a change or after it.
@@ -146,8 +162,10 @@ fn planted_bugs_of_policies_are_found() {
     let found = is_found(&sound, 20);
     plant(None);
     assert!(found, "{:?}", Bug::PoliciesStay);
+    // The check that a place among the pairs is the network's own (PAIRS) makes no difference here, because the driver's tables name no
+    // other. Its bench, whose tables are random, finds it.
     let bugs: &[&str] = match full() {
-        true => &["PAIRS", "FAMILY", "HALF", "LOCAL", "EQUAL"],
+        true => &["FAMILY", "HALF", "LOCAL", "EQUAL"],
         false => &[],
     };
     for bug in bugs {
