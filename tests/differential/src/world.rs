@@ -102,17 +102,24 @@ fn whole_ports(random: &mut Random, kinds: &[Kind], programs: &mut [Program]) {
             continue;
         }
         let own: Vec<usize> = ports.drain(..size).collect();
-        let has = |kind: Kind, random: &mut Random| kinds.contains(&kind) && random.chance(75);
-        if has(Kind::Extract, random) {
-            world5::turn(program, &own, random);
-        } else if has(Kind::Rofl, random) {
-            world7::turn(program, &own, random);
-        } else if has(Kind::Mpls, random) {
-            world10::turn(program, &own, random);
-        } else {
-            world2::turn(program, &own, random);
+        match one_with_whole_ports(random, kinds) {
+            Kind::Extract => world5::turn(program, &own, random),
+            Kind::Rofl => world7::turn(program, &own, random),
+            Kind::Mpls => world10::turn(program, &own, random),
+            _ => world2::turn(program, &own, random),
         }
         count -= 1;
+    }
+}
+
+/// A kind whose networks have whole ports: `l2`, or another one of these. One other is there for its own sake, so it is chosen more often.
+fn one_with_whole_ports(random: &mut Random, kinds: &[Kind]) -> Kind {
+    let others = [Kind::Extract, Kind::Rofl, Kind::Mpls].into_iter().filter(|kind| kinds.contains(kind));
+    match others.collect::<Vec<_>>()[..] {
+        [] => Kind::L2,
+        [other] if random.chance(75) => other,
+        [_] => Kind::L2,
+        ref others => others.get(random.below(others.len() + 1)).copied().unwrap_or(Kind::L2),
     }
 }
 

@@ -63,12 +63,20 @@ fn experiments(names: &[&str], seeds: u64, count: usize) {
         return; // the few experiments of other seeds need not see rare outcomes
     }
     for ((name, of), seen) in names.iter().zip(&all).zip(&seen) {
-        let outcomes = |kind: Kind| kind.outcomes().iter().map(move |one| (Some(kind), one.name));
-        let all = of.kinds.iter().copied().flat_map(outcomes);
-        let all = all.chain(Unclaimed::ALL.iter().map(|one| (None, one.name())));
+        let all = outcomes(&of.kinds).chain(Unclaimed::ALL.iter().map(|one| (None, one.name())));
         let missing: Vec<_> = all.filter(|outcome| !seen.contains_key(outcome)).collect();
         assert!(missing.is_empty(), "{name}: the experiments never saw {missing:?}");
     }
+}
+
+/// The outcomes that packets of networks of these kinds can have on a card.
+fn outcomes(kinds: &[Kind]) -> impl Iterator<Item = Seen> {
+    let of = |kind: &Kind| {
+        let kind = *kind;
+        kind.outcomes().iter().map(move |one| (Some(kind), one.name))
+    };
+    // Only entries that pop the last label have this one, and a card has none.
+    kinds.iter().flat_map(of).filter(|outcome| *outcome != (Some(Kind::Mpls), "not_ip"))
 }
 
 #[test]
@@ -122,10 +130,7 @@ fn kinds_of_few_images_agree() {
             }
         }
     }
-    let outcomes = KINDS.iter().flat_map(|kind| kind.outcomes().iter().map(|one| (Some(*kind), one.name)));
-    // Only entries that pop the last label have this one, and a card has none.
-    let outcomes = outcomes.filter(|outcome| *outcome != (Some(Kind::Mpls), "not_ip"));
-    let missing: Vec<_> = outcomes.filter(|outcome| !seen.contains_key(outcome)).collect();
+    let missing: Vec<_> = outcomes(&KINDS).filter(|outcome| !seen.contains_key(outcome)).collect();
     assert!(missing.is_empty() || first_seed() != 0, "the experiments never saw {missing:?}");
 }
 
