@@ -291,7 +291,7 @@ fn a_program_forwards_over_af_xdp() {
     for pid in processes(&lab, &name) {
         let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
     }
-    until("it runs again", 20, || network(&daemon, &name)["program"]["starts"] == 2);
+    until("it runs again", 20, || told(&daemon, &name, "program_output") == ["2 ports"; 2]);
     works();
     // So does the program of the next daemon, of an upgrade or after a crash.
     let _ = lab.node().run_command(&mut daemon.cli.command(&["upgrade"])).expect_ok();
