@@ -7,6 +7,7 @@ fn main() {
     let manifest = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let out = std::env::var("OUT_DIR").expect("cargo sets it");
     println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-changed=../../spec/xdp/abi.h");
     println!("cargo::rerun-if-env-changed=HUEPLANE_CLANG");
     let clang = std::env::var("HUEPLANE_CLANG").unwrap_or_else(|_| "clang".to_owned());
     for program in ["load", "forward", "sockets"] {

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 fn main() {
+    println!("cargo::rerun-if-changed=../../spec/xdp/abi.h");
+    println!("cargo::rerun-if-env-changed=HUEPLANE_CLANG");
     compile("hueplane");
     compile("redirect");
 }
@@ -15,7 +17,6 @@ fn compile(name: &str) {
     let source = Path::new(&manifest).join(format!("../../spec/xdp/{name}.c"));
     let object = Path::new(&out).join(format!("{name}.o"));
     println!("cargo::rerun-if-changed={}", source.display());
-    println!("cargo::rerun-if-env-changed=HUEPLANE_CLANG");
     let clang = std::env::var("HUEPLANE_CLANG").unwrap_or_else(|_| "clang".to_owned());
     let status = Command::new(&clang)
         .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fno-ident"])

@@ -19,7 +19,7 @@ const PER_VIRTUAL_PORT: u64 = 3;
 
 /// Descriptors of a network's program: pipes, and the process.
 const PER_PROGRAM: u64 = 5;
-/// Descriptors of a virtual port whose program uses AF_XDP: program, link, map (three times), and type information.
+/// Descriptors of a virtual port whose program uses AF_XDP: program, link, map (twice) and type information, rounded up.
 const PER_REDIRECT: u64 = 7;
 
 /// Descriptors that a daemon with this desired state needs, rounded up.

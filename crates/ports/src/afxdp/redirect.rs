@@ -19,8 +19,7 @@ const NAME: &str = "redirect";
 /// A program on an interface that passes frames to a socket in its map, and to Linux while there is none.
 #[derive(Debug)]
 pub struct XdpRedirect {
-    _bpf: Ebpf,
-    sockets: OwnedFd,
+    bpf: Ebpf,
 }
 
 impl XdpRedirect {
@@ -30,15 +29,11 @@ impl XdpRedirect {
     /// If a system call fails, because the interface does not exist or has another XDP program, for example.
     pub fn attach(interface: &str) -> io::Result<Self> {
         let mut bpf = EbpfLoader::new().load(OBJECT).map_err(other)?;
-        let sockets = match bpf.map("SOCKETS") {
-            Some(Map::XskMap(data)) => data.fd().as_fd().try_clone_to_owned()?,
-            _ => return Err(missing("map SOCKETS")),
-        };
         let program: &mut Xdp =
             bpf.program_mut(NAME).ok_or_else(|| missing("program"))?.try_into().map_err(other)?;
         program.load().map_err(other)?;
         program.attach(interface, XdpMode::default()).map_err(other)?;
-        Ok(Self { _bpf: bpf, sockets })
+        Ok(Self { bpf })
     }
 
     /// The map of sockets (`BPF_MAP_TYPE_XSKMAP`), by queue; there is one queue, 0.
@@ -46,6 +41,9 @@ impl XdpRedirect {
     /// # Errors
     /// If there are too many open files.
     pub fn sockets(&self) -> io::Result<OwnedFd> {
-        self.sockets.try_clone()
+        match self.bpf.map("SOCKETS") {
+            Some(Map::XskMap(data)) => data.fd().as_fd().try_clone_to_owned(),
+            _ => Err(missing("map SOCKETS")),
+        }
     }
 }
