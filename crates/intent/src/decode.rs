@@ -357,6 +357,16 @@ impl<'t> Cursor<'t> {
         }
         word
     }
+
+    /// The value as one of a few values, by its name.
+    pub(crate) fn choice<T: Copy, const N: usize>(
+        &self,
+        values: [T; N],
+        name: impl Fn(T) -> &'static str,
+    ) -> Option<T> {
+        let found = self.word(&values.map(&name))?;
+        values.into_iter().find(|value| name(*value) == found)
+    }
 }
 
 /// A whole number in a notation of YAML 1.2: decimal, `0x…` or `0o…`.

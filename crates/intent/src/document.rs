@@ -236,10 +236,7 @@ fn card<'t>(at: &Cursor<'t>) -> CardDraft<'t> {
 fn scheduler(at: &Cursor<'_>) -> Option<Scheduler> {
     at.mapping(&["kind", "from_traffic", "soft", "card_bandwidth", "move_cost"])?;
     let from_traffic = optional(at, "from_traffic", Cursor::flag);
-    let kind = optional(at, "kind", |at| {
-        let name = at.word(&SchedulerKind::ALL.map(SchedulerKind::name))?;
-        SchedulerKind::ALL.into_iter().find(|kind| kind.name() == name)
-    });
+    let kind = optional(at, "kind", |at| at.choice(SchedulerKind::ALL, SchedulerKind::name));
     let soft = optional(at, "soft", |at| {
         at.mapping(&["cores", "bandwidth"])?;
         let cores = optional(at, "cores", |at| at.number(1, limits::FORWARDING_CORES_MAX, ""));
@@ -299,8 +296,7 @@ fn node_link(at: &Cursor<'_>) -> Option<NodeLink> {
 }
 
 fn driver(at: &Cursor<'_>) -> Option<PortDriver> {
-    let name = at.word(&PortDriver::ALL.map(PortDriver::name))?;
-    PortDriver::ALL.into_iter().find(|driver| driver.name() == name)
+    at.choice(PortDriver::ALL, PortDriver::name)
 }
 
 /// Decodes every entry of a list. If `entry` returns `None`, it must have reported why.
@@ -537,17 +533,15 @@ pub(crate) fn setting_names() -> Vec<&'static str> {
 
 fn plane(at: &Cursor<'_>) -> Option<Plane> {
     let names = Kind::OFFERED.map(Kind::name);
-    let kind = at.field("kind").and_then(|field| field.known_word(&names));
-    let kind = Kind::OFFERED.into_iter().find(|one| Some(one.name()) == kind);
+    let known = at.field("kind").and_then(|field| field.known_word(&names));
+    let kind = Kind::OFFERED.into_iter().find(|kind| Some(kind.name()) == known);
     let own = kind.map(own_settings).unwrap_or_default();
     at.mapping_naming(
         &[&["kind"], setting_names().as_slice()].concat(),
         &[&["kind"], own.as_slice()].concat(),
     )?;
     let field = at.required("kind", &one_of(names))?;
-    let name = field.word(&names)?;
-    let kind = Kind::OFFERED.into_iter().find(|kind| kind.name() == name)?;
-    settings(at, kind)
+    settings(at, field.choice(Kind::OFFERED, Kind::name)?)
 }
 
 /// The settings of a kind.
@@ -575,11 +569,11 @@ pub(crate) fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Plane> {
             has_others = true;
         }
     }
-    let martians = optional(at, "martians", |at| choice(at, Martians::ALL, Martians::name));
-    let route_by = optional(at, "route_by", |at| choice(at, RouteBy::ALL, RouteBy::name));
+    let martians = optional(at, "martians", |at| at.choice(Martians::ALL, Martians::name));
+    let route_by = optional(at, "route_by", |at| at.choice(RouteBy::ALL, RouteBy::name));
     let macs_max = optional(at, "macs_max", |at| at.range(l2::MACS_MAX, ""));
     let ageing = optional(at, "ageing_seconds", |at| at.range(l2::AGEING_SECONDS, " seconds"));
-    let ttl = optional(at, "ttl", |at| choice(at, Ttl::ALL, Ttl::name));
+    let ttl = optional(at, "ttl", |at| at.choice(Ttl::ALL, Ttl::name));
     let sticky = optional(at, "sticky", Cursor::flag);
     let storm_limit = optional(at, "storm_limit", rate_limit);
     let label_bits = optional(at, "label_bits", label_bits);
@@ -591,7 +585,7 @@ pub(crate) fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Plane> {
         _ => Some(None),
     };
     let slices = optional(at, "slices", |at| at.range(splice::SLICES, ""));
-    let bits = optional(at, "bits", |at| choice(at, splice::Bits::ALL, splice::Bits::name));
+    let bits = optional(at, "bits", |at| at.choice(splice::Bits::ALL, splice::Bits::name));
     let command = match (kind, at.field("command")) {
         (Kind::Process, None) => {
             let expected = "the program that forwards, such as [python3, /opt/hub.py]";
@@ -624,17 +618,6 @@ pub(crate) fn settings(at: &Cursor<'_>, kind: Kind) -> Option<Plane> {
         capabilities: capabilities?.unwrap_or_else(Capability::default_list),
         xdp: xdp?.unwrap_or_default(),
     })
-}
-
-/// One of some values, by its name.
-fn choice<T: Copy, const N: usize>(
-    at: &Cursor<'_>,
-    values: [T; N],
-    name: impl Fn(T) -> &'static str,
-) -> Option<T> {
-    let names = values.map(&name);
-    let found = at.word(&names)?;
-    values.into_iter().find(|value| name(*value) == found)
 }
 
 /// Labels are whole bytes.
@@ -671,7 +654,7 @@ fn command(at: Cursor<'_>) -> Option<Vec<String>> {
 
 fn capabilities(at: &Cursor<'_>) -> Option<Vec<Capability>> {
     let listed = items(at.clone(), Capability::ALL.len(), "a list of capabilities", |at| {
-        choice(at, Capability::ALL, Capability::name)
+        at.choice(Capability::ALL, Capability::name)
     })
     .take()?;
     // In one order, so that documents that mean the same are the same.
@@ -679,14 +662,14 @@ fn capabilities(at: &Cursor<'_>) -> Option<Vec<Capability>> {
 }
 
 fn placement(at: &Cursor<'_>) -> Option<Placement> {
-    choice(at, Placement::ALL, Placement::name)
+    at.choice(Placement::ALL, Placement::name)
 }
 
 fn needs(at: &Cursor<'_>) -> Option<Needs> {
     let before = at.faults();
     at.mapping(&["bandwidth", "latency", "routes"])?;
     let bandwidth = optional(at, "bandwidth", bandwidth);
-    let latency = optional(at, "latency", |at| choice(at, Latency::ALL, Latency::name));
+    let latency = optional(at, "latency", |at| at.choice(Latency::ALL, Latency::name));
     let routes =
         optional(at, "routes", |at| at.number(1, u32::try_from(limits::ROUTES_MAX).unwrap_or(u32::MAX), ""));
     let needs = Needs { bandwidth: bandwidth?, latency: latency?, routes: routes? };

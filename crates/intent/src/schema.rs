@@ -3,7 +3,7 @@
 //! Flow: `types` → **schema** → `docs/reference/schema.json` (a test checks that it is current) and `hueplane
 //! schema`. The schema contains every rule that a schema can express; `validate` checks the others.
 
-use hue_planes::{Kind, LABELS_MAX, SettingValues};
+use hue_planes::{Kind, LABELS_MAX, SettingRange, SettingValues};
 use hue_tables::Vid;
 use hue_wire::mpls::{LABEL_MAX, LABEL_MIN};
 use hue_wire::vxlan::Vni;
@@ -385,16 +385,9 @@ pub(crate) fn settings(schema: &mut Schema) {
     for row in Kind::OFFERED.into_iter().flat_map(Kind::settings) {
         let Some(property) = properties.get_mut(row.name).and_then(Value::as_object_mut) else { continue };
         let values = match row.values {
-            SettingValues::Range(of) if of.multiple_of == 1 => {
+            SettingValues::Range(of) => {
                 json!({"type": "integer", "minimum": of.min, "maximum": of.max, "default": of.default})
             }
-            SettingValues::Range(of) => json!({
-                "type": "integer",
-                "minimum": of.min,
-                "maximum": of.max,
-                "multipleOf": of.multiple_of,
-                "default": of.default,
-            }),
             SettingValues::Flag { default } => json!({"type": "boolean", "default": default}),
             SettingValues::Choice(words) => {
                 json!({"type": "string", "enum": words, "default": words.first()})
@@ -408,6 +401,9 @@ pub(crate) fn settings(schema: &mut Schema) {
             SettingValues::Other => json!({}),
         };
         property.extend(values.as_object().cloned().unwrap_or_default());
+        if let SettingValues::Range(SettingRange { multiple_of: many @ 2.., .. }) = row.values {
+            property.insert("multipleOf".to_owned(), many.into());
+        }
     }
 }
 

@@ -224,17 +224,16 @@ fn names(spec: &Spec, verdict: Verdict) -> Vec<String> {
 
 /// The values that a setting can have, and what holds without it.
 fn values(setting: &Setting) -> (String, String) {
-    match setting.values() {
-        Some(Values::Number { min, max, multiple_of: 1, default }) => {
+    match &setting.values {
+        Values::Number { min, max, multiple_of: 1, default } => {
             (format!("{min} to {max}"), default.to_string())
         }
-        Some(Values::Number { min, max, multiple_of, default }) => {
+        Values::Number { min, max, multiple_of, default } => {
             (format!("{min} to {max}, a multiple of {multiple_of}"), default.to_string())
         }
-        Some(Values::Flag { default }) => ("true, false".to_owned(), default.to_string()),
-        Some(Values::Choice { words, default }) => (words.join(", "), default.to_owned()),
-        Some(Values::List { words, default }) => (words.join(", "), format!("[{}]", default.join(", "))),
-        Some(Values::Other { values, default }) => (values.to_owned(), default.to_owned()),
-        None => Default::default(),
+        Values::Flag { default } => ("true, false".to_owned(), default.to_string()),
+        Values::Choice(words) => (words.join(", "), words.first().cloned().unwrap_or_default()),
+        Values::List { words, default } => (words.join(", "), format!("[{}]", default.join(", "))),
+        Values::Other { values, default } => (values.clone(), default.clone()),
     }
 }

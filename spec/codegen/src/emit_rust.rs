@@ -465,7 +465,7 @@ fn plane(out: &mut String, kind: &Kind) {
 
 /// The import of what a kind's settings are made of.
 fn setting_imports(kind: &Kind) -> String {
-    let mut variants: Vec<&str> = kind.setting.iter().map(|one| setting_variant(one.values())).collect();
+    let mut variants: Vec<&str> = kind.setting.iter().map(|one| setting_variant(&one.values)).collect();
     variants.sort_unstable();
     variants.dedup();
     let range = if variants.contains(&"Range") { "\n    use crate::spec::SettingRange;" } else { "" };
@@ -477,13 +477,13 @@ fn setting_imports(kind: &Kind) -> String {
 }
 
 /// The variant of a setting's values in Rust.
-fn setting_variant(values: Option<Values<'_>>) -> &'static str {
+fn setting_variant(values: &Values) -> &'static str {
     match values {
-        Some(Values::Number { .. }) => "Range",
-        Some(Values::Flag { .. }) => "Flag",
-        Some(Values::Choice { .. }) => "Choice",
-        Some(Values::List { .. }) => "List",
-        Some(Values::Other { .. }) | None => "Other",
+        Values::Number { .. } => "Range",
+        Values::Flag { .. } => "Flag",
+        Values::Choice(_) => "Choice",
+        Values::List { .. } => "List",
+        Values::Other { .. } => "Other",
     }
 }
 
@@ -492,10 +492,11 @@ fn settings(kind: &Kind) -> String {
     let mut out = String::new();
     let mut rows = Vec::new();
     for one in &kind.setting {
-        let values = match one.values() {
-            Some(Values::Number { min, max, multiple_of, default }) => {
-                let integer = integer(max);
-                let [min, max, multiple_of, default] = [min, max, multiple_of, default].map(grouped);
+        let values = match &one.values {
+            Values::Number { min, max, multiple_of, default } => {
+                let integer = integer(*max);
+                let [min, max, multiple_of, default] =
+                    [min, max, multiple_of, default].map(|number| grouped(*number));
                 let range = format!(
                     "SettingRange {{ min: {min}, max: {max}, multiple_of: {multiple_of}, default: {default} }}"
                 );
@@ -504,16 +505,16 @@ fn settings(kind: &Kind) -> String {
                 out.push_str(&assigned(&head, &range));
                 format!("({range})")
             }
-            Some(Values::Flag { default }) => format!(" {{ default: {default} }}"),
-            Some(Values::Choice { words, .. }) => format!("(&{words:?})"),
-            Some(Values::List { words, default }) => {
+            Values::Flag { default } => format!(" {{ default: {default} }}"),
+            Values::Choice(words) => format!("(&{words:?})"),
+            Values::List { words, default } => {
                 format!(" {{ words: &{words:?}, default: &{default:?} }}")
             }
-            Some(Values::Other { .. }) | None => String::new(),
+            Values::Other { .. } => String::new(),
         };
         rows.push([
             format!("name: {:?}", one.name),
-            format!("values: {}{values}", setting_variant(one.values())),
+            format!("values: {}{values}", setting_variant(&one.values)),
         ]);
     }
     out.push_str("    /// What a network may say about its plane.\n");

@@ -339,9 +339,34 @@ pub struct Question {
 
 /// What a network may say about its plane.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "SettingFields")]
 pub struct Setting {
     pub name: String,
+    pub values: Values,
+    pub doc: String,
+    pub source: String,
+}
+
+/// The values that a setting can have.
+#[derive(Debug)]
+pub enum Values {
+    /// A whole number.
+    Number { min: u64, max: u64, multiple_of: u64, default: u64 },
+    /// True or false.
+    Flag { default: bool },
+    /// One of some words, of which the first is the default.
+    Choice(Vec<String>),
+    /// A list of some words.
+    List { words: Vec<String>, default: Vec<String> },
+    /// Anything else: a description, and one of what holds without it.
+    Other { values: String, default: String },
+}
+
+/// A [`Setting`] as files have it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SettingFields {
+    name: String,
     /// A whole number: the least and the largest.
     range: Option<[u64; 2]>,
     /// What the number must be a multiple of.
@@ -351,51 +376,43 @@ pub struct Setting {
     /// Anything else: a description of it.
     values: Option<String>,
     default: toml::Value,
-    pub doc: String,
-    pub source: String,
+    doc: String,
+    source: String,
 }
 
-/// The values that a setting can have.
-#[derive(PartialEq, Eq, Debug)]
-pub enum Values<'a> {
-    /// A whole number.
-    Number { min: u64, max: u64, multiple_of: u64, default: u64 },
-    /// True or false.
-    Flag { default: bool },
-    /// One of some words, of which the first is the default.
-    Choice { words: &'a [String], default: &'a str },
-    /// A list of some words.
-    List { words: &'a [String], default: Vec<&'a str> },
-    /// Anything else: a description, and one of what holds without it.
-    Other { values: &'a str, default: &'a str },
-}
+impl TryFrom<SettingFields> for Setting {
+    type Error = String;
 
-impl Setting {
-    /// The values that it can have; `None` if its fields do not fit together.
-    pub fn values(&self) -> Option<Values<'_>> {
-        use toml::Value::{Array, Boolean, Integer, String};
-        let among = |words: &[std::string::String], word: &str| words.iter().any(|one| one == word);
-        let one = self.multiple_of.is_none();
-        match (self.range, &self.choices, &self.values, &self.default) {
-            (Some([min, max]), None, None, Integer(default)) => {
-                let multiple_of = self.multiple_of.map_or(1, NonZeroU64::get);
-                let default = u64::try_from(*default).ok()?;
+    fn try_from(of: SettingFields) -> Result<Self, String> {
+        use toml::Value::{Array, Boolean, Integer, String as Text};
+        let values = match (of.range, of.multiple_of, of.choices, of.values, of.default) {
+            (Some([min, max]), multiple_of, None, None, Integer(default)) => {
+                let multiple_of = multiple_of.map_or(1, NonZeroU64::get);
                 let fits = |number: &u64| (min..=max).contains(number) && number.is_multiple_of(multiple_of);
-                let all = [min, max, default].iter().all(fits);
-                all.then_some(Values::Number { min, max, multiple_of, default })
+                u64::try_from(default)
+                    .ok()
+                    .filter(|default| [min, max, *default].iter().all(fits))
+                    .map(|default| Values::Number { min, max, multiple_of, default })
             }
-            (None, None, None, Boolean(default)) if one => Some(Values::Flag { default: *default }),
-            (None, Some(words), None, String(default)) if one && words.first() == Some(default) => {
-                Some(Values::Choice { words, default })
+            (None, None, None, None, Boolean(default)) => Some(Values::Flag { default }),
+            (None, None, Some(words), None, Text(default)) if words.first() == Some(&default) => {
+                Some(Values::Choice(words))
             }
-            (None, Some(words), None, Array(list)) if one => {
-                let default: Option<Vec<&str>> = list.iter().map(toml::Value::as_str).collect();
-                let default = default?;
-                default.iter().all(|word| among(words, word)).then_some(Values::List { words, default })
+            (None, None, Some(words), None, Array(list)) => {
+                let known =
+                    |word: toml::Value| word.as_str().map(str::to_owned).filter(|word| words.contains(word));
+                let default: Option<Vec<String>> = list.into_iter().map(known).collect();
+                default.map(|default| Values::List { words, default })
             }
-            (None, None, Some(values), String(default)) if one => Some(Values::Other { values, default }),
+            (None, None, None, Some(values), Text(default)) => Some(Values::Other { values, default }),
             _ => None,
-        }
+        };
+        let wrong = format!(
+            "'{}': expected one of range, choices and values, or none of them, and a default that is such a value (the \
+             first of choices)",
+            of.name
+        );
+        Ok(Self { name: of.name, values: values.ok_or(wrong)?, doc: of.doc, source: of.source })
     }
 }
 
@@ -568,11 +585,6 @@ fn check_kind(kind: &Kind) -> Result<(), SpecError> {
             kind.question.len()
         );
         return Err(row(&table, &kind.name, &what));
-    }
-    if let Some(one) = kind.setting.iter().find(|one| one.values().is_none()) {
-        let what = "expected one of range, choices and values, or none of them, and a default that is such a value (the first \
-                    of choices)";
-        return Err(row(&table, &one.name, what));
     }
     let place = |place: &String| matches!(place.as_str(), "soft" | "card");
     match kind.runs_on.iter().find(|name| !place(name)) {

@@ -198,10 +198,7 @@ fn network(at: &Cursor<'_>) -> Option<TopologyNetwork> {
     });
     let nodes = list(at, "nodes", limits::TOPOLOGY_NODES_MAX, "a list of nodes", self::name);
     let links = list(at, "links", limits::TOPOLOGY_LINKS_MAX, "a list of links", virtual_link);
-    let routing = optional(at, "routing", |at| {
-        let word = at.word(&Routing::ALL.map(Routing::name))?;
-        Routing::ALL.into_iter().find(|routing| routing.name() == word)
-    });
+    let routing = optional(at, "routing", |at| at.choice(Routing::ALL, Routing::name));
     let hosts = list(at, "hosts", limits::TOPOLOGY_HOSTS_MAX, "a list of hosts", host);
     Some(TopologyNetwork {
         name: name?,
@@ -218,8 +215,7 @@ fn network(at: &Cursor<'_>) -> Option<TopologyNetwork> {
 
 /// The kind of a network.
 fn kind(at: &Cursor<'_>) -> Option<Kind> {
-    let word = at.word(&Kind::OFFERED.map(Kind::name))?;
-    Kind::OFFERED.into_iter().find(|kind| kind.name() == word)
+    at.choice(Kind::OFFERED, Kind::name)
 }
 
 /// The settings of the kind, as networks have them: `Some(None)` if there are none, `None` if they are invalid.
@@ -256,10 +252,7 @@ fn fits(at: &Cursor<'_>, prefix: AnyPrefix, kind: Option<Kind>) -> Option<AnyPre
 fn virtual_link(at: &Cursor<'_>) -> Option<VirtualLink> {
     at.mapping(&["ends", "tunnel", "over", "vni", "cost"])?;
     let ends = ends(at);
-    let tunnel = optional(at, "tunnel", |at| {
-        let word = at.word(&TunnelType::ALL.map(TunnelType::name))?;
-        TunnelType::ALL.into_iter().find(|kind| kind.name() == word)
-    });
+    let tunnel = optional(at, "tunnel", |at| at.choice(TunnelType::ALL, TunnelType::name));
     let over = optional(at, "over", name);
     let vni = optional(at, "vni", |at| at.number(1, limits::TOPOLOGY_VNI_MAX, ""));
     let cost = optional(at, "cost", cost);
