@@ -33,6 +33,8 @@ constexpr unsigned kPorts = HUE_TWIN_PORTS;
 constexpr unsigned kCpuPorts = 0xf0;
 constexpr unsigned kBusBytes = HUE_BUS_BYTES;
 constexpr unsigned kResetCycles = 16;
+// After a reset the card clears its counters, a row a clock. Frames of a test, and accesses to those tables, come afterwards.
+constexpr unsigned kClearCycles = 8192;
 // A register answers in 2 cycles; this limit is far beyond.
 constexpr unsigned kAnswerCyclesMax = 4096;
 constexpr uint64_t kPicosecondsPerSecond = 1000000000000;
@@ -193,6 +195,7 @@ struct hue_twin {
     context->traceEverOn(VM_TRACE);
     for (unsigned i = 0; i < kResetCycles; ++i) cycle();
     top->rst_ni = 1;
+    for (unsigned i = 0; i < kClearCycles; ++i) cycle();
     cycles = 0;
     still_since = 0;
   }

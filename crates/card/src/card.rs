@@ -30,6 +30,8 @@ use crate::tunnels::Tunnels;
 pub(crate) const COUNT_ROWS: u32 = 32;
 /// BYTES rows of a network: received, sent.
 pub(crate) const BYTES_ROWS: u32 = 2;
+/// Quantum in bytes of the network with the least weight, and of every row of QUANTUM after reset.
+pub(crate) const QUANTUM_USUAL: u16 = 2048;
 /// PORT rows of a port.
 const PORT_ROWS: u32 = 8;
 /// The row that counts group frames dropped for lack of room.
@@ -85,7 +87,7 @@ pub struct Card<R> {
 }
 
 impl<R: Registers> Card<R> {
-    /// Takes over a card: removes all networks from it, and resets its counters.
+    /// Takes over a card: removes all networks from it, and resets its counters. A new card is not written.
     ///
     /// # Errors
     /// Any error of discovery; `Access`, `Table`.
@@ -93,46 +95,13 @@ impl<R: Registers> Card<R> {
         let is_new = registers.is_new();
         let mut device = Device::discover(registers)?;
         let description = device.description().clone();
-        let ports = description.mac_ports + description.cpu_queues;
-        // Frames may already arrive.
-        device.in_hold(|device| {
-            for row in 0..description.select_rows {
-                device.write_row(row, &SelectRow::default())?;
-            }
-            // These are large.
-            if !is_new {
-                (0..description.mac_rows).try_for_each(|row| device.write_row(row, &MacRow::default()))?;
-                (0..description.station_rows)
-                    .try_for_each(|row| device.write_row(row, &StationRow::default()))?;
-                (0..description.rows(GroupRow::TABLE))
-                    .try_for_each(|row| device.write_row(row, &GroupRow::default()))?;
-            }
-            for row in 0..description.tunnel_rows {
-                device.write_row(row, &TunnelRow::default())?;
-            }
-            for row in 0..ports {
-                device.write_row(row, &AttachHeadRow::default())?;
-            }
-            for row in 0..description.nets {
-                device.write_row(row, &NetworkRow::default())?;
-            }
-            Ok(())
-        })?;
-        for row in 0..description.rows(UnclaimedRow::TABLE) {
-            device.take_row::<UnclaimedRow>(row)?;
-        }
-        for port in 0..ports {
-            for counter in 0..PORT_ROWS - 1 {
-                device.take_row::<PortRow>(port * PORT_ROWS + counter)?;
-            }
+        if !is_new {
+            clear(&mut device)?;
         }
         let (shared, banks) = match description.layout {
             Layout::Tcam => (None, None),
             Layout::Dag36 | Layout::Sram => (Some(Shared::new(&description)?), None),
-            Layout::Dir => {
-                Banks::clear(&mut device)?;
-                (None, Some(Banks::new(&description)))
-            }
+            Layout::Dir => (None, Some(Banks::new(&description))),
         };
         let mut card = Self {
             device: RefCell::new(device),
@@ -144,7 +113,7 @@ impl<R: Registers> Card<R> {
             tunnels_in_software: false,
             left: Vec::new(),
             select: vec![None; description.select_rows as usize],
-            attach: vec![(AttachHeadRow::default(), Vec::new()); ports as usize],
+            attach: vec![(AttachHeadRow::default(), Vec::new()); description.ports() as usize],
             shared,
             banks,
             planes: (0..description.planes).map(Plane::new).collect(),
@@ -152,7 +121,7 @@ impl<R: Registers> Card<R> {
             unwritten: VecDeque::new(),
             lent: None,
             forced_gates: 0,
-            quanta: vec![None; description.rows(QuantumRow::TABLE) as usize],
+            quanta: vec![is_new.then_some(QUANTUM_USUAL); description.rows(QuantumRow::TABLE) as usize],
         };
         card.write_quanta()?;
         Ok(card)
@@ -390,6 +359,34 @@ impl<R: Registers> Card<R> {
         let (received, sent) = (device.read_row::<BytesRow>(row)?, device.read_row::<BytesRow>(row + 1)?);
         Ok(Some((received.value, sent.value)))
     }
+}
+
+/// Removes all networks from a card that may have been used before, and resets its counters.
+fn clear<R: Registers>(device: &mut Device<R>) -> Result<(), CardError> {
+    let description = device.description().clone();
+    // Frames may already arrive.
+    device.in_hold(|device| {
+        clear_rows::<SelectRow, R>(device, description.select_rows)?;
+        clear_rows::<MacRow, R>(device, description.mac_rows)?;
+        clear_rows::<StationRow, R>(device, description.station_rows)?;
+        clear_rows::<GroupRow, R>(device, description.rows(GroupRow::TABLE))?;
+        clear_rows::<TunnelRow, R>(device, description.tunnel_rows)?;
+        clear_rows::<AttachHeadRow, R>(device, description.ports())?;
+        clear_rows::<NetworkRow, R>(device, description.nets)
+    })?;
+    for row in 0..description.rows(UnclaimedRow::TABLE) {
+        device.take_row::<UnclaimedRow>(row)?;
+    }
+    for port in 0..description.ports() {
+        for counter in 0..PORT_ROWS - 1 {
+            device.take_row::<PortRow>(port * PORT_ROWS + counter)?;
+        }
+    }
+    if description.layout == Layout::Dir { Banks::clear(device) } else { Ok(()) }
+}
+
+fn clear_rows<T: Row + Default, R: Registers>(device: &mut Device<R>, rows: u32) -> Result<(), CardError> {
+    (0..rows).try_for_each(|row| device.write_row(row, &T::default()))
 }
 
 const _: () = assert!(OUTCOMES_MAX < COUNT_ROWS as usize && regs::TABLE_DATA.len() == crate::rows::ROW_WORDS);

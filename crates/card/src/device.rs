@@ -167,6 +167,12 @@ impl Description {
         (self.station_rows as u64 * STATIONS_USABLE_PERCENT / 100) as u32
     }
 
+    /// Streams of frames: MAC ports, then CPU queues.
+    #[must_use]
+    pub const fn ports(&self) -> u32 {
+        self.mac_ports + self.cpu_queues
+    }
+
     /// How many entries a network of kind `extract` may have.
     #[must_use]
     pub const fn entries_max(&self) -> u32 {
@@ -177,7 +183,7 @@ impl Description {
     #[must_use]
     pub fn rows(&self, table: Table) -> u32 {
         let [level0, level1, level2, level3] = self.level_words;
-        let ports = self.mac_ports + self.cpu_queues;
+        let ports = self.ports();
         match table {
             regs::SELECT => self.select_rows,
             regs::MAC => self.mac_rows,
@@ -282,10 +288,12 @@ impl<R: Registers> Device<R> {
     pub fn write_row<T: Row>(&mut self, row: u32, value: &T) -> Result<(), CardError> {
         let words = value.pack()?;
         self.check(T::TABLE, row)?;
-        for (address, word) in regs::TABLE_DATA.into_iter().zip(words).take(T::TABLE.words()) {
-            self.registers.write(address, word)?;
-        }
-        self.command(T::TABLE, row, regs::TABLE_COMMAND_WRITE)
+        self.command(
+            T::TABLE,
+            row,
+            words.get(..T::TABLE.words()).unwrap_or(&words),
+            regs::TABLE_COMMAND_WRITE,
+        )
     }
 
     /// Writes route words or slots of groups, given as table, row, word, in this order. Later accesses come after all of them. A packet
@@ -382,7 +390,7 @@ impl<R: Registers> Device<R> {
 
     fn fetch<T: Row>(&mut self, row: u32, command: u32) -> Result<T, CardError> {
         self.check(T::TABLE, row)?;
-        self.command(T::TABLE, row, command)?;
+        self.command(T::TABLE, row, &[], command)?;
         let mut words: Words = [0; ROW_WORDS];
         for (address, word) in regs::TABLE_DATA.into_iter().zip(&mut words).take(T::TABLE.words()) {
             *word = self.registers.read(address)?;
@@ -398,15 +406,20 @@ impl<R: Registers> Device<R> {
         Ok(())
     }
 
-    fn command(&mut self, table: Table, row: u32, command: u32) -> Result<(), CardError> {
+    /// Gives the access unit a command for a row, with the data to write, and waits for its end.
+    fn command(&mut self, table: Table, row: u32, data: &[u32], command: u32) -> Result<(), CardError> {
+        // In one go, so that no write waits for the answer of the one before.
+        let mut writes = Vec::with_capacity(ROW_WORDS + 3);
+        writes.extend(regs::TABLE_DATA.into_iter().zip(data.iter().copied()));
         let selected = self.selected.take();
         if selected.is_none_or(|(id, _)| id != table.id) {
-            self.registers.write(regs::TABLE_ID, table.id)?;
+            writes.push((regs::TABLE_ID, table.id));
         }
         if selected.is_none_or(|(_, index)| index != row) {
-            self.registers.write(regs::TABLE_INDEX, row)?;
+            writes.push((regs::TABLE_INDEX, row));
         }
-        self.registers.write(regs::TABLE_COMMAND, command)?;
+        writes.push((regs::TABLE_COMMAND, command));
+        self.registers.write_all(&writes)?;
         let fault = |reason| Err(CardError::Table { table: table.name, row, reason });
         for _ in 0..POLLS_MAX {
             let status = self.registers.read(regs::TABLE_STATUS)?;

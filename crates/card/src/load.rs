@@ -736,7 +736,7 @@ fn forget_counters<R: Registers>(device: &mut Device<R>, net: u8) -> Result<(), 
         device.take_row::<CopiesRow>(net.into())?;
     }
     forget_tunnel_counts(device, net)?;
-    let ports = device.description().mac_ports + device.description().cpu_queues;
+    let ports = device.description().ports();
     for port in 0..ports {
         device.take_row::<OutDropsRow>(out_drops_row(port, net))?;
     }

@@ -57,8 +57,8 @@ pub trait Registers {
         writes.iter().try_for_each(|(address, value)| self.write(*address, *value))
     }
 
-    /// Whether all memories of the card are known to be zero, so that a driver need not clear them. An FPGA may have been used
-    /// before.
+    /// Whether the card is known to be as after a reset with memories of zeros, so that a driver need not clear tables and counters.
+    /// An FPGA may have been used before.
     fn is_new(&self) -> bool {
         false
     }

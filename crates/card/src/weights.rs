@@ -7,14 +7,12 @@
 
 use hue_tables::Vid;
 
-use crate::card::Card;
+use crate::card::{Card, QUANTUM_USUAL as USUAL};
 use crate::error::CardError;
 use crate::generated::QuantumRow;
 use crate::registers::Registers;
 use crate::rows::Row;
 
-/// Quantum in bytes of the network with the least weight, and of every row after reset.
-const USUAL: u16 = 2048;
 /// Largest quantum in bytes; it is exceeded only where [`LEAST`] requires it. A turn of 16 KiB takes 131 us at 1
 /// Gbit/s.
 const MOST: u32 = 16_384;

@@ -185,7 +185,7 @@ impl Cause {
 pub struct Twin {
     library: Arc<Loaded>,
     handle: NonNull<Handle>,
-    /// No register was written. A simulation begins with memories of zeros.
+    /// No register was written, and no frame came. A simulation begins with memories of zeros.
     is_new: bool,
 }
 
@@ -252,6 +252,7 @@ impl Twin {
     /// the port does not exist or the frame is longer than [`FRAME_BYTES_MAX`].
     pub fn push(&mut self, port: u8, time_ns: u64, tag: u32, not_before: u64, bytes: &[u8]) -> bool {
         let (handle, length) = (self.handle.as_ptr(), bytes.len());
+        self.is_new = false;
         // SAFETY: the handle is live and ours alone; the bytes are copied before the call returns.
         let result = unsafe {
             (self.functions().push)(handle, u32::from(port), time_ns, tag, not_before, bytes.as_ptr(), length)

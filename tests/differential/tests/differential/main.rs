@@ -11,6 +11,7 @@ mod full;
 mod generator;
 mod kinds;
 mod many;
+mod new_twin;
 mod policies;
 mod questions;
 mod software;
