@@ -439,7 +439,7 @@ fn network(at: Cursor<'_>) -> NetworkDraft<'_> {
 /// label switching router has none of these kinds' reasons: what it forwards is sent to its own MAC addresses.
 pub(crate) const fn has_whole_ports(kind: Kind) -> bool {
     let limits = kind.limits();
-    !matches!(kind, Kind::Mpls) && !limits.families.v4 && !limits.families.v6
+    !matches!(kind, Kind::Mpls) && limits.families.is_none()
 }
 
 /// Whether networks of a kind have a field of the specification; reports one that they do not have.

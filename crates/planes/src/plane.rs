@@ -421,6 +421,13 @@ impl Keys {
         matches!(self, Self::V6 | Self::Dual | Self::Slices)
     }
 
+    /// Whether networks that take all frames of their ports know where the senders of these are, or send all frames in their own name.
+    /// Others cannot tell a frame of their own that returns by another wire.
+    #[must_use]
+    pub const fn knows_senders(self) -> bool {
+        matches!(self, Self::Mac | Self::Label)
+    }
+
     /// Whether there are routes, so that the network has IP addresses.
     #[must_use]
     pub const fn has_routes(self) -> bool {
@@ -460,6 +467,14 @@ pub struct Families {
     pub v4: bool,
     /// Whether IPv6 is among them.
     pub v6: bool,
+}
+
+impl Families {
+    /// Whether there are none, so that neighbours resolve no address of a network to its MAC addresses.
+    #[must_use]
+    pub const fn is_none(self) -> bool {
+        !self.v4 && !self.v6
+    }
 }
 
 /// Limits of what a network of a kind may have.

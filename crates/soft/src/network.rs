@@ -9,7 +9,7 @@ use hue_planes::{
     with_plane,
 };
 use hue_substrate::planted::{Bug, planted};
-use hue_substrate::{Program, SwitchCounts, VirtualPort};
+use hue_substrate::{Program, SwitchCounts, VirtualPort, keeps_macs};
 use hue_tables::{LabelTable, NextHop, Pointers, RouteBy, TernaryTable, Vid};
 
 use crate::policies::Table;
@@ -230,6 +230,11 @@ impl Network {
     #[inline(always)]
     pub const fn kind(&self) -> Kind {
         self.settings.kind()
+    }
+
+    /// Whether its MAC addresses are the same on both wires of a segment.
+    pub fn keeps_macs(&self) -> bool {
+        keeps_macs(self.kind(), &self.shape.rows)
     }
 
     /// By which addresses of a packet it chooses a route.

@@ -26,7 +26,7 @@ use thiserror::Error;
 
 pub use addresses::{Addresses, SwitchCounts};
 pub use entries::{Entries, RouteKey};
-pub use program::{NAME_BYTES_MAX, PORTS_MAX, Program, ProgramError, VirtualPort, check_hop};
+pub use program::{NAME_BYTES_MAX, PORTS_MAX, Program, ProgramError, VirtualPort, check_hop, keeps_macs};
 pub use together::{Claims, check_programs, demux_of};
 pub use update::{Changes, Checked, HopChanges, Mode, Refusals, Update};
 

@@ -253,11 +253,31 @@ pub enum ProgramError {
     Weight,
 }
 
+/// Whether a network of this kind, with these rows of design select, has the same MAC addresses on each of two wires to a segment. It
+/// has no IP addresses, whose neighbours could resolve them to an address of the other wire. Of the frames that both wires bring it,
+/// it must know those that it has sent itself: by its own address, or by what its kind knows of senders.
+#[must_use]
+pub fn keeps_macs(kind: Kind, rows: &[Row]) -> bool {
+    let limits = kind.limits();
+    limits.families.is_none()
+        && rows.iter().all(|row| match row.select {
+            Match::Mac { .. } => true,
+            Match::Port(_) => limits.keys.knows_senders(),
+            Match::Inner { .. } => false,
+        })
+}
+
 impl Program {
     /// The kind of its plane.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.settings.kind()
+    }
+
+    /// See [`keeps_macs`].
+    #[must_use]
+    pub fn keeps_macs(&self) -> bool {
+        keeps_macs(self.kind(), &self.rows)
     }
 
     /// By which addresses of a packet it chooses a route.

@@ -69,11 +69,11 @@ impl Announcement {
     }
 }
 
-/// A frame in the name of a host, from which switches learn where it is, as hypervisors announce guests that have moved (RARP, RFC 903).
-pub(crate) fn of_host(host: Mac) -> [u8; FRAME_BYTES_LEAST] {
+/// A frame in the name of a MAC address, from which switches learn where it is, as hypervisors announce guests that have moved (RARP, RFC 903).
+pub(crate) fn of_mac(mac: Mac) -> [u8; FRAME_BYTES_LEAST] {
     let mut frame = [0; FRAME_BYTES_LEAST];
-    let header = ethernet::Header::new(Mac::BROADCAST, host, ethernet::EtherType::RARP);
-    let message = arp::Header::reverse_request(host);
+    let header = ethernet::Header::new(Mac::BROADCAST, mac, ethernet::EtherType::RARP);
+    let message = arp::Header::reverse_request(mac);
     let bytes = header.as_bytes().iter().chain(message.as_bytes());
     frame.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     frame

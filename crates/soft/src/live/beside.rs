@@ -8,11 +8,15 @@
 //! port: MAC addresses, including those in messages of ARP and neighbour discovery, are translated as frames arrive
 //! and leave, and the frames are counted at the card's port.
 //!
-//! A switch (a network that learns, selected by whole ports) forwards frames to and from the addresses of its hosts, which it
-//! cannot translate: frames are the same on both wires. It uses one wire at a time, and accepts nothing from the other one,
-//! since what the outside switch floods comes by both. While the outside switches learn that the hosts have moved to the other
-//! wire, a *turn*, it also accepts frames on the old wire, from hosts that it knows there to hosts that it knows elsewhere:
-//! these are not frames that it sent itself (ADR 0066). Networks that are selected in other ways stay on the card's port.
+//! Some networks *keep their MAC addresses* ([`Program::keeps_macs`]): a switch forwards frames to and from the addresses of its
+//! hosts, which it cannot translate, and other kinds without IP addresses have neighbours that no ARP tells another address. Their
+//! frames are the same on both wires. They use one wire at a time, and accept nothing from the other one, since what the outside
+//! switch floods comes by both. While the outside switches learn that the addresses have moved to the other wire, a *turn*, such
+//! a network also accepts unicast frames on the old wire, if it has not sent them itself: a switch those from hosts that it knows
+//! there to hosts that it knows elsewhere, other kinds those from others' addresses (ADR 0066). Networks that are selected in other
+//! ways stay on the card's port.
+//!
+//! [`Program::keeps_macs`]: hue_substrate::Program::keeps_macs
 
 use std::collections::BTreeSet;
 
@@ -40,13 +44,13 @@ pub(crate) struct Beside {
     fronts: Box<[u8]>,
     /// Virtual ports by NIC and address there.
     macs: Demux,
-    /// Switches by NIC.
-    switches: Box<[Option<Target>]>,
+    /// Networks that keep their MAC addresses and take all frames of a port, by NIC.
+    whole: Box<[Option<Target>]>,
     /// Whether a network's wire is the NIC, by VID.
     on: Box<[bool]>,
-    /// Whether a network is a switch with NICs, by VID.
-    is_switch: Box<[bool]>,
-    /// Whether a switch accepts frames on its old wire, by VID.
+    /// Whether a network has NICs and keeps its MAC addresses, by VID.
+    keeps_macs: Box<[bool]>,
+    /// Whether such a network accepts frames on its old wire, by VID.
     turns: Box<[bool]>,
 }
 
@@ -55,7 +59,7 @@ pub(crate) struct Beside {
 pub(crate) struct OnNics {
     /// Those whose neighbours send to the NIC.
     pub on: BTreeSet<Vid>,
-    /// Switches whose hosts are moving to the other wire.
+    /// Networks that keep their MAC addresses, while these are moving to the other wire.
     pub turning: BTreeSet<Vid>,
 }
 
@@ -68,37 +72,33 @@ impl Beside {
             nics[front.index()] = nic.get();
             fronts[nic.index()] = front.get();
         }
-        let rows = networks.iter().flat_map(|network| &network.shape.rows);
-        let rows = rows.filter_map(|row| match row.select {
-            Match::Mac { port, mac } => {
-                let nic = PortId::new(*nics.get(port.index()).filter(|nic| **nic != NONE)?);
-                Some(Row { select: Match::Mac { port: nic, mac: mac.companion() }, ..*row })
-            }
-            _ => None,
-        });
-        let rows: Vec<Row> = rows.collect();
         let no_network = || vec![false; usize::from(Vid::MAX) + 1].into_boxed_slice();
-        let (mut on, mut is_switch, mut turns) = (no_network(), no_network(), no_network());
-        let mut switches = vec![None; PortId::COUNT].into_boxed_slice();
-        for network in networks.iter().filter(|network| network.switch.is_some()) {
+        let (mut on, mut keeps_macs, mut turns) = (no_network(), no_network(), no_network());
+        let mut whole = vec![None; PortId::COUNT].into_boxed_slice();
+        let mut rows = Vec::new();
+        for network in networks {
+            let (vid, keeps) = (network.vid, network.keeps_macs());
             for row in &network.shape.rows {
-                if let Match::Port(front) = row.select
-                    && let Some(nic) = nics.get(front.index()).filter(|nic| **nic != NONE)
-                {
-                    switches[usize::from(*nic)] = Some(Target { vid: row.vid, vport: row.vport });
-                    is_switch[row.vid.index()] = true;
+                let (Match::Mac { port, .. } | Match::Port(port)) = row.select else { continue };
+                let Some(nic) = nics.get(port.index()).filter(|nic| **nic != NONE) else { continue };
+                match row.select {
+                    Match::Mac { mac, .. } => {
+                        let mac = if keeps { mac } else { mac.companion() };
+                        rows.push(Row { select: Match::Mac { port: PortId::new(*nic), mac }, ..*row });
+                    }
+                    _ if keeps => {
+                        whole[usize::from(*nic)] = Some(Target { vid, vport: row.vport });
+                    }
+                    _ => continue,
                 }
+                on[vid.index()] = who.on.contains(&vid);
+                keeps_macs[vid.index()] = keeps;
+                turns[vid.index()] = keeps && who.turning.contains(&vid);
             }
         }
-        for vid in &who.on {
-            on[vid.index()] = is_switch[vid.index()] || rows.iter().any(|row| row.vid == *vid);
-        }
-        for vid in &who.turning {
-            turns[vid.index()] = is_switch[vid.index()];
-        }
-        // All rows differ, because the rows from which they are made differ.
+        // All rows differ, because the rows from which they are made differ, and a companion's bit is set in no address of a network.
         let macs = Demux::new(&rows, &[] as &[Attachment]).unwrap_or_default();
-        Self { nics, fronts, macs, switches, on, is_switch, turns }
+        Self { nics, fronts, macs, whole, on, keeps_macs, turns }
     }
 
     /// The NIC beside a port.
@@ -119,19 +119,19 @@ impl Beside {
         self.macs.select_mac(nic, frame)
     }
 
-    /// The switch that a unicast frame on a NIC is for, if no other network has its address.
+    /// The network that a unicast frame on a NIC is for, if no other network has its address.
     #[inline]
-    pub fn switch(&self, nic: PortId) -> Option<Target> {
-        self.switches.get(nic.index()).copied().flatten()
+    pub fn whole(&self, nic: PortId) -> Option<Target> {
+        self.whole.get(nic.index()).copied().flatten()
     }
 
-    /// Whether a network is a switch with NICs: its frames are the same on both wires.
+    /// Whether a network has NICs, and its frames are the same on both wires.
     #[inline]
-    pub fn is_switch(&self, vid: Vid) -> bool {
-        self.is_switch.get(vid.index()).copied().unwrap_or(false)
+    pub fn keeps_macs(&self, vid: Vid) -> bool {
+        self.keeps_macs.get(vid.index()).copied().unwrap_or(false)
     }
 
-    /// Whether a switch accepts frames between known hosts on its old wire.
+    /// Whether a network that keeps its MAC addresses accepts frames of others on its old wire.
     #[inline]
     pub fn turns(&self, vid: Vid) -> bool {
         self.turns.get(vid.index()).copied().unwrap_or(false)
@@ -151,14 +151,17 @@ impl Beside {
 
     /// The limits that a NIC must enforce ([`classes::of_port`]); `None` for a port that is not a NIC.
     pub fn classes(&self, nic: PortId, networks: &[Network]) -> Option<Classes> {
-        let (front, switch) = (self.front(nic)?, self.switch(nic));
+        let (front, whole) = (self.front(nic)?, self.whole(nic));
         let (rules, quotas) = classes::of_port(front, networks);
         let beside = |rule: &ClassRule| match rule {
+            ClassRule::Mac { class, .. } if Vid::new(*class).is_some_and(|vid| self.keeps_macs(vid)) => {
+                Some(*rule)
+            }
             ClassRule::Mac { mac, class } => {
                 Some(ClassRule::Mac { mac: Mac(*mac).companion().octets(), class: *class })
             }
-            ClassRule::Default { class } if switch.is_some_and(|switch| switch.vid.get() == *class) => {
-                Some(ClassRule::Default { class: *class })
+            ClassRule::Default { class } if whole.is_some_and(|whole| whole.vid.get() == *class) => {
+                Some(*rule)
             }
             _ => None,
         };
@@ -312,20 +315,56 @@ mod tests {
             Beside::new(&[(P0, N0)], &networks, &OnNics { on: set(on), turning: set(turning) })
         };
         let beside = on(&[1], &[1, 2]);
-        assert_eq!(beside.switch(N0), Some(Target { vid: vid(1), vport: 0 }));
+        assert_eq!(beside.whole(N0), Some(Target { vid: vid(1), vport: 0 }));
         assert_eq!(
-            (beside.switch(P0), beside.is_switch(vid(1)), beside.is_switch(vid(2))),
+            (beside.whole(P0), beside.keeps_macs(vid(1)), beside.keeps_macs(vid(2))),
             (None, true, false)
         );
         assert_eq!((beside.turns(vid(1)), beside.turns(vid(2))), (true, false), "a router has no turn");
         assert!(beside.is_other_wire(vid(1), P0, false) && !beside.is_other_wire(vid(1), P0, true));
         let beside = on(&[], &[]);
         assert!(beside.is_other_wire(vid(1), P0, true) && !beside.is_other_wire(vid(1), P0, false));
-        assert_eq!((beside.is_switch(vid(1)), beside.turns(vid(1))), (true, false));
+        assert_eq!((beside.keeps_macs(vid(1)), beside.turns(vid(1))), (true, false));
         // What no router takes is the switch's, within its share.
         let (rules, _) = beside.classes(N0, &networks).unwrap();
         let router = ClassRule::Mac { mac: MAC.companion().octets(), class: 2 };
         assert_eq!(rules, [ClassRule::Default { class: 1 }, router]);
+    }
+
+    #[test]
+    fn without_arp_an_address_is_kept() {
+        let vid = |id| Vid::new(id).unwrap();
+        let own = |seed| Match::Mac { port: P0, mac: Mac([2, 0, 0, 0, 0, seed]) };
+        let networks = [
+            network_of(Kind::Mpls, 1, &[own(1)]),
+            network_of(Kind::Rofl, 2, &[Match::Port(P0)]),
+            network_of(Kind::Dual, 3, &[own(3)]),
+            network_of(Kind::Process, 4, &[own(4)]),
+            network_of(Kind::Process, 5, &[Match::Port(PortId::new(1)), own(5)]),
+            network_of(Kind::Extract, 6, &[Match::Port(PortId::new(2))]),
+        ];
+        let all: BTreeSet<Vid> = (1..=6).map(vid).collect();
+        let pairs = [(P0, N0), (PortId::new(1), PortId::new(8)), (PortId::new(2), PortId::new(9))];
+        let beside = Beside::new(&pairs, &networks, &OnNics { on: all.clone(), turning: all.clone() });
+        let of = |says: fn(&Beside, Vid) -> bool| -> Vec<u16> {
+            all.iter().filter(|vid| says(&beside, **vid)).map(|vid| vid.get()).collect()
+        };
+        assert_eq!(of(Beside::keeps_macs), [1, 2, 4]);
+        assert_eq!(of(Beside::turns), [1, 2, 4]);
+        // Network 5 is selected by a port too, whose frames its program may send on in any name.
+        assert_eq!(of(Beside::is_on), [1, 2, 3, 4, 5]);
+        let to = |mac: Mac| [&mac.octets()[..], &[2, 9, 9, 9, 9, 9, 0x88, 0x47]].concat();
+        let target = |mac: Mac| beside.target(N0, &to(mac)).map(|target| target.vid.get());
+        let mac = |seed| Mac([2, 0, 0, 0, 0, seed]);
+        assert_eq!([1, 2, 3, 4].map(|seed| target(mac(seed))), [Some(1), None, None, Some(4)]);
+        assert_eq!([1, 3, 4].map(|seed| target(mac(seed).companion())), [None, Some(3), None]);
+        assert_eq!(beside.whole(N0), Some(Target { vid: vid(2), vport: 0 }));
+        assert_eq!((beside.whole(PortId::new(8)), beside.whole(PortId::new(9))), (None, None));
+        let (rules, _) = beside.classes(N0, &networks).unwrap();
+        let rule = |mac: Mac, class| ClassRule::Mac { mac: mac.octets(), class };
+        let own =
+            [rule(mac(1), 1), rule(mac(3).companion(), 3), rule(mac(4), 4), rule(mac(5).companion(), 5)];
+        assert_eq!(rules, [&own[..1], &[ClassRule::Default { class: 2 }], &own[1..]].concat());
     }
 
     #[test]

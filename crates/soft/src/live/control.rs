@@ -530,8 +530,8 @@ impl Live {
 
     /// Sets whether a network sends by the NICs beside its ports and accepts group frames from there. Unicast frames
     /// are accepted from both, each with its own MAC address. Neighbours are not notified; see [`Live::announce`]. A
-    /// switch accepts all frames from one wire only, and those between known hosts from the old one too until
-    /// [`Live::end_turn`]. A network that is selected in another way does not change.
+    /// network that keeps its MAC addresses ([`hue_substrate::keeps_macs`]) accepts frames from one wire only, and unicast frames
+    /// of others from the old one too until [`Live::end_turn`]. A network that is selected in another way does not change.
     ///
     /// # Errors
     /// `Ended`.
@@ -540,13 +540,13 @@ impl Live {
         if !if nic { on.insert(vid) } else { on.remove(&vid) } {
             return Ok(());
         }
-        if self.steering.beside.is_switch(vid) {
+        if self.steering.beside.keeps_macs(vid) {
             self.on_nics.turning.insert(vid);
         }
         self.steer()
     }
 
-    /// The hosts of a switch have moved to its present wire: it accepts nothing more from the other one.
+    /// The addresses of a network that keeps them have moved to its present wire: it accepts nothing more from the other one.
     ///
     /// # Errors
     /// `Ended`.
@@ -559,7 +559,7 @@ impl Live {
         self.ask_home(vid, move |worker| worker.is_announcing(vid)).unwrap_or(false)
     }
 
-    /// Frames that a switch has accepted on its old wire, in all turns so far. Between two calls, every worker looks at its ports,
+    /// Frames that a network has accepted on its old wire, in all turns so far. Between two calls, every worker looks at its ports,
     /// so if nothing came in between, nothing waits there either.
     pub fn late_frames(&self, vid: Vid) -> u64 {
         for worker in 0..self.workers.len() {
@@ -569,11 +569,11 @@ impl Live {
     }
 
     /// Tells the neighbours that a network knows ([`Live::neighbours`]), and only these, the MAC addresses of its
-    /// addresses ([`Live::set_addresses`]). Returns the number of neighbours. A switch tells the outside switches where its
-    /// hosts are, and returns the number of hosts.
+    /// addresses ([`Live::set_addresses`]). Returns the number of neighbours. A network that keeps its MAC addresses tells the outside
+    /// switches where they are, those of a switch's hosts or its own, and returns their number.
     pub fn announce(&self, vid: Vid) -> usize {
-        if self.steering.beside.is_switch(vid) {
-            return self.ask_home(vid, move |worker| worker.announce_hosts(vid)).unwrap_or(0);
+        if self.steering.beside.keeps_macs(vid) {
+            return self.ask_home(vid, move |worker| worker.announce_macs(vid)).unwrap_or(0);
         }
         let Some(settings) = self.settings.get(&vid) else { return 0 };
         let addresses = settings.addresses.as_deref().unwrap_or_default();

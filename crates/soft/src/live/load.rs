@@ -134,18 +134,21 @@ impl Live {
         let (port, frame) = match beside {
             None => (port, frame),
             Some(front) if group => (front, frame),
-            Some(front) => {
-                if self.steering.beside.target(port, frame).is_none() {
+            Some(front) => match self.steering.beside.target(port, frame) {
+                None if self.steering.beside.whole(port).is_none() => {
                     let stages = vec![
                         stage("frame", format!("{} bytes on port {port}", frame.len()), None),
                         stage("demux", "no network has this MAC address on the NIC".to_owned(), None),
                     ];
                     return Trace { stages, unclaimed: Some(Unclaimed::NoNetwork), networks: Vec::new() };
                 }
-                as_front.extend_from_slice(frame);
-                beside::inwards(&mut as_front);
-                (front, as_front.as_slice())
-            }
+                Some(target) if !self.steering.beside.keeps_macs(target.vid) => {
+                    as_front.extend_from_slice(frame);
+                    beside::inwards(&mut as_front);
+                    (front, as_front.as_slice())
+                }
+                _ => (front, frame),
+            },
         };
         let state = |vid| self.state_for(vid, frame);
         let mut trace = match self.steering.arp_owner(port, frame) {
@@ -159,24 +162,22 @@ impl Live {
                 networks: self.model.explain_one(target, now_ns, frame, state).into_iter().collect(),
             },
         };
-        if group {
-            let kind = GroupFrame::of(frame);
-            let mut stages = Vec::new();
-            trace.networks.retain(|network| {
-                let target = hue_demux::Target { vid: network.vid, vport: network.vport };
-                let other_wire = self.steering.beside.is_other_wire(network.vid, port, beside.is_some());
-                let other_wire = other_wire.then_some(Loss::OtherWire);
-                let handled = network.outcome.class() != Some(Class::Foreign);
-                let foreign =
-                    other_wire.or_else(|| if handled { self.steering.foreign(target, kind) } else { None });
-                if let Some(loss) = foreign {
-                    let detail = format!("network '{}': {}", network.name, loss.row().doc);
-                    stages.push(stage("group", detail, Some(loss.name())));
-                }
-                foreign.is_none()
-            });
-            trace.stages.extend(stages);
-        }
+        let (kind, mut stages) = (GroupFrame::of(frame), Vec::new());
+        trace.networks.retain(|network| {
+            let target = hue_demux::Target { vid: network.vid, vport: network.vport };
+            let one_wire = group || self.steering.beside.keeps_macs(network.vid);
+            let other_wire = self.steering.beside.is_other_wire(network.vid, port, beside.is_some());
+            let other_wire = (one_wire && other_wire).then_some(Loss::OtherWire);
+            let handled = group && network.outcome.class() != Some(Class::Foreign);
+            let foreign =
+                other_wire.or_else(|| if handled { self.steering.foreign(target, kind) } else { None });
+            if let Some(loss) = foreign {
+                let detail = format!("network '{}': {}", network.name, loss.row().doc);
+                stages.push(stage(if group { "group" } else { "wire" }, detail, Some(loss.name())));
+            }
+            foreign.is_none()
+        });
+        trace.stages.extend(stages);
         for network in trace.networks.iter_mut().filter(|network| network.outcome.verdict() == Verdict::Punt)
         {
             let detail = "to the network's control plane, within its punt limit".to_owned();

@@ -99,11 +99,13 @@ pub(crate) struct LiveNetwork {
     pub held: bool,
     /// Whether it sends on the NICs beside its ports.
     pub on_nic: bool,
-    /// Whether it is a switch with NICs beside its ports, whose frames are the same on both wires.
+    /// Whether it has NICs beside its ports and keeps its MAC addresses: its frames are the same on both wires.
     pub on_two_wires: bool,
-    /// Hosts, with the virtual ports that they are behind, whose move to another wire is still to be announced.
-    pub moved_hosts: Vec<(Mac, u16)>,
-    /// Frames that it accepted on its old wire, in all turns so far (kind `l2` with NICs).
+    /// Its home is here, and it takes frames from any wire. Kept beside what it follows from, because each frame asks for it.
+    pub direct: bool,
+    /// MAC addresses, with the virtual ports that they are behind, whose move to another wire is still to be announced.
+    pub moved_macs: Vec<(Mac, u16)>,
+    /// Frames that it accepted on its old wire, in all turns so far (networks that keep their MAC addresses).
     pub late_frames: u64,
     /// Whether some of the packets for itself may be those of tunnels.
     pub carries_tunnels: bool,
@@ -174,7 +176,8 @@ impl LiveNetwork {
             held: false,
             on_nic: false,
             on_two_wires: false,
-            moved_hosts: Vec::new(),
+            direct: home,
+            moved_macs: Vec::new(),
             late_frames: 0,
             carries_tunnels: false,
             way: usize::MAX,
@@ -194,6 +197,12 @@ impl LiveNetwork {
         let orphans = network.replace(program, block);
         debug_assert!(orphans.is_empty());
         network
+    }
+
+    /// Whether its frames are the same on both wires of a segment, which both bring them.
+    pub fn set_on_two_wires(&mut self, on_two_wires: bool) {
+        self.on_two_wires = on_two_wires;
+        self.direct = !self.remote && !on_two_wires;
     }
 
     /// Adopts a new program and keeps the state that it does not replace. Returns the TAPs of removed virtual ports.

@@ -18,8 +18,8 @@ use crate::migrate::move_to;
 const LAB: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../labs/mpls/hueplane.yaml"));
 const EDGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../labs/mpls/edge.py");
 const LINKS: &str = "  links: [{ends: [west-middle, middle-west]}, {ends: [middle-east, east-middle]}]\n";
-const WEST: [u8; 6] = [2, 0, 0, 0, 0x0a, 1];
-const EAST: [u8; 6] = [2, 0, 0, 0, 0x0c, 1];
+pub const WEST: [u8; 6] = [2, 0, 0, 0, 0x0a, 1];
+pub const EAST: [u8; 6] = [2, 0, 0, 0, 0x0c, 1];
 /// The address of the other network on the first port.
 const OTHER: [u8; 6] = [2, 0, 0, 0, 0x0d, 1];
 
@@ -48,11 +48,11 @@ fn networks(lab: &Lab) -> Vec<String> {
 }
 
 /// The program that puts a host's packets onto a path.
-struct Edge(Child);
+pub struct Edge(Child);
 
 impl Edge {
     /// What `host` sends to `peer` leaves with `label`. Its own address is that of the lab.
-    fn start(host: &Host, router: [u8; 6], label: u32, peer: &str) -> Self {
+    pub fn start(host: &Host, router: [u8; 6], label: u32, peer: &str) -> Self {
         let mut command = Command::new("python3");
         command.args([EDGE, "eth0", "lsp0", &text(router), &label.to_string()]).stdout(Stdio::piped());
         let edge = Self(host.space.spawn(&mut command));
@@ -197,6 +197,19 @@ fn labels_lead_through_three_routers_and_apart() {
     until("it is counted", 20, || daemon.cli.stats(other)["forwarded"].as_u64() >= Some(1));
 }
 
+/// The document of network `core` on the first two ports, with addresses WEST and EAST there, and these labels.
+pub fn core(lab: &Lab, labels: &str) -> String {
+    let (name, ports) = (lab.name("core"), lab.ports());
+    format!(
+        "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {name}}}\nspec:\n  plane: {{kind: mpls}}\n  ports:\n    \
+         - {{name: in, port: {}, mac: \"{}\"}}\n    - {{name: out, port: {}, mac: \"{}\"}}\n  labels:\n{labels}",
+        ports[0],
+        text(WEST),
+        ports[1],
+        text(EAST)
+    )
+}
+
 /// A network that only swaps labels moves between card and software; one that pushes some stays in software.
 #[test]
 fn a_network_that_swaps_labels_moves_between_card_and_software() {
@@ -205,20 +218,12 @@ fn a_network_that_swaps_labels_moves_between_card_and_software() {
     }
     let lab = Lab::new(2);
     let hosts = crate::l2::hosts_on(&lab, 0..2);
-    let (name, ports) = (lab.name("core"), lab.ports());
-    let document = |label: &str| {
-        format!(
-            "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {name}}}\nspec:\n  plane: {{kind: mpls}}\n  ports:\n    \
-             - {{name: in, port: {}, mac: \"{}\"}}\n    - {{name: out, port: {}, mac: \"{}\"}}\n  labels:\n    \
-             - {{label: 100, {label}, port: out, neighbour: \"{}\"}}\n",
-            ports[0],
-            text(WEST),
-            ports[1],
-            text(EAST),
-            text(hosts[1].mac)
-        )
+    let name = lab.name("core");
+    let documents = |label: &str| {
+        let label =
+            format!("    - {{label: 100, {label}, port: out, neighbour: \"{}\"}}\n", text(hosts[1].mac));
+        [node(&lab, "kinds"), core(&lab, &label)]
     };
-    let documents = |label: &str| [node(&lab, "kinds"), document(label)];
     let daemon = start(&lab, &["kinds"], &documents("swap: 200"));
     let moves = |to: &str| move_to(&daemon, &name, to);
     runs_on(&daemon, &name, "card");

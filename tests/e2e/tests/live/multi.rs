@@ -5,13 +5,14 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use hue_e2e::document::all;
-use hue_e2e::lab::{Host, Pair, text};
+use hue_e2e::lab::{Host, Pair, address6, text};
 use hue_e2e::traffic::{Flow, Report};
 use hue_e2e::{Daemon, Flood, Lab, Sniffer, can_run, until};
 use serde_json::Value;
 
 use crate::card::{network, node, runs_on, start};
-use crate::l2;
+use crate::migrate::is_clean;
+use crate::{l2, mpls, rofl};
 
 /// A lab of two segments with two wires each.
 fn two_wires() -> Lab {
@@ -36,6 +37,13 @@ fn macs(pair: &Pair, side: usize) -> [String; 2] {
     }
     bytes[0] ^= 0x40;
     [own.clone(), text(bytes)]
+}
+
+/// The bridges learn none of the node's wires from now on: every frame for a network comes by both.
+fn learn_no_wires(lab: &Lab) {
+    for wire in ["w0", "w1", "x0", "x1"] {
+        lab.switch().ip(&["link", "set", wire, "type", "bridge_slave", "learning", "off", "fdb_flush"]);
+    }
 }
 
 /// Waits until hosts of a network send to the NICs, or to the card's ports.
@@ -160,11 +168,7 @@ fn a_switch_that_floods_doubles_nothing_and_a_nic_that_goes_is_done_without() {
     runs_on(&daemon, red.name(), "card");
     runs_on(&daemon, blue.name(), "soft");
     daemon.cli.warm_up(&[&red, &blue]);
-    // The switch learns neither of the node's wires: every frame for the router comes by both.
-    for wire in ["w0", "w1", "x0", "x1"] {
-        lab.switch().ip(&["link", "set", wire, "type", "bridge_slave", "learning", "off"]);
-        let _ = lab.switch().run("bridge", &["fdb", "flush", "dev", wire]);
-    }
+    learn_no_wires(&lab);
     let before = received(&daemon, "n0");
     let flows = [Flow::start(&red.left, &red.right, 500, 64), Flow::start(&blue.left, &blue.right, 500, 64)];
     until("traffic", 20, || flows.iter().all(|flow| flow.received() > 300));
@@ -312,11 +316,11 @@ fn only_neighbours_are_redirected() {
     assert!(!asked.is_empty(), "a segment is one broadcast domain: its hosts see each other's broadcasts");
 }
 
-/// The wire of the node at which a bridge knows a host.
-fn wire_to(lab: &Lab, host: &Host, segment: usize) -> String {
+/// The wire of the node at which a bridge knows a MAC address.
+fn wire_to(lab: &Lab, mac: [u8; 6], segment: usize) -> String {
     let shown =
         lab.switch().run("bridge", &["fdb", "show", "br", &format!("br{segment}")]).expect_ok().stdout;
-    let mac = text(host.mac);
+    let mac = text(mac);
     let line = shown.lines().find(|line| line.starts_with(&mac)).unwrap_or_default();
     line.split_whitespace().skip_while(|word| *word != "dev").nth(1).unwrap_or_default().to_owned()
 }
@@ -342,7 +346,7 @@ fn a_switch_takes_its_hosts_to_the_other_wire() {
         until("hosts reach each other", 20, || from.ping(to.address, 1) == 1);
     }
     let known = l2::macs(&daemon, &name);
-    assert_eq!(wire_to(&lab, &quiet, 0), "w0");
+    assert_eq!(wire_to(&lab, quiet.mac, 0), "w0");
 
     let flows = [
         Flow::start(&hosts[0], &hosts[1], 300, 64),
@@ -363,8 +367,8 @@ fn a_switch_takes_its_hosts_to_the_other_wire() {
         assert!(report["steering"]["neighbours"].as_u64() >= Some(3), "{report}");
         assert_eq!(network(&daemon, &name)["on_nic"], to == "soft");
         // Without a frame from it.
-        assert_eq!(wire_to(&lab, &quiet, 0), format!("{wire}0"), "after the move to {to}");
-        assert_eq!(wire_to(&lab, &hosts[0], 1), format!("{wire}1"), "after the move to {to}");
+        assert_eq!(wire_to(&lab, quiet.mac, 0), format!("{wire}0"), "after the move to {to}");
+        assert_eq!(wire_to(&lab, hosts[0].mac, 1), format!("{wire}1"), "after the move to {to}");
         let now = l2::macs(&daemon, &name);
         assert!(known.iter().all(|one| now.contains(one)), "known before the move to {to}: {now:?}");
         if to == "soft" {
@@ -413,5 +417,173 @@ fn a_switch_takes_its_hosts_to_the_other_wire_while_an_image_is_loaded() {
     for flow in flows {
         let report = flow.stop();
         assert!(report.lost() == 0 && report.duplicated == 0, "{report}: {stats}, {:?}", daemon.cli.events());
+    }
+}
+
+/// Moves a network whose kind has no ARP, and checks that the segments' bridges know its addresses at the wire of its plane, and that at
+/// least 20 frames use it: those of `pings`, which come by the first segment.
+fn move_with_addresses(
+    lab: &Lab,
+    daemon: &Daemon,
+    name: &str,
+    macs: [[u8; 6]; 2],
+    to: &str,
+    pings: impl Fn(),
+) {
+    move_quietly(lab, daemon, name, macs, to);
+    let used = |port| received(daemon, port);
+    let port = if to == "soft" { "n0" } else { "p0" };
+    let before = used(port);
+    pings();
+    until("pings use the wire", 10, || used(port) >= before + 20);
+}
+
+/// The same without frames.
+fn move_quietly(lab: &Lab, daemon: &Daemon, name: &str, macs: [[u8; 6]; 2], to: &str) {
+    let report = daemon.cli.json(&["migrate", name, "--to", to]);
+    is_clean(&report);
+    assert_eq!(report["steering"]["neighbours"], 2, "its own addresses: {report}");
+    assert_eq!(network(daemon, name)["on_nic"], to == "soft");
+    let wire = if to == "soft" { "x" } else { "w" };
+    for (segment, mac) in macs.into_iter().enumerate() {
+        assert_eq!(wire_to(lab, mac, segment), format!("{wire}{segment}"), "after the move to {to}");
+    }
+}
+
+/// Labels are switched at the same MAC addresses on both wires: the network tells the bridges where these are, and nothing between
+/// hosts is lost or doubled.
+#[test]
+fn a_network_of_labels_takes_its_addresses_to_the_other_wire() {
+    if !can_run(&["python3"]) {
+        return;
+    }
+    let lab = two_wires();
+    let host = |at: usize| {
+        lab.bare_host(&format!("h{at}"), at, [2, 0, 0, 0, 0, 0xa1 + at as u8], &format!("10.10.{at}.1/32"))
+    };
+    let (a, b) = (host(0), host(1));
+    let label = |label: u32, swap: u32, port: &str, to: &Host| {
+        format!("    - {{label: {label}, swap: {swap}, port: {port}, neighbour: \"{}\"}}\n", text(to.mac))
+    };
+    let labels = label(100, 200, "out", &b) + &label(101, 201, "in", &a);
+    let four = lab.pair("four", 2, 2, [0, 1]);
+    // A network at other addresses, to which and from which nobody sends.
+    let (name, quiet) = (lab.name("core"), lab.name("quiet"));
+    let quiet_macs = [mpls::WEST, mpls::EAST].map(|mac| [2, 0, 0, 1, mac[4], mac[5]]);
+    let mut silent = mpls::core(&lab, &labels).replace(&name, &quiet);
+    for (mac, other) in [mpls::WEST, mpls::EAST].into_iter().zip(quiet_macs) {
+        silent = silent.replace(&text(mac), &text(other));
+    }
+    let documents = [node(&lab, "kinds"), mpls::core(&lab, &labels), silent, four.document.yaml()];
+    let daemon = start(&lab, &["kinds"], &documents);
+    [&name, &quiet].into_iter().for_each(|name| runs_on(&daemon, name, "card"));
+    daemon.cli.warm_up(&[&four]);
+    let edges = [
+        mpls::Edge::start(&a, mpls::WEST, 100, "10.10.1.1"),
+        mpls::Edge::start(&b, mpls::EAST, 101, "10.10.0.1"),
+    ];
+    until("a reaches b", 20, || a.ping(b.address, 1) == 1);
+    let flows = [
+        Flow::start(&a, &b, 200, 64),
+        Flow::start(&b, &a, 100, 1_300),
+        Flow::start(&four.left, &four.right, 100, 200),
+    ];
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 50));
+    for to in ["soft", "card"].repeat(3) {
+        move_with_addresses(&lab, &daemon, &name, [mpls::WEST, mpls::EAST], to, || {
+            assert_eq!(a.ping(b.address, 20), 20)
+        });
+    }
+    ["soft", "card"].into_iter().for_each(|to| move_quietly(&lab, &daemon, &quiet, quiet_macs, to));
+    // An image is loaded beneath it, and the NICs are its wire for that time.
+    let loaded = daemon.cli.json(&["image", "load", "kinds"]);
+    assert_eq!(loaded["networks"].as_array().map(Vec::len), Some(3), "{loaded}");
+    runs_on(&daemon, &name, "card");
+    assert_eq!(network(&daemon, &name)["on_nic"], false);
+    for flow in flows {
+        let report = flow.stop();
+        assert!(report.lost() == 0 && report.duplicated == 0, "{report}: {}", daemon.cli.stats(&name));
+    }
+    let told = daemon.cli.events();
+    let told = told.iter().find(|event| event["kind"] == "steered" && event["network"] == name.as_str());
+    let text = told.map(|event| event["message"].to_string()).unwrap_or_default();
+    assert!(
+        text.contains("announcements of 2 MAC addresses make outside switches send to the NICs"),
+        "{text}"
+    );
+
+    // What comes by both wires is taken from one.
+    learn_no_wires(&lab);
+    for to in ["soft", "card"] {
+        is_clean(&daemon.cli.json(&["migrate", &name, "--to", to]));
+        let lost = || daemon.cli.stats(&name)["losses"]["other_wire"].as_u64().unwrap_or(0);
+        let before = lost();
+        let output = a.ping_with(b.address, 20, &[]);
+        assert!(output.stdout.contains(" 0% packet loss") && !output.stdout.contains("DUP!"), "{output}");
+        until("the other wire's frames are counted", 10, || lost() >= before + 40);
+    }
+    drop(edges);
+}
+
+/// Flat labels come by whole ports, as a switch's frames do, but at the network's own addresses.
+#[test]
+fn a_network_of_flat_labels_takes_its_addresses_to_the_other_wire() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = two_wires();
+    let (hosts, name) = (rofl::flat_hosts(&lab), lab.name("flat"));
+    let daemon = start(&lab, &["kinds"], &[node(&lab, "kinds"), rofl::flat(&lab, &hosts, 0, "")]);
+    runs_on(&daemon, &name, "card");
+    let endpoints = rofl::flat_endpoints(&hosts);
+    std::thread::scope(|scope| {
+        let pings = scope.spawn(|| rofl::ping(&hosts[0], "10.8.0.2", 1_000, &["-i", "0.004"]));
+        for to in ["soft", "card"].repeat(2) {
+            let macs = [rofl::flat_mac(0), rofl::flat_mac(1)];
+            move_with_addresses(&lab, &daemon, &name, macs, to, || {
+                assert!(rofl::ping(&hosts[0], "10.8.0.2", 20, &[]))
+            });
+        }
+        assert!(pings.join().unwrap(), "no ping is lost");
+    });
+    drop(endpoints);
+}
+
+/// The neighbours of a network with both families are told by ARP and by neighbour discovery.
+#[test]
+fn both_families_of_a_network_go_to_the_other_wire() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = two_wires();
+    let both = lab.pair_dual("both", 1, 1, [0, 1]);
+    let daemon = start(&lab, &["kinds"], &[node(&lab, "kinds"), both.document.yaml()]);
+    runs_on(&daemon, both.name(), "card");
+    daemon.cli.warm_up(&[&both]);
+    let right = address6(1, 2, 2);
+    until("IPv6 hosts reach each other", 20, || both.left.ping(right, 1) == 1);
+    let router_mac6 = || {
+        let shown =
+            both.left.space.run("ip", &["-6", "neighbour", "show", &address6(1, 1, 1).to_string()]).stdout;
+        shown.split_whitespace().skip_while(|word| *word != "lladdr").nth(1).unwrap_or_default().to_owned()
+    };
+    let flows = [
+        Flow::start(&both.left, &both.right, 200, 64),
+        Flow::start_to(&both.left, &both.right, right, 200, 200),
+    ];
+    until("traffic", 20, || flows.iter().all(|flow| flow.received() > 50));
+    for to in ["soft", "card"].repeat(2) {
+        is_clean(&daemon.cli.json(&["migrate", both.name(), "--to", to]));
+        neighbours_send_to(&both, to == "soft");
+        let expected = &macs(&both, 0)[usize::from(to == "soft")];
+        until("IPv6 hosts send there too", 10, || router_mac6() == *expected);
+        let before = received(&daemon, "n0");
+        assert_eq!(both.left.ping(right, 20), 20);
+        sleep(Duration::from_millis(300));
+        assert_eq!(received(&daemon, "n0") >= before + 20, to == "soft");
+    }
+    for flow in flows {
+        let report = flow.stop();
+        assert!(report.lost() == 0 && report.duplicated == 0, "{report}");
     }
 }

@@ -16,8 +16,8 @@ use crate::card::{node, runs_on, start};
 use crate::forwarding::transfer;
 use crate::migrate::move_to;
 
-const ALICE: &str = "0x20000000";
-const BOB: &str = "0xa0000000";
+pub const ALICE: &str = "0x20000000";
+pub const BOB: &str = "0xa0000000";
 
 fn own(network: u8, port: u8) -> String {
     text([2, 0, 0, 0, 0x80 | network, port])
@@ -70,7 +70,8 @@ impl Endpoint {
         Self::with(host, router, last, label, to, &["--join"])
     }
 
-    fn with(host: &Host, router: &str, last: u8, label: &str, to: &str, more: &[&str]) -> Self {
+    /// The same, with more arguments.
+    pub fn with(host: &Host, router: &str, last: u8, label: &str, to: &str, more: &[&str]) -> Self {
         let other = 3 - last;
         let mut command = shell::command(&binary().to_string_lossy());
         command.args(["rofl-host", "--interface", "eth0", "--router", router, "--label", label]);
@@ -195,6 +196,48 @@ fn hosts_reach_each_other_over_flat_labels() {
     assert_eq!(lines[6], "2\t16\t\t\t\t1", "{lines:?}");
 }
 
+/// The address of network `flat` at a port.
+pub fn flat_mac(port: usize) -> [u8; 6] {
+    [2, 0, 0, 0, 0x88, port as u8]
+}
+
+/// Two hosts of network `flat`: alice and bob.
+pub fn flat_hosts(lab: &Lab) -> [Host; 2] {
+    [0, 1].map(|at: usize| {
+        lab.bare_host(&format!("flat{at}"), at, [2, 0xbb, 0, 0, 8, at as u8], "192.0.2.1/32")
+    })
+}
+
+/// The document of network `flat` on the first two ports, with more labels than those of its hosts.
+pub fn flat(lab: &Lab, hosts: &[Host; 2], pointers: u16, more: &str) -> String {
+    let port = |at: usize| {
+        format!("    - {{name: v{at}, port: {}, mac: \"{}\"}}\n", lab.ports()[at], text(flat_mac(at)))
+    };
+    let label = |(at, label): (usize, &str)| {
+        format!(
+            "    - {{label: \"{label}\", port: v{at}, neighbour: \"{}\", resident: true}}\n",
+            text(hosts[at].mac)
+        )
+    };
+    let labels = [(0, ALICE), (1, BOB)].map(label).concat();
+    format!(
+        "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {}}}\nspec:\n  \
+         plane: {{kind: rofl, label_bits: 32, pointers_max: {pointers}}}\n  ports:\n{}  flat_labels:\n{labels}{more}",
+        lab.name("flat"),
+        [port(0), port(1)].concat()
+    )
+}
+
+/// The endpoints of the hosts of network `flat`, once they reach each other.
+pub fn flat_endpoints(hosts: &[Host; 2]) -> [Endpoint; 2] {
+    let start = |(at, label, to): (usize, &str, &str)| {
+        Endpoint::with(&hosts[at], &text(flat_mac(at)), at as u8 + 1, label, to, &[])
+    };
+    let endpoints = [(0, ALICE, BOB), (1, BOB, ALICE)].map(start);
+    until("the endpoints are there", 20, || ping(&hosts[0], "10.8.0.2", 1, &[]));
+    endpoints
+}
+
 /// Two hosts of one network, which moves between card and software, and gets other labels, under their pings.
 #[test]
 fn such_a_network_moves_between_card_and_software() {
@@ -202,33 +245,11 @@ fn such_a_network_moves_between_card_and_software() {
         return;
     }
     let lab = Lab::new(2);
-    let hosts = [0, 1].map(|at: usize| {
-        lab.bare_host(&format!("flat{at}"), at, [2, 0xbb, 0, 0, 8, at as u8], "192.0.2.1/32")
-    });
-    let name = lab.name("flat");
-    let mac = |port: usize| text([2, 0, 0, 0, 0x88, port as u8]);
-    let document = |pointers: u16, more: &str| {
-        let port =
-            |at: usize| format!("    - {{name: v{at}, port: {}, mac: \"{}\"}}\n", lab.ports()[at], mac(at));
-        let label = |(at, label): (usize, &str)| {
-            format!(
-                "    - {{label: \"{label}\", port: v{at}, neighbour: \"{}\", resident: true}}\n",
-                text(hosts[at].mac)
-            )
-        };
-        let labels = [(0, ALICE), (1, BOB)].map(label).concat();
-        format!(
-            "apiVersion: hueplane/v1\nkind: Network\nmetadata: {{name: {name}}}\nspec:\n  \
-             plane: {{kind: rofl, label_bits: 32, pointers_max: {pointers}}}\n  ports:\n{}  flat_labels:\n{labels}{more}",
-            [port(0), port(1)].concat()
-        )
-    };
-    let documents = |pointers, more| [node(&lab, "kinds"), document(pointers, more)];
+    let (hosts, name) = (flat_hosts(&lab), lab.name("flat"));
+    let documents = |pointers, more| [node(&lab, "kinds"), flat(&lab, &hosts, pointers, more)];
     let daemon = start(&lab, &["kinds"], &documents(0, ""));
     runs_on(&daemon, &name, "card");
-    let [alice, bob] = [(0, ALICE, BOB), (1, BOB, ALICE)]
-        .map(|(at, label, to)| Endpoint::with(&hosts[at], &mac(at), at as u8 + 1, label, to, &[]));
-    until("the endpoints are there", 20, || ping(&hosts[0], "10.8.0.2", 1, &[]));
+    let endpoints = flat_endpoints(&hosts);
     let moves = |to: &str| move_to(&daemon, &name, to);
     std::thread::scope(|scope| {
         let pings = scope.spawn(|| ping(&hosts[0], "10.8.0.2", 600, &["-i", "0.004"]));
@@ -259,7 +280,7 @@ fn such_a_network_moves_between_card_and_software() {
     let refused = daemon.cli.run(&["migrate", &name, "--to", "card"]);
     assert!(refused.code != 0 && refused.stderr.contains("pointers_max: 0"), "{refused}");
     assert!(ping(&hosts[0], "10.8.0.2", 3, &[]));
-    drop((alice, bob));
+    drop(endpoints);
 }
 
 #[test]

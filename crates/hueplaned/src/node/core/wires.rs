@@ -34,7 +34,7 @@ impl Node {
                     vid: have.program.vid,
                     is_running: entry.state() == NetworkState::Running,
                     stage: moves.seats().stage(have.program.vid),
-                    learns: have.program.settings.learning().is_some(),
+                    keeps_macs: have.program.keeps_macs(),
                     by_mac: have.network.spec.select == Select::Mac,
                     ports: have.program.ports.iter().map(|port| port.port).collect(),
                 });
@@ -70,7 +70,7 @@ impl Node {
             Effect::End(vid) => {
                 self.live.announce(vid);
                 if let Err(error) = self.live.end_turn(vid) {
-                    tracing::error!(vid = vid.get(), %error, "the old wire of a switch stays open");
+                    tracing::error!(vid = vid.get(), %error, "the old wire of a network stays open");
                 }
             }
             Effect::GoOn(seat, then, steering) => self.go_on(seat, then, steering),
@@ -94,7 +94,7 @@ impl Node {
 
     /// Switches a network to its other wires, and tells its neighbours.
     fn begin_turn(&mut self, begin: &Begin) -> Option<Begun> {
-        let Begin { name, vid, to_nic, learns, .. } = begin;
+        let Begin { name, vid, to_nic, keeps_macs, .. } = begin;
         if let Err(error) = self.live.use_nic(*vid, *to_nic) {
             tracing::error!(network = name, %error, "the network cannot be switched between NICs and card ports");
             return None;
@@ -102,8 +102,8 @@ impl Node {
         // Start before the neighbours are redirected, so that frames in between count as late and are not missed.
         let (began, by_nic) = (Instant::now(), self.by_nic(*vid));
         let seat = self.moves.seats().id(*vid);
-        // A switch has left the card before it changes to the NICs.
-        let waits_for_card = *to_nic && !*learns && seat.is_some_and(|seat| self.ask_card_to_drain(seat));
+        // A network that keeps its MAC addresses has left the card before it changes to the NICs.
+        let waits_for_card = *to_nic && !*keeps_macs && seat.is_some_and(|seat| self.ask_card_to_drain(seat));
         let neighbours = self.live.announce(*vid);
         Some(Begun { seat, began, neighbours, by_nic, waits_for_card })
     }

@@ -137,7 +137,8 @@ pub enum Input {
     /// The card keeps tables of these networks in software, if it has memory for many: in the background, so that a network
     /// that moves to the card finds its table there.
     Keep(Vec<String>),
-    /// Move a network to the card. A switch on the NICs beside the card's ports returns to these first.
+    /// Move a network to the card. One that keeps its MAC addresses, and is on the NICs, returns to the card's ports
+    /// first.
     Come(String, Option<Asked>),
     /// Neighbours send there: write its table to the card, and move it.
     ComeOn(Option<SeatId>, Option<Asked>, Option<MigrationSteering>),
@@ -223,7 +224,7 @@ pub enum Then {
     Answer(Box<Arrived>),
     /// The network's move to software, requested or not.
     Leave(Box<Option<Asked>>),
-    /// A switch's move to the card, requested or not.
+    /// The move to the card of a network that keeps its MAC addresses, requested or not.
     Come(Box<Option<Asked>>),
 }
 

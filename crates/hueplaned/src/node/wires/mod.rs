@@ -6,9 +6,10 @@
 //! to software, and to the card's ports once it has moved there: during the move, the card holds almost none of the
 //! network's frames, and the path through the card to software, which carries less than either link, has none of its
 //! load. Both links accept frames at any time, so none are lost. Frames may only be reordered while both links are in
-//! use, and the report says how many. A switch moves between software and card on the card's link: it uses the NICs only while
-//! it is in software (ADR 0066). Invariants: nobody waits; a NIC without a link is not used. This part knows no other part: it
-//! takes [`Input`]s with what it must know of others ([`Around`]), and returns [`Effect`]s, which the core applies in order.
+//! use, and the report says how many. A network that keeps its MAC addresses, as a switch does, moves between software and card on
+//! the card's link: it uses the NICs only while it is in software (ADR 0066). Invariants: nobody waits; a NIC without a link is not
+//! used. This part knows no other part: it takes [`Input`]s with what it must know of others ([`Around`]), and returns [`Effect`]s,
+//! which the core applies in order.
 
 #[cfg(test)]
 mod tests;
@@ -22,8 +23,8 @@ use hue_tables::Vid;
 use super::moves::{Stage, Then};
 use crate::api::{EventKind, MigrationSteering};
 
-/// How long frames of the old link are counted, and how long a move to the card waits for them. The old wire of a switch must be quiet
-/// for so long twice: before and after the card's thread has moved on what it has.
+/// How long frames of the old link are counted, and how long a move to the card waits for them. The old wire of a network
+/// that keeps its MAC addresses must be quiet for so long twice: before and after the card's thread has moved on what it has.
 const TURN: Duration = Duration::from_millis(20);
 /// As [`TURN`] while the card's thread has not answered yet: without its answer, the number of late frames is unknown. No turn
 /// is longer.
@@ -47,7 +48,7 @@ pub struct Around<'a> {
     pub has_wire: &'a dyn Fn(PortId) -> bool,
     /// Whether the neighbours of a network are still being told.
     pub is_announcing: &'a dyn Fn(Vid) -> bool,
-    /// Frames of a switch accepted on its old wire so far, in all turns.
+    /// Frames of a network accepted on its old wire so far, in all turns.
     pub late_frames: &'a dyn Fn(Vid) -> u64,
     /// Frames of a network received by NICs so far.
     pub by_nic: &'a dyn Fn(Vid) -> u64,
@@ -73,8 +74,8 @@ pub struct Loaded {
     pub is_running: bool,
     /// Where it is, if it has a seat on the card.
     pub stage: Option<Stage>,
-    /// Whether it is a switch that learns.
-    pub learns: bool,
+    /// Whether its MAC addresses are the same on both wires.
+    pub keeps_macs: bool,
     /// Whether its frames are found by their MAC addresses.
     pub by_mac: bool,
     /// Its physical ports.
@@ -108,8 +109,8 @@ pub struct Begin {
     pub vid: Vid,
     /// Whether they shall send to NICs.
     pub to_nic: bool,
-    /// Whether it is a switch.
-    pub learns: bool,
+    /// Whether its MAC addresses are the same on both wires.
+    pub keeps_macs: bool,
     seat: Option<SeatId>,
     then: Then,
 }
@@ -145,7 +146,8 @@ pub enum Effect {
     /// Ask the card's thread when the frames that a network with this seat has on the card have left it; the answer is
     /// [`Input::Drained`].
     AskCard(SeatId),
-    /// Tell its neighbours again, in case a frame was lost. The old wire of a switch is no longer accepted.
+    /// Tell its neighbours again, in case a frame was lost. Of a network that keeps its MAC addresses, the old wire is no longer
+    /// accepted.
     End(Vid),
     /// Go on with what has waited, of the network with this seat; with how neighbours were redirected, if they were, and how
     /// many frames the card had received.
@@ -161,9 +163,9 @@ pub struct Turn {
     /// When it began or was put off.
     again: Instant,
     neighbours: usize,
-    /// For a switch: frames accepted on its old wire so far, in all turns.
+    /// For a network that keeps its MAC addresses: frames accepted on its old wire so far, in all turns.
     late: Option<u64>,
-    /// For a switch: whether no frame came by its old wire for [`TURN`].
+    /// The same: whether no frame came by its old wire for [`TURN`].
     is_quiet: bool,
     /// Frames that NICs had received when the turn began.
     by_nic: u64,
@@ -217,12 +219,12 @@ impl Wires {
         };
         match loaded.stage {
             Some(Stage::Card) => return false,
-            // While it moves, a switch has the card's wire: its hosts have one place, and it forwards from one wire only.
-            Some(Stage::Coming | Stage::Leaving) if loaded.learns => return false,
+            // While it moves, such a network has the card's wire: its addresses have one place, and it forwards from one wire only.
+            Some(Stage::Coming | Stage::Leaving) if loaded.keeps_macs => return false,
             Some(Stage::Coming) => return network.on_nic, // until it has arrived
             Some(Stage::Software | Stage::Leaving) | None => {}
         }
-        if !loaded.by_mac && !loaded.learns {
+        if !loaded.by_mac && !loaded.keeps_macs {
             return false;
         }
         let mut nics = loaded.ports.iter().filter_map(|port| self.nic_of(*port)).peekable();
@@ -245,19 +247,19 @@ impl Wires {
         out.push(Effect::Steered(name.clone(), to_nic));
         out.push(match network.loaded {
             None => Effect::GoOn(seat, then, None),
-            Some(Loaded { vid, learns, .. }) => {
-                Effect::Begin(Box::new(Begin { name, vid, to_nic, learns, seat, then }))
+            Some(Loaded { vid, keeps_macs, .. }) => {
+                Effect::Begin(Box::new(Begin { name, vid, to_nic, keeps_macs, seat, then }))
             }
         });
     }
 
     fn begun(&mut self, begin: Begin, begun: Option<Begun>, around: &Around<'_>, out: &mut Vec<Effect>) {
-        let Begin { name, vid, to_nic, learns, seat, then } = begin;
+        let Begin { name, vid, to_nic, keeps_macs, seat, then } = begin;
         let Some(begun) = begun else { return out.push(Effect::GoOn(seat, then, None)) };
         let Begun { seat, began, neighbours, by_nic, waits_for_card } = begun;
         let wire = if to_nic { "the NICs" } else { "the card's ports" };
-        let text = if learns {
-            format!("announcements in the names of {neighbours} hosts make outside switches send to {wire}")
+        let text = if keeps_macs {
+            format!("announcements of {neighbours} MAC addresses make outside switches send to {wire}")
         } else {
             format!("ARP announcements redirect {neighbours} neighbours to {wire}")
         };
@@ -266,7 +268,7 @@ impl Wires {
             Effect::Changed,
             Effect::TellCarriers(name),
         ]);
-        let late = learns.then(|| (around.late_frames)(vid));
+        let late = keeps_macs.then(|| (around.late_frames)(vid));
         let (overlap, by_card, is_quiet, again) = (None, None, false, began);
         self.turns.push(Turn {
             vid,
@@ -288,7 +290,7 @@ impl Wires {
     fn tend(&mut self, mut turn: Turn, now: Instant, around: &Around<'_>, out: &mut Vec<Effect>) {
         let watched = around.now.saturating_duration_since(turn.began);
         if watched < TURN_MAX {
-            // A switch with many hosts tells them one after another.
+            // Many addresses are told one after another.
             if (around.is_announcing)(turn.vid) {
                 return self.turns.push(turn.later(now));
             }
@@ -350,7 +352,7 @@ impl Turn {
         Self { again: now, is_quiet: false, ..self }
     }
 
-    /// Whether the turn of a switch goes on although it was due, if `late` frames came by the old wire in all turns so far: those
+    /// Whether the turn of a network that keeps its MAC addresses goes on although it was due, if `late` frames came by the old wire in all turns so far: those
     /// that came since the last look show that outside switches still send there. What hosts send at the end of a quiet time
     /// may wait in a port for a thread that was busy, so the old wire is watched once more.
     fn goes_on(&mut self, late: u64, now: Instant) -> bool {

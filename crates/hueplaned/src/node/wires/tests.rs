@@ -30,9 +30,9 @@ fn vid() -> Vid {
 
 impl Bench {
     /// A running network in software, whose neighbours send to the card's port.
-    fn new(learns: bool) -> Self {
+    fn new(keeps_macs: bool) -> Self {
         let (is_running, stage, ports) = (true, Some(Stage::Software), vec![CARD]);
-        let loaded = Loaded { vid: vid(), is_running, stage, learns, by_mac: !learns, ports };
+        let loaded = Loaded { vid: vid(), is_running, stage, keeps_macs, by_mac: !keeps_macs, ports };
         let mut bench = Self {
             wires: Wires::default(),
             network: Network { on_nic: false, loaded: Some(loaded) },
@@ -130,9 +130,9 @@ fn neighbours_send_to_nics_while_the_network_is_in_software() {
 }
 
 #[test]
-fn a_switch_moves_on_the_wire_of_the_card() {
+fn a_network_that_keeps_its_macs_moves_on_the_wire_of_the_card() {
     let mut bench = Bench::new(true);
-    let told = "announcements in the names of 3 hosts make outside switches send to the NICs";
+    let told = "announcements of 3 MAC addresses make outside switches send to the NICs";
     assert_eq!(bench.rewire()[0], told);
     bench.announces = true;
     assert!(bench.after(TURN).is_empty(), "it tells its hosts one after another");
@@ -148,7 +148,7 @@ fn a_switch_moves_on_the_wire_of_the_card() {
 }
 
 #[test]
-fn a_switch_is_not_taken_for_quiet_while_the_card_has_not_run() {
+fn an_old_wire_is_not_taken_for_quiet_while_the_card_has_not_run() {
     let mut bench = Bench::new(true);
     let seat = hue_card::Seats::new().unwrap().take(vid());
     bench.seat = Some(seat);
@@ -194,7 +194,7 @@ fn a_turn_waits_for_the_card_but_not_for_ever() {
     assert_eq!(bench.after(TURN_MAX), ["announce again", "go on, 0 late"]);
 }
 
-/// A turn to the card's ports, of a switch with so many late frames or of a router.
+/// A turn to the card's ports, of a network that keeps its MAC addresses with so many late frames, or of a router.
 fn turn(late: Option<u64>, began: Instant) -> Turn {
     Turn {
         vid: Vid::new(1).unwrap(),
@@ -214,7 +214,7 @@ fn turn(late: Option<u64>, began: Instant) -> Turn {
 }
 
 #[test]
-fn a_switch_listens_until_its_old_wire_is_quiet() {
+fn a_turn_lasts_until_the_old_wire_is_quiet() {
     let mut now = Instant::now();
     let mut listening = turn(Some(7), now);
     // Hosts still send there; then it is quiet, but a frame waits in a port; then it is quiet.

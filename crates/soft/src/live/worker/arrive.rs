@@ -89,12 +89,12 @@ impl Worker {
                 worker.engine.demux.attached(front).get(nth).copied()
             });
         }
-        let Some(target) = self.steering.beside.target(nic, bytes) else {
-            return match self.steering.beside.switch(nic) {
-                Some(target) => self.arrive_by_wire(Some(at), nic, target, packet),
-                None => self.unclaimed(at, nic, Unclaimed::NoNetwork, packet),
-            };
+        let Some(target) = self.steering.beside.target(nic, bytes).or(self.steering.beside.whole(nic)) else {
+            return self.unclaimed(at, nic, Unclaimed::NoNetwork, packet);
         };
+        if self.steering.beside.keeps_macs(target.vid) {
+            return self.arrive_by_wire(Some(at), nic, target, packet);
+        }
         // The frame no longer counts at the NIC, because the plane treats it as a frame of the other port.
         self.consumed(at, &mut packet);
         beside::inwards(packet.bytes_mut(&mut self.pool));
@@ -128,9 +128,6 @@ impl Worker {
             };
         }
         match self.engine.demux.select(port, bytes) {
-            Selection::One(target, By::Port) if self.steering.beside.is_switch(target.vid) => {
-                self.arrive_by_wire(Some(at), port, target, packet);
-            }
             Selection::One(target, By::Mac | By::Inner | By::Port) => self.claim(at, port, target, packet),
             Selection::One(_, By::Group) | Selection::Several(_) => {
                 self.arrive_group(at, port, false, packet, |worker, _, nth| {
@@ -164,7 +161,7 @@ impl Worker {
             }
             if let Some(earlier) = last.replace(target) {
                 match duplicate(&mut self.pool, &packet) {
-                    Some(copy) => self.claim(at, port, earlier, copy),
+                    Some(copy) => self.claim_checked(at, port, earlier, copy),
                     None => {
                         let slot = place(slot_of(&self.engine.slots, earlier.vid));
                         self.lose_arrival(slot, port, earlier.vport, Loss::QueueFull, &packet);
@@ -173,7 +170,7 @@ impl Worker {
             }
         }
         match last {
-            Some(target) => self.claim(at, port, target, packet),
+            Some(target) => self.claim_checked(at, port, target, packet),
             None => {
                 // It belongs to no network only if it was counted for none.
                 if nth_target(self, packet.bytes(&self.pool), 0).is_none() {
@@ -210,9 +207,26 @@ impl Worker {
         false
     }
 
-    /// A frame of a network: queued here, or handed to the network's home.
+    /// A unicast frame of a network that arrived on a port which is no NIC.
     #[inline(always)]
-    pub(super) fn claim(&mut self, at: usize, port: PortId, Target { vid, vport }: Target, packet: Packet) {
+    fn claim(&mut self, at: usize, port: PortId, target: Target, packet: Packet) {
+        let slot = place(slot_of(&self.engine.slots, target.vid));
+        match self.networks.get(slot) {
+            Some(network) if network.direct => self.enqueue(Some(at), slot, port, target.vport, packet),
+            Some(network) if network.on_two_wires => self.arrive_by_wire(Some(at), port, target, packet),
+            _ => self.claim_checked(at, port, target, packet),
+        }
+    }
+
+    /// A frame of a network, by a wire from which the network takes it: queued here, or handed to the network's home.
+    #[inline]
+    pub(super) fn claim_checked(
+        &mut self,
+        at: usize,
+        port: PortId,
+        Target { vid, vport }: Target,
+        packet: Packet,
+    ) {
         let slot = place(slot_of(&self.engine.slots, vid));
         match self.networks.get(slot) {
             Some(network) if !network.remote => self.enqueue(Some(at), slot, port, vport, packet),
@@ -321,7 +335,14 @@ impl Worker {
 
     #[cold]
     #[inline(never)]
-    fn hand_arrival_over(&mut self, at: usize, slot: usize, port: PortId, vport: u16, mut packet: Packet) {
+    pub(super) fn hand_arrival_over(
+        &mut self,
+        at: usize,
+        slot: usize,
+        port: PortId,
+        vport: u16,
+        mut packet: Packet,
+    ) {
         self.consumed(at, &mut packet);
         let Some(network) = self.networks.get(slot) else { return self.pool.give(packet.slot) };
         let (vid, generation) = (network.vid, network.generation);

@@ -214,7 +214,7 @@ impl Worker {
         self.engine.demux = steering.demux.clone();
         for network in &mut self.networks {
             network.on_nic = steering.beside.is_on(network.vid);
-            network.on_two_wires = steering.beside.is_switch(network.vid);
+            network.set_on_two_wires(steering.beside.keeps_macs(network.vid));
             network.carries_tunnels = steering.tunnels.has(network.vid);
         }
         self.steering = steering;

@@ -1,8 +1,9 @@
-//! Switches with NICs beside their ports: what they accept from which wire, and telling the outside switches that hosts have
-//! moved to the other one.
+//! Networks that keep their MAC addresses and have NICs beside their ports: what they accept from which wire, and telling the outside
+//! switches that addresses have moved to the other one.
 //!
-//! An outside switch knows a host by the port at which a frame from it arrived last. So a frame in the name of each host, on
-//! the new wire of all ports but the host's own, makes the outside switches send there. See ADR 0066.
+//! An outside switch knows an address by the port at which a frame from it arrived last. So a frame in the name of each of a network's
+//! own addresses, on the new wire of its port, makes the outside switches send there; for a switch, one in the name of each host,
+//! on the new wire of all ports but the host's own. See ADR 0066.
 
 use hue_demux::{PortId, Target};
 use hue_planes::Loss;
@@ -15,13 +16,13 @@ use super::super::network::LiveNetwork;
 use super::Worker;
 use crate::engine::{place, slot_of};
 
-/// Hosts of a switch that are announced in one round of the loop.
-const HOSTS_MAX: usize = 8;
-/// Frames of a switch's queue above which its announcements wait.
+/// Addresses of a network that are announced in one round of the loop.
+const MACS_MAX: usize = 8;
+/// Frames of a network's queue above which its announcements wait.
 const QUEUE_MAX: usize = 256;
 
 impl Worker {
-    /// A unicast frame for a switch that has NICs, from the port on which it arrived, or from another worker.
+    /// A unicast frame for a network that keeps its MAC addresses, from the port on which it arrived, or from another worker.
     #[cold]
     #[inline(never)]
     pub(super) fn arrive_by_wire(&mut self, at: Option<usize>, wire: PortId, target: Target, packet: Packet) {
@@ -32,7 +33,7 @@ impl Worker {
         let turns = self.steering.beside.turns(target.vid);
         let refused = match self.steering.beside.is_other_wire(target.vid, port, by_nic) {
             true if !turns => true,
-            // Only the home knows the hosts.
+            // Only the home of a switch knows its hosts.
             _ if is_remote => false,
             true => !self.accepts_late(slot, target.vport, &packet),
             false => self.is_echo(slot, target, &packet),
@@ -42,7 +43,7 @@ impl Worker {
         }
         let Some(at) = at else { return self.enqueue_from(slot, port, by_nic, target.vport, None, packet) };
         if is_remote {
-            return self.claim(at, wire, target, packet);
+            return self.hand_arrival_over(at, slot, wire, target.vport, packet);
         }
         self.enqueue_from(slot, port, by_nic, target.vport, Some(at), packet);
     }
@@ -100,9 +101,12 @@ impl Worker {
         self.enqueue(at, slot, port, vport, packet);
     }
 
-    /// Whether a switch accepts a frame that arrived on its old wire; counts those that it does.
+    /// Whether a network accepts a unicast frame that arrived on its old wire; counts those that it does.
     fn accepts_late(&mut self, slot: usize, vport: u16, packet: &Packet) -> bool {
-        let accepts = self.is_between_hosts(slot, vport, packet);
+        let accepts = match self.is_switch(slot) {
+            true => self.is_between_hosts(slot, vport, packet),
+            false => !self.is_from_itself(slot, packet),
+        };
         if let Some(network) = self.networks.get_mut(slot).filter(|_| accepts) {
             network.late_frames += 1;
         }
@@ -116,13 +120,28 @@ impl Worker {
         source == Some(vport) && destination.is_some_and(|destination| destination != vport)
     }
 
-    /// Whether a frame in a turn is from a host that the switch knows behind another virtual port: the switch itself has sent it by
-    /// the wire that it used before, and outside switches have flooded it to the other one. If the host has moved, its frames
-    /// after the turn say so.
+    /// Whether a frame in a turn is taken for one that the network itself has sent by the wire that it used before, and that outside
+    /// switches have flooded to the other one. For a switch: one from a host that it knows behind another virtual port. If the host
+    /// has moved, its frames after the turn say so.
     pub(super) fn is_echo(&self, slot: usize, Target { vid, vport }: Target, packet: &Packet) -> bool {
-        let [source, _] =
-            if self.steering.beside.turns(vid) { self.hosts_of(slot, packet) } else { [None; 2] };
-        source.is_some_and(|source| source != vport)
+        if !self.steering.beside.turns(vid) {
+            return false;
+        }
+        match self.is_switch(slot) {
+            true => self.hosts_of(slot, packet)[0].is_some_and(|source| source != vport),
+            false => self.is_from_itself(slot, packet),
+        }
+    }
+
+    fn is_switch(&self, slot: usize) -> bool {
+        self.engine.networks.get(slot).is_some_and(|network| network.switch.is_some())
+    }
+
+    /// Whether a frame's source is an address of the network itself.
+    fn is_from_itself(&self, slot: usize, packet: &Packet) -> bool {
+        let source = ethernet::Header::over(packet.bytes(&self.pool)).map(|(header, _)| header.source());
+        let vports = self.networks.get(slot).map(|network| &*network.vports).unwrap_or_default();
+        vports.iter().any(|vport| Some(vport.mac) == source)
     }
 
     /// The virtual ports behind which the switch knows a frame's source and destination.
@@ -134,52 +153,60 @@ impl Worker {
         [header.source(), header.destination()].map(host)
     }
 
-    /// Begins to tell the outside switches which wire a switch's hosts are behind. Returns their number.
-    pub fn announce_hosts(&mut self, vid: Vid) -> usize {
+    /// Begins to tell the outside switches which wire a network's MAC addresses are behind: its own, or those of a switch's hosts. Returns
+    /// their number.
+    pub fn announce_macs(&mut self, vid: Vid) -> usize {
         let Some(slot) = self.slot(vid) else { return 0 };
-        let hosts: Vec<(Mac, u16)> = self.macs(vid).iter().map(|row| (row.mac, row.vport)).collect();
-        let count = hosts.len();
+        let hosts = self.is_switch(slot).then(|| self.macs(vid));
         let Some(network) = self.networks.get_mut(slot) else { return 0 };
-        network.moved_hosts = hosts;
+        network.moved_macs = match hosts {
+            Some(hosts) => hosts.iter().map(|row| (row.mac, row.vport)).collect(),
+            None => {
+                let beside = &self.steering.beside;
+                let own = network.vports.iter().zip(0..).filter(|(own, _)| beside.nic(own.port).is_some());
+                own.map(|(own, at)| (own.mac, at)).collect()
+            }
+        };
         self.announces = true;
-        count
+        network.moved_macs.len()
     }
 
-    /// Whether there are hosts of a switch that are still to be announced.
+    /// Whether there are addresses of a network that are still to be announced.
     pub fn is_announcing(&self, vid: Vid) -> bool {
         let network = self.slot(vid).and_then(|slot| self.networks.get(slot));
-        network.is_some_and(|network| !network.moved_hosts.is_empty())
+        network.is_some_and(|network| !network.moved_macs.is_empty())
     }
 
-    /// Frames that a switch has accepted on its old wire, in all turns so far.
+    /// Frames that a network has accepted on its old wire, in all turns so far.
     pub fn late_frames(&self, vid: Vid) -> u64 {
         let network = self.slot(vid).and_then(|slot| self.networks.get(slot));
         network.map_or(0, |network| network.late_frames)
     }
 
-    /// Announces some hosts of each switch that has room in its queue. Returns whether it announced any.
+    /// Announces some addresses of each network that has room in its queue. Returns whether it announced any.
     #[cold]
     #[inline(never)]
     pub(super) fn announce_some(&mut self) -> bool {
         let mut any = false;
         for slot in 0..self.networks.len() {
-            for _ in 0..HOSTS_MAX {
+            for _ in 0..MACS_MAX {
                 let free = self.pool.free();
                 let has_room =
                     |network: &LiveNetwork| network.has_room(free) && network.queue.len() < QUEUE_MAX;
                 let network = self.networks.get_mut(slot).filter(|network| has_room(network));
-                let Some((host, at)) = network.and_then(|network| network.moved_hosts.pop()) else { break };
+                let Some((mac, at)) = network.and_then(|network| network.moved_macs.pop()) else { break };
                 any = true;
-                self.announce_host(slot, host, at);
+                self.announce_mac(slot, mac, at);
             }
         }
-        self.announces = self.networks.iter().any(|network| !network.moved_hosts.is_empty());
+        self.announces = self.networks.iter().any(|network| !network.moved_macs.is_empty());
         any
     }
 
-    /// Queues the announcement of a host at all ports with two wires but its own.
-    fn announce_host(&mut self, slot: usize, host: Mac, at: u16) {
-        let frame = announce::of_host(host);
+    /// Queues the announcement of an address, which is behind a virtual port: of a network itself at this port, of a host at all others;
+    /// only at ports with two wires.
+    fn announce_mac(&mut self, slot: usize, mac: Mac, at: u16) {
+        let (frame, is_host) = (announce::of_mac(mac), self.is_switch(slot));
         Self::touch(&mut self.networks, &mut self.dirty, slot);
         for vport in 0.. {
             let network = self.networks.get(slot);
@@ -188,7 +215,7 @@ impl Worker {
             };
             let port = own.port;
             let has_two_wires = self.steering.beside.nic(port).is_some();
-            if vport != at && has_two_wires && !self.queue_own(slot, vport, port, &frame) {
+            if (vport != at) == is_host && has_two_wires && !self.queue_own(slot, vport, port, &frame) {
                 return;
             }
         }

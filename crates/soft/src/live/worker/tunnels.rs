@@ -135,6 +135,6 @@ impl Worker {
                 return self.pool.give(packet.slot);
             }
         }
-        self.claim(NO_PLACE, port, target, packet);
+        self.claim_checked(NO_PLACE, port, target, packet);
     }
 }
