@@ -167,6 +167,18 @@ impl Description {
         (self.station_rows as u64 * STATIONS_USABLE_PERCENT / 100) as u32
     }
 
+    /// Indices for networks. In live use, rows of design select need one more that they can name, [`Self::nobody`].
+    #[must_use]
+    pub const fn indices(&self, live: bool) -> u32 {
+        if live && self.nets == NETS_MAX { NETS_MAX - 1 } else { self.nets }
+    }
+
+    /// An index that no network has in live use: frames that rows of design select give to it belong to no network.
+    #[must_use]
+    pub const fn nobody(&self) -> u8 {
+        self.indices(true) as u8 // below NETS_MAX
+    }
+
     /// Streams of frames: MAC ports, then CPU queues.
     #[must_use]
     pub const fn ports(&self) -> u32 {

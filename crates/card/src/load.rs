@@ -99,7 +99,7 @@ impl<R: Registers> Substrate for Card<R> {
         };
         Capacity {
             networks: self.networks.len(),
-            networks_max: networks_max(description),
+            networks_max: networks_max(description, self.live),
             table_bytes,
             table_bytes_max,
         }
@@ -330,9 +330,10 @@ impl<R: Registers> Card<R> {
         let kept = |loaded: &&Loaded| !programs.iter().any(|program| program.vid == loaded.program().vid);
         let others: Vec<&Loaded> = self.networks.values().filter(kept).collect();
         let count = others.len() + programs.len();
-        let max = networks_max(description);
+        let nets = description.indices(self.live);
+        let max = networks_max(description, self.live);
         let full = || SubstrateError::ImageNetworks { count, image: description.name.clone(), max };
-        if count + usize::from(self.lent.is_some()) > description.nets as usize {
+        if count + usize::from(self.lent.is_some()) > nets as usize {
             return Err(full());
         }
         demux_of(others.iter().map(|loaded| Claims::from(loaded.program())), programs)?;
@@ -341,7 +342,7 @@ impl<R: Registers> Card<R> {
             check_stations(description, on_card.chain(programs))?;
             programs.iter().try_for_each(|program| check_floods(description, program))?;
         }
-        let mut nets = vec![false; description.nets as usize];
+        let mut nets = vec![false; nets as usize];
         let mut planes = vec![false; description.planes as usize];
         for loaded in self.networks.values() {
             take(&mut nets, loaded.place.net);
@@ -377,7 +378,8 @@ impl<R: Registers> Card<R> {
         let description = self.device.get_mut().description().clone();
         let all = self.with_changes(changes);
         let name = changes.first().map(|change| change.program.name.as_str()).unwrap_or_default();
-        let mut claims = plan::claims(all.iter().copied(), self.live);
+        let nobody = self.live.then(|| description.nobody());
+        let mut claims = plan::claims(all.iter().copied(), nobody);
         let rows = description.select_rows + description.mac_rows;
         room(&description, name, "rows of design select", claims.rows.len() + claims.hidden, rows)?;
         let mut macs = self.macs.clone();
@@ -743,10 +745,10 @@ fn forget_counters<R: Registers>(device: &mut Device<R>, net: u8) -> Result<(), 
     Ok(())
 }
 
-fn networks_max(description: &Description) -> usize {
+fn networks_max(description: &Description, live: bool) -> usize {
     match description.layout {
-        Layout::Tcam => description.nets.min(description.planes) as usize,
-        Layout::Dag36 | Layout::Sram | Layout::Dir => description.nets as usize,
+        Layout::Tcam => description.indices(live).min(description.planes) as usize,
+        Layout::Dag36 | Layout::Sram | Layout::Dir => description.indices(live) as usize,
     }
 }
 

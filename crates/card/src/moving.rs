@@ -29,7 +29,7 @@ impl<R: Registers> Card<R> {
     /// `ImageNetworks` if all indices are in use, one is lent already, or the image has no spare index. `Broken`.
     pub fn borrow_net(&mut self, vid: Vid) -> Result<u8, SubstrateError> {
         let description = self.device.get_mut().description();
-        let nets = description.nets;
+        let nets = description.indices(self.live);
         let taken = |net: &u8| self.networks.values().any(|loaded| loaded.place.net == *net);
         let free = (0..nets).rev().map(|net| net as u8).find(|net| !taken(net)); // at most 256
         let Some(net) = free.filter(|_| self.lent.is_none()) else {

@@ -47,16 +47,21 @@ pub struct Claims {
     pub hidden: usize,
 }
 
-/// The claims of networks. `arp` enables the ARP rule of live networks, see [`arp_rows`].
-pub fn claims<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, arp: bool) -> Claims {
+/// The claims of networks. With an index that is no network's, those of live networks: see [`arp_rows`] and [`companion_rows`].
+pub fn claims<'a>(networks: impl Iterator<Item = (&'a Program, Place)>, nobody: Option<u8>) -> Claims {
+    let networks: Vec<_> = networks.collect();
     let mut rows: Vec<_> = networks
+        .iter()
         .flat_map(|(program, place)| {
             // Frames that come by a tunnel come from software.
             let rows = program.rows.iter().filter(|row| !row.is_of_tunnel());
-            let rows = rows.map(move |row| (rank(row), select_row(row, place)));
-            rows.chain(arp_rows(program, place, arp).map(|row| (0, row)))
+            let rows = rows.map(|row| (rank(row), select_row(row, *place)));
+            rows.chain(arp_rows(program, *place, nobody.is_some()).map(|row| (0, row)))
         })
         .collect();
+    if let Some(net) = nobody {
+        rows.extend(companion_rows(&networks, net).map(|row| (0, row)));
+    }
     rows.sort_by_key(|(rank, row)| (*rank, row.port, row.mac, row.inner, row.net, row.vport));
     let count = rows.len();
     let by_mac: HashSet<(u8, u64)> = rows
@@ -100,6 +105,29 @@ fn arp_rows(program: &Program, place: Place, arp: bool) -> impl Iterator<Item = 
     ports.map(move |(port, vport)| {
         let select = Match::Mac { port: port.port, mac: port.mac };
         SelectRow { arp_care: true, ..select_row(&Claim { vid: program.vid, vport, select }, place) }
+    })
+}
+
+/// On a NIC beside the card's port, a router has another address ([`hue_wire::Mac::companion`]). Outside switches may flood what is for it
+/// to the card's port too. These rows give it to `nobody`, so that a network that takes all frames of the port does not get it.
+fn companion_rows<'a>(
+    networks: &'a [(&'a Program, Place)],
+    nobody: u8,
+) -> impl Iterator<Item = SelectRow> + 'a {
+    let rows =
+        || networks.iter().flat_map(|(program, _)| program.rows.iter().map(move |row| (*program, row)));
+    let whole: HashSet<u8> = rows()
+        .filter_map(|(_, row)| match row.select {
+            Match::Port(port) => Some(port.get()),
+            _ => None,
+        })
+        .collect();
+    rows().filter(|(program, _)| !program.keeps_macs()).filter_map(move |(_, row)| match row.select {
+        Match::Mac { port, mac } if whole.contains(&port.get()) => {
+            let claim = Claim { vport: 0, select: Match::Mac { port, mac: mac.companion() }, ..*row };
+            Some(select_row(&claim, Place { net: nobody, plane: NO_PLANE }))
+        }
+        _ => None,
     })
 }
 
@@ -360,6 +388,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn on_a_whole_port_the_address_of_a_router_on_the_nic_is_nobodys() {
+        let (port, mac) = (hue_demux::PortId::new, hue_wire::Mac([2, 0, 0, 0, 0, 9]));
+        let router = program(1, &[0, 1].map(|at| Match::Mac { port: port(at), mac }));
+        let whole = program(2, &[Match::Port(port(0))]);
+        let rows = |nobody| {
+            let networks = [(&router, Place { net: 3, plane: 0 }), (&whole, Place { net: 4, plane: 0 })];
+            let rows = claims(networks.into_iter(), nobody).rows.into_iter();
+            rows.filter(|(_, row)| ![3, 4].contains(&row.net)).collect::<Vec<_>>()
+        };
+        let companion =
+            Claim { vid: router.vid, vport: 0, select: Match::Mac { port: port(0), mac: mac.companion() } };
+        assert_eq!(rows(Some(64)), [(0, select_row(&companion, Place { net: 64, plane: NO_PLANE }))]);
+        assert!(rows(None).is_empty());
+    }
+
     proptest! {
         /// Whatever the former contents, every row is present once, in order of rank, and remaining MAC rows have not
         /// moved.
@@ -377,7 +421,7 @@ mod tests {
             };
             let place = Place { net: 3, plane: 0 };
             let (before, after) = (program(1, &matches(&before)), program(1, &matches(&after)));
-            let claims = |program| claims([(program, place)].into_iter(), false);
+            let claims = |program| claims([(program, place)].into_iter(), None);
             let was = select(&[], &claims(&before), ROWS);
             let is = select(&was, &claims(&after), ROWS);
             let mut want: Vec<_> = after.rows.iter().map(|row| (rank(row), select_row(row, place))).collect();

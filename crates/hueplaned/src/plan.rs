@@ -29,8 +29,8 @@ pub fn card_site(description: &Description, ports: &[Name]) -> CardSite {
         },
     };
     let networks_max = match description.layout {
-        Layout::Tcam => description.nets.min(description.planes),
-        Layout::Dag36 | Layout::Sram | Layout::Dir => description.nets,
+        Layout::Tcam => description.indices(true).min(description.planes),
+        Layout::Dag36 | Layout::Sram | Layout::Dir => description.indices(true),
     };
     CardSite {
         image: description.name.clone(),

@@ -84,7 +84,7 @@ impl CardSide {
             bus_bits: 8 * description.bus_bytes,
             clock_khz: description.clock_khz,
             layout: description.layout.name().to_owned(),
-            networks_max: description.nets,
+            networks_max: description.indices(true),
             ports,
             drained,
             scheduling: self.live.scheduling().scheduling.name().to_owned(),
@@ -217,6 +217,6 @@ pub(super) fn words(description: &hue_card::Description) -> String {
         8 * description.bus_bytes,
         f64::from(description.clock_khz) / 1000.0,
         description.layout.name(),
-        description.nets
+        description.indices(true)
     )
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use hue_demux::PortId;
+use hue_demux::{By, PortId, Selection};
 use hue_planes::group::Slots;
 use hue_planes::{Adjacency, AdjacencyKind, Class, Counters, Loss, Unclaimed, UnclaimedCounters, Verdict};
 use hue_substrate::{Capacity, Entries, Program, Refusals, Substrate, SubstrateError, Update, check_hop};
@@ -131,17 +131,32 @@ impl Live {
         let group = hue_wire::ethernet::is_group(frame);
         let beside = self.steering.beside.front(port);
         let mut as_front = Vec::new();
+        let nobody = |why: &str| Trace {
+            stages: vec![
+                stage("frame", format!("{} bytes on port {port}", frame.len()), None),
+                stage("demux", why.to_owned(), None),
+            ],
+            unclaimed: Some(Unclaimed::NoNetwork),
+            networks: Vec::new(),
+        };
         let (port, frame) = match beside {
-            None => (port, frame),
+            None => match self.steering.demux.select(port, frame) {
+                Selection::One(target, By::Port)
+                    if self.steering.is_for_another(target, port, false, frame) =>
+                {
+                    return nobody("another network has this MAC address on the NIC beside the port");
+                }
+                _ => (port, frame),
+            },
             Some(front) if group => (front, frame),
             Some(front) => match self.steering.beside.target(port, frame) {
-                None if self.steering.beside.whole(port).is_none() => {
-                    let stages = vec![
-                        stage("frame", format!("{} bytes on port {port}", frame.len()), None),
-                        stage("demux", "no network has this MAC address on the NIC".to_owned(), None),
-                    ];
-                    return Trace { stages, unclaimed: Some(Unclaimed::NoNetwork), networks: Vec::new() };
-                }
+                None => match self.steering.beside.whole(port) {
+                    None => return nobody("no network has this MAC address on the NIC"),
+                    Some(whole) if self.steering.is_for_another(whole, front, true, frame) => {
+                        return nobody("another network has this address on the card's port");
+                    }
+                    Some(_) => (front, frame),
+                },
                 Some(target) if !self.steering.beside.keeps_macs(target.vid) => {
                     as_front.extend_from_slice(frame);
                     beside::inwards(&mut as_front);

@@ -3,18 +3,20 @@
 //! Flow: control builds one [`Steering`] from all loaded networks and gives the same to every worker; it is replaced as a
 //! whole, between batches. Each port and each network belongs to one worker, its home.
 //!
-//! Two rules beyond design select, for segments that several networks share:
+//! Rules beyond design select, for segments that several networks share:
 //! - A unicast ARP message goes to the owner of its destination MAC, even if that network's other frames are selected
 //!   differently. Otherwise a network selected by inner prefix or by port could not be resolved, or would answer for
 //!   another network.
 //! - A group frame reaches only the virtual ports that it concerns (once control has set their addresses): ports with
 //!   the requested address for an ARP request or a neighbour solicitation, ports with the sender on their link for an
 //!   announcement, a reply or an IP packet. Link-local addresses concern all: every link has them.
+//! - With NICs beside a card's ports, a network that takes all frames of a port does not get what other networks take on the
+//!   other wire, and what outside switches have flooded to this one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use hue_demux::{Demux, PortId, Target};
+use hue_demux::{By, Demux, PortId, Selection, Target};
 use hue_planes::Loss;
 use hue_tables::Vid;
 use hue_wire::{Mac, arp, ethernet, icmpv6, ip, ipv4, ipv6, ndp};
@@ -192,6 +194,22 @@ impl Steering {
             return None;
         }
         self.owner(port, frame, 0)
+    }
+
+    /// Whether a unicast frame, which a network takes because it takes all frames of this port or of the NIC beside it, is another
+    /// network's on the other wire.
+    pub fn is_for_another(&self, whole: Target, front: PortId, by_nic: bool, frame: &[u8]) -> bool {
+        if !by_nic {
+            let other = self.beside.nic(front).and_then(|nic| self.beside.target(nic, frame));
+            return other.is_some_and(|other| !self.beside.keeps_macs(other.vid));
+        }
+        let is_arp = frame.get(12..14) == Some(&ethernet::EtherType::ARP.0.to_be_bytes()[..]);
+        let resolved = if is_arp { self.owner(front, frame, 0) } else { None };
+        match (resolved, self.demux.select(front, frame)) {
+            (Some(owner), _) => owner.vid != whole.vid,
+            (None, Selection::One(_, by)) => by != By::Port,
+            (None, Selection::Several(_) | Selection::Nobody) => false,
+        }
     }
 
     /// Why a group frame does not concern a virtual port; `None` when it does.

@@ -525,6 +525,40 @@ fn a_network_of_labels_takes_its_addresses_to_the_other_wire() {
     drop(edges);
 }
 
+/// A switch takes all frames of its ports that no other network takes there. What outside switches flood to the wrong wire is another
+/// network's all the same: the switch does not carry it to the other segment.
+#[test]
+fn a_switch_gets_no_frames_for_the_other_wire() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = two_wires();
+    let hosts = l2::hosts(&lab, 2);
+    let (name, red) = (lab.name("lan"), lab.pair("red", 2, 2, [0, 1]));
+    let documents = [node(&lab, "kinds"), l2::document(&lab, 2, "", ""), red.document.yaml()];
+    let daemon = start(&lab, &["kinds"], &documents);
+    [name.as_str(), red.name()].into_iter().for_each(|name| runs_on(&daemon, name, "card"));
+    daemon.cli.warm_up(&[&red]);
+    until("hosts reach each other", 20, || hosts[0].ping(hosts[1].address, 1) == 1);
+    learn_no_wires(&lab);
+    for (lan, to) in [("card", "soft"), ("soft", "card"), ("card", "card"), ("soft", "soft")] {
+        for (name, to) in [(name.as_str(), lan), (red.name(), to)] {
+            if network(&daemon, name)["substrate"] != to {
+                is_clean(&daemon.cli.json(&["migrate", name, "--to", to]));
+            }
+        }
+        neighbours_send_to(&red, to == "soft");
+        // Broadcasts are for all on the segment, so for the switch too.
+        let from = red.left.mac;
+        let is_leaked = move |frame: &[u8]| frame[0] & 1 == 0 && frame.get(6..12) == Some(&from[..]);
+        let leaked = Sniffer::start(&hosts[1].space, "eth0", is_leaked);
+        assert_eq!(red.left.ping(red.right.address, 20), 20);
+        assert_eq!(hosts[0].ping(hosts[1].address, 5), 5, "the switch works");
+        let leaked = leaked.stop();
+        assert_eq!(leaked.wanted, 0, "switch {lan}, router {to}: {:02x?}", leaked.frames.first());
+    }
+}
+
 /// Flat labels come by whole ports, as a switch's frames do, but at the network's own addresses.
 #[test]
 fn a_network_of_flat_labels_takes_its_addresses_to_the_other_wire() {

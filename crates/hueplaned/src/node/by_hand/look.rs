@@ -308,7 +308,9 @@ fn card(card: &CardSide) -> CardLook {
     let image = card.description().name.clone();
     let planes = match card.description().layout {
         hue_card::Layout::Tcam => card.description().planes,
-        hue_card::Layout::Dag36 | hue_card::Layout::Sram | hue_card::Layout::Dir => card.description().nets,
+        hue_card::Layout::Dag36 | hue_card::Layout::Sram | hue_card::Layout::Dir => {
+            card.description().indices(true)
+        }
     };
     match seen {
         None => CardLook {

@@ -89,7 +89,11 @@ impl Worker {
                 worker.engine.demux.attached(front).get(nth).copied()
             });
         }
-        let Some(target) = self.steering.beside.target(nic, bytes).or(self.steering.beside.whole(nic)) else {
+        let whole = || {
+            let whole = self.steering.beside.whole(nic)?;
+            (!self.steering.is_for_another(whole, front, true, bytes)).then_some(whole)
+        };
+        let Some(target) = self.steering.beside.target(nic, bytes).or_else(whole) else {
             return self.unclaimed(at, nic, Unclaimed::NoNetwork, packet);
         };
         if self.steering.beside.keeps_macs(target.vid) {
@@ -128,6 +132,9 @@ impl Worker {
             };
         }
         match self.engine.demux.select(port, bytes) {
+            Selection::One(target, By::Port) if self.steering.is_for_another(target, port, false, bytes) => {
+                self.unclaimed(at, port, Unclaimed::NoNetwork, packet);
+            }
             Selection::One(target, By::Mac | By::Inner | By::Port) => self.claim(at, port, target, packet),
             Selection::One(_, By::Group) | Selection::Several(_) => {
                 self.arrive_group(at, port, false, packet, |worker, _, nth| {
