@@ -48,7 +48,7 @@ const SOURCED_SEEDS: (u64, u64) = (3, 2);
 /// mixed.
 const SWITCH_DRAINED_SEEDS: (u64, u64) = (36, 23);
 /// In how many of 100 steps of a history with a switch something happens to it or its hosts.
-const SWITCH_STEPS: usize = 15;
+const SWITCH_STEPS: usize = 25;
 /// Likewise, in how many of 100 cases the frames that are sent are those of its hosts, besides its share as a network.
 const HOSTS_TALK: usize = 30;
 /// Passes between the first frames of two hosts: a card that is busy leaves out notes of hosts.
