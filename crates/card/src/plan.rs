@@ -114,8 +114,11 @@ fn companion_rows<'a>(
     networks: &'a [(&'a Program, Place)],
     nobody: u8,
 ) -> impl Iterator<Item = SelectRow> + 'a {
-    let rows =
-        || networks.iter().flat_map(|(program, _)| program.rows.iter().map(move |row| (*program, row)));
+    let rows = || {
+        networks.iter().flat_map(|(program, _)| {
+            program.rows.iter().filter(|row| !row.is_of_tunnel()).map(move |row| (*program, row))
+        })
+    };
     let whole: HashSet<u8> = rows()
         .filter_map(|(_, row)| match row.select {
             Match::Port(port) => Some(port.get()),

@@ -3,7 +3,8 @@
 //! Each host's namespace has a packet socket with a kernel filter. It passes only frames whose source MAC
 //! address is neither the host's own nor its router's on that link. Every frame that passes is a leak;
 //! without leaks, the watch costs nothing. Other interfaces than the host's link are ignored: their frames come from the host itself. So are reports of
-//! multicast listeners (MLD, RFC 3810) of IPv6 networks' routers: they are for everybody on the link.
+//! multicast listeners (MLD, RFC 3810) of IPv6 networks' routers, and announcements of networks that have moved to another wire: they are
+//! for everybody on the link.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -15,6 +16,7 @@ use std::time::Duration;
 use hue_host::links::Links;
 use hue_host::netns::Namespace;
 use hue_wire::Mac;
+use hue_wire::ethernet::EtherType;
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 use crate::failure::Failure;
@@ -128,6 +130,16 @@ fn filter(interface: u32, own: &[Mac]) -> Vec<SockFilter> {
         SockFilter::new(JUMP_EQUAL, 1, 0, interface),
         SockFilter::new(RETURN, 0, 0, 0),
     ];
+    // To all, RARP in the name of a network that tells outside switches its wire (ADR 0066).
+    program.extend([
+        SockFilter::new(LOAD_WORD, 0, 0, 0),
+        SockFilter::new(JUMP_EQUAL, 0, 5, 0xffff_ffff),
+        SockFilter::new(LOAD_HALF, 0, 0, 12),
+        SockFilter::new(JUMP_EQUAL, 0, 3, u32::from(EtherType::RARP.0)),
+        SockFilter::new(LOAD_HALF, 0, 0, 7),
+        SockFilter::new(JUMP_EQUAL, 0, 1, 0x6801),
+        SockFilter::new(RETURN, 0, 0, 0),
+    ]);
     // To 33:33:00:00:00:16, from a MAC address of a router (02:68:01:… or its companion on a NIC).
     program.extend([
         SockFilter::new(LOAD_WORD, 0, 0, 0),
