@@ -173,6 +173,15 @@ impl Description {
         if live && self.nets == NETS_MAX { NETS_MAX - 1 } else { self.nets }
     }
 
+    /// Most networks that the card decides.
+    #[must_use]
+    pub fn networks_max(&self, live: bool) -> u32 {
+        match self.layout {
+            Layout::Tcam => self.indices(live).min(self.planes),
+            Layout::Dag36 | Layout::Sram | Layout::Dir => self.indices(live),
+        }
+    }
+
     /// An index that no network has in live use: frames that rows of design select give to it belong to no network.
     #[must_use]
     pub const fn nobody(&self) -> u8 {

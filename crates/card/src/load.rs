@@ -99,7 +99,7 @@ impl<R: Registers> Substrate for Card<R> {
         };
         Capacity {
             networks: self.networks.len(),
-            networks_max: networks_max(description, self.live),
+            networks_max: description.networks_max(self.live) as usize,
             table_bytes,
             table_bytes_max,
         }
@@ -331,7 +331,7 @@ impl<R: Registers> Card<R> {
         let others: Vec<&Loaded> = self.networks.values().filter(kept).collect();
         let count = others.len() + programs.len();
         let nets = description.indices(self.live);
-        let max = networks_max(description, self.live);
+        let max = description.networks_max(self.live) as usize;
         let full = || SubstrateError::ImageNetworks { count, image: description.name.clone(), max };
         if count + usize::from(self.lent.is_some()) > nets as usize {
             return Err(full());
@@ -743,13 +743,6 @@ fn forget_counters<R: Registers>(device: &mut Device<R>, net: u8) -> Result<(), 
         device.take_row::<OutDropsRow>(out_drops_row(port, net))?;
     }
     Ok(())
-}
-
-fn networks_max(description: &Description, live: bool) -> usize {
-    match description.layout {
-        Layout::Tcam => description.indices(live).min(description.planes) as usize,
-        Layout::Dag36 | Layout::Sram | Layout::Dir => description.indices(live) as usize,
-    }
 }
 
 fn take(places: &mut [bool], index: u8) {

@@ -28,15 +28,11 @@ pub fn card_site(description: &Description, ports: &[Name]) -> CardSite {
             hops: description.hop_rows,
         },
     };
-    let networks_max = match description.layout {
-        Layout::Tcam => description.indices(true).min(description.planes),
-        Layout::Dag36 | Layout::Sram | Layout::Dir => description.indices(true),
-    };
     CardSite {
         image: description.name.clone(),
         kinds: description.kinds.clone(),
         ports: ports.iter().map(ToString::to_string).collect(),
-        networks_max,
+        networks_max: description.networks_max(true),
         table,
         macs: description.stations_max(),
         slots: description.group_slots,

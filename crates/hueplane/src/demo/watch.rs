@@ -130,26 +130,19 @@ fn filter(interface: u32, own: &[Mac]) -> Vec<SockFilter> {
         SockFilter::new(JUMP_EQUAL, 1, 0, interface),
         SockFilter::new(RETURN, 0, 0, 0),
     ];
-    // To all, RARP in the name of a network that tells outside switches its wire (ADR 0066).
-    program.extend([
-        SockFilter::new(LOAD_WORD, 0, 0, 0),
-        SockFilter::new(JUMP_EQUAL, 0, 5, 0xffff_ffff),
-        SockFilter::new(LOAD_HALF, 0, 0, 12),
-        SockFilter::new(JUMP_EQUAL, 0, 3, u32::from(EtherType::RARP.0)),
-        SockFilter::new(LOAD_HALF, 0, 0, 7),
-        SockFilter::new(JUMP_EQUAL, 0, 1, 0x6801),
-        SockFilter::new(RETURN, 0, 0, 0),
-    ]);
-    // To 33:33:00:00:00:16, from a MAC address of a router (02:68:01:… or its companion on a NIC).
-    program.extend([
-        SockFilter::new(LOAD_WORD, 0, 0, 0),
-        SockFilter::new(JUMP_EQUAL, 0, 5, 0x3333_0000),
-        SockFilter::new(LOAD_HALF, 0, 0, 4),
-        SockFilter::new(JUMP_EQUAL, 0, 3, 0x0016),
-        SockFilter::new(LOAD_HALF, 0, 0, 7),
-        SockFilter::new(JUMP_EQUAL, 0, 1, 0x6801),
-        SockFilter::new(RETURN, 0, 0, 0),
-    ]);
+    // Frames for everybody from a MAC address of a network (02:68:01:… or its companion on a NIC): to ff:ff:ff:ff:…, RARP that tells
+    // outside switches its wire (ADR 0066); and to 33:33:00:00:00:16.
+    for (first_bytes, at, word) in [(0xffff_ffff, 12, EtherType::RARP.0), (0x3333_0000, 4, 0x0016)] {
+        program.extend([
+            SockFilter::new(LOAD_WORD, 0, 0, 0),
+            SockFilter::new(JUMP_EQUAL, 0, 5, first_bytes),
+            SockFilter::new(LOAD_HALF, 0, 0, at),
+            SockFilter::new(JUMP_EQUAL, 0, 3, u32::from(word)),
+            SockFilter::new(LOAD_HALF, 0, 0, 7),
+            SockFilter::new(JUMP_EQUAL, 0, 1, 0x6801),
+            SockFilter::new(RETURN, 0, 0, 0),
+        ]);
+    }
     for Mac([a, b, c, d, e, f]) in own {
         program.extend([
             SockFilter::new(LOAD_WORD, 0, 0, 6),

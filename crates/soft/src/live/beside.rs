@@ -96,7 +96,7 @@ impl Beside {
                 turns[vid.index()] = keeps && who.turning.contains(&vid);
             }
         }
-        // All rows differ, because the rows from which they are made differ, and a companion's bit is set in no address of a network.
+        // All rows differ: those from which they are made do, and a document in which an address is the companion of another is refused.
         let macs = Demux::new(&rows, &[] as &[Attachment]).unwrap_or_default();
         Self { nics, fronts, macs, whole, on, keeps_macs, turns }
     }

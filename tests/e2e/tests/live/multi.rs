@@ -491,7 +491,7 @@ fn a_network_of_labels_takes_its_addresses_to_the_other_wire() {
     until("traffic", 20, || flows.iter().all(|flow| flow.received() > 50));
     for to in ["soft", "card"].repeat(3) {
         move_with_addresses(&lab, &daemon, &name, [mpls::WEST, mpls::EAST], to, || {
-            assert_eq!(a.ping(b.address, 20), 20)
+            assert_eq!(a.ping(b.address, 20), 20, "{}", daemon.cli.stats(&name))
         });
     }
     ["soft", "card"].into_iter().for_each(|to| move_quietly(&lab, &daemon, &quiet, quiet_macs, to));

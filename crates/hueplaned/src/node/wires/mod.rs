@@ -352,9 +352,9 @@ impl Turn {
         Self { again: now, is_quiet: false, ..self }
     }
 
-    /// Whether the turn of a network that keeps its MAC addresses goes on although it was due, if `late` frames came by the old wire in all turns so far: those
-    /// that came since the last look show that outside switches still send there. What hosts send at the end of a quiet time
-    /// may wait in a port for a thread that was busy, so the old wire is watched once more.
+    /// Whether the turn of a network that keeps its MAC addresses goes on although it was due, if `late` frames came by the old wire in
+    /// all turns so far: those that came since the last look show that outside switches still send there. What hosts send at the
+    /// end of a quiet time may wait in a port for a thread that was busy, so the old wire is watched once more.
     fn goes_on(&mut self, late: u64, now: Instant) -> bool {
         let Some(before) = self.late else { return false };
         self.late = Some(late);
